@@ -1,0 +1,1 @@
+"""bardo: an LLM gateway and library."""

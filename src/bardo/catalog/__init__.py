@@ -1,0 +1,1 @@
+"""Facts about the world, as rows: who runs models, how they speak, what they cost."""

@@ -1,0 +1,67 @@
+"""The typed rows of the catalog."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Literal
+
+import msgspec
+
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
+DialectName = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+ReplayForm = Literal["none", "reasoning_content", "reasoning", "reasoning_details", "content_list", "think_tags"]
+
+
+class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a provider differs from its dialect.
+
+    Reading is liberal: every field that is known to carry reasoning is read wherever it occurs. These rows are for what cannot be
+    seen in a reply, and for what must be sent.
+    """
+
+    inline_reasoning: str = ""
+    """The text format that may stand inside the content, by its name in `reasoning_formats.toml`; empty: content is only content."""
+    reasoning_beside_output: bool | None = None
+    """Whether the output count leaves reasoning out. None: believe the reply's own total."""
+    reply_field: str = "reasoning_content"
+    """Where the reply's reasoning stands; anything but bardo's own choice for the dialect means that frames cannot be forwarded."""
+    replay: ReplayForm = "none"
+    """How earlier reasoning is given back."""
+    output_limit_field: str = "max_completion_tokens"
+    stream_usage: bool = True
+    """Whether usage in a stream must be asked for."""
+    developer_role: bool = False
+    reasoning_effort: bool = True
+    """Whether the flat `reasoning_effort` field is understood."""
+
+
+class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who runs models, and how to speak with them.
+
+    `key_variables` are tried in order. `models` are globs of the model ids it serves, used for bare model names. `port` is set for local
+    servers that are looked for at start. `folders` are further names under which its replies are filed.
+    """
+
+    id: str
+    name: str
+    dialect: DialectName
+    base_url: str = ""
+    auth: Auth = "bearer"
+    key_variables: tuple[str, ...] = ()
+    headers: dict[str, str] = {}
+    models: tuple[str, ...] = ()
+    model_list: str = "models"
+    port: int | None = None
+    aliases: tuple[str, ...] = ()
+    billed_as_output: bool = True
+    private: bool = False
+    quirks: Quirks = Quirks()
+
+    @property
+    def local(self) -> bool:
+        """Whether it usually runs on the user's own machine."""
+        return self.port is not None
+
+    def serves(self, model: str) -> bool:
+        """Whether one of the row's globs fits the model id, case aside."""
+        return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self.models)

@@ -1,0 +1,19 @@
+"""One wire language each, both directions, pure. The table of them is here; a dialect is imported when it is first asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+
+from bardo.dialects.base import Dialect
+
+DIALECTS: tuple[str, ...] = ("anthropic_messages", "gemini", "openai_chat", "openai_responses")
+
+
+@cache
+def dialect(name: str) -> Dialect:
+    """Return the dialect called `name`. Raises KeyError for a name not in DIALECTS."""
+    if name not in DIALECTS:
+        raise KeyError(name)
+    found: Dialect = import_module(f"bardo.dialects.{name}").DIALECT
+    return found

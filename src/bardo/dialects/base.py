@@ -1,0 +1,78 @@
+"""What a dialect is: one wire language, read and written in both directions.
+
+As a server it decodes what a client sends (`decode_request`) and encodes the reply (`open_encoder`, `encode_response`,
+`encode_error`); as a client it encodes what a provider gets (`encode_request`) and decodes its reply (`open_decoder`,
+`decode_error`). All of it is pure, and nothing is shared between two replies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.streams.frames import Frame
+from bardo.values.errors import BardoError, UpstreamRefused
+from bardo.values.events import Event
+from bardo.values.request import Request
+from bardo.values.response import Response
+from bardo.values.wire import Arrival, WireRequest
+
+
+class ReplyDecoder(Protocol):
+    """Frames of one reply to events. A whole body is one frame."""
+
+    def feed(self, item: Frame) -> Sequence[Event]: ...
+
+    def finish(self) -> Sequence[Event]: ...
+
+
+class ReplyEncoder(Protocol):
+    """Events of one reply to the bytes of a stream. `finish` closes the stream as the dialect does."""
+
+    content_type: str
+
+    def feed(self, item: Event) -> Sequence[bytes]: ...
+
+    def finish(self) -> Sequence[bytes]: ...
+
+
+class Dialect(Protocol):
+    """One wire language."""
+
+    name: str
+
+    def decode_request(self, body: bytes, arrival: Arrival) -> Request:
+        """Read a client's request. Raises InvalidRequest, naming the field."""
+        ...
+
+    def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
+        """Write a request for one provider; what cannot be said is in `degraded`."""
+        ...
+
+    def open_decoder(self, row: ProviderRow) -> ReplyDecoder:
+        """Begin to read one reply, whole or streamed: the frames tell which."""
+        ...
+
+    def open_encoder(self, request: Request, arrival: Arrival) -> ReplyEncoder:
+        """Begin to write one streamed reply."""
+        ...
+
+    def encode_response(self, response: Response, request: Request) -> bytes:
+        """Write one whole reply. `response.bardo` goes under `bardo` where it is not empty."""
+        ...
+
+    def encode_error(self, error: BardoError) -> bytes:
+        """Write an error body as this dialect's own servers do."""
+        ...
+
+    def decode_error(self, status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
+        """Read a provider's error answer; a body that is not its dialect's is quoted, shortened."""
+        ...
+
+
+def plain(value: Any) -> Any:
+    """Return `value` as plain JSON-able values: structs become objects."""
+    return msgspec.to_builtins(value)

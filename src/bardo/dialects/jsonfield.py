@@ -1,0 +1,67 @@
+"""Reading JSON from clients: the value, or an error that names the field."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from bardo.values.errors import InvalidRequest
+
+MAX_DEPTH = 200
+T = TypeVar("T")
+
+
+def decode_object(body: bytes) -> dict[str, Any]:
+    """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""
+    try:
+        value = msgspec.json.decode(body)
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as problem:
+        raise InvalidRequest(f"the body is not valid JSON: {problem}") from problem
+    if not isinstance(value, dict):
+        raise InvalidRequest(f"the body must be a JSON object, not {kind_of(value)}")
+    return value
+
+
+def take(value: Any, kind: type[T] | tuple[type[T], ...], param: str) -> T:
+    """Return `value` where it is of `kind` (a bool is no number). Raises InvalidRequest naming `param`."""
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    if isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds):
+        return value
+    wanted = " or ".join(_NAMES.get(one, one.__name__) for one in kinds)
+    raise InvalidRequest(f"{param} must be {wanted}, not {kind_of(value)}", param=param)
+
+
+def optional(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T | None:
+    """Return `fields[name]` checked, or None where it is absent or null."""
+    value = fields.get(name)
+    return None if value is None else take(value, kind, f"{at}{name}")
+
+
+def number(fields: dict[str, Any], name: str, at: str = "") -> float | None:
+    """Return a number, or None where it is absent or null."""
+    return optional(fields, name, (int, float), at)
+
+
+def required(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T:
+    """Return `fields[name]` checked. Raises InvalidRequest where it is missing."""
+    if fields.get(name) is None:
+        raise InvalidRequest(f"{at}{name} is required", param=f"{at}{name}")
+    return take(fields[name], kind, f"{at}{name}")
+
+
+def kind_of(value: Any) -> str:
+    """Return what a JSON value is, in JSON's words."""
+    return "null" if value is None else _NAMES.get(type(value), type(value).__name__)
+
+
+_NAMES: dict[type, str] = {
+    dict: "an object",
+    list: "an array",
+    str: "a string",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+}

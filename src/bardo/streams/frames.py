@@ -1,0 +1,53 @@
+"""What a byte stream is made of, and framings that need no delimiters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+MAX_FRAME_BYTES = 32 * 1024 * 1024
+
+
+class OversizedFrame(ValueError):
+    """One frame is larger than the limit; the reader is at fault no more than the writer."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"one frame of the stream is over {limit} bytes")
+        self.limit = limit
+
+
+class Frame(msgspec.Struct, frozen=True, gc=False):
+    """One unit of a stream: its payload, its event name, and the bytes it stood in.
+
+    `data` is None where the frame has no payload (a comment, a keep-alive). `complete` is False for what was left when the
+    stream ended in the middle of a frame.
+    """
+
+    data: bytes | None
+    event: str = ""
+    raw: bytes = b""
+    complete: bool = True
+
+
+class WholeBody:
+    """A body that is one frame: feed it in pieces, and it comes out at the end."""
+
+    def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._limit = limit
+
+    def feed(self, item: bytes) -> Sequence[Frame]:
+        """Keep a piece. Raises OversizedFrame past the limit."""
+        self._size += len(item)
+        if self._size > self._limit:
+            raise OversizedFrame(self._limit)
+        self._pieces.append(item)
+        return ()
+
+    def finish(self) -> Sequence[Frame]:
+        """Give the body."""
+        body = b"".join(self._pieces)
+        self._pieces.clear()
+        return (Frame(body, raw=body),)

@@ -1,0 +1,113 @@
+"""The pieces a message is made of, in requests and replies alike.
+
+Every block may carry opaque state (signatures, ciphertext) and fields of its dialect that bardo has no word for; both come
+back out when the block returns to the dialect they belong to.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+OpaqueKind = Literal["signature", "encrypted", "redacted", "id"]
+
+
+class Opaque(msgspec.Struct, frozen=True, gc=False):
+    """State only its provider can read. `format` says whose it is, e.g. `anthropic-claude-v1`."""
+
+    kind: OpaqueKind
+    data: str
+    format: str = ""
+
+
+class Carried(msgspec.Struct, frozen=True):
+    """Fields of one dialect that bardo passes on without understanding them."""
+
+    dialect: str
+    fields: dict[str, Any]
+
+
+class TextBlock(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
+    """Text of a prompt or an answer."""
+
+    text: str
+    opaque: tuple[Opaque, ...] = ()
+    carried: Carried | None = None
+
+
+class ImageBlock(msgspec.Struct, frozen=True, tag="image", kw_only=True, omit_defaults=True):
+    """A picture: base64 `data` of `media_type`, or a `url`."""
+
+    media_type: str = ""
+    data: str = ""
+    url: str = ""
+    detail: str = ""
+    carried: Carried | None = None
+
+
+class ReasoningBlock(msgspec.Struct, frozen=True, tag="reasoning", kw_only=True, omit_defaults=True):
+    """One stretch of thinking: full `text`, or `summary` parts, or only opaque state.
+
+    `format` is the provider format it came in, by OpenRouter's names where those exist (`anthropic-claude-v1`,
+    `openai-responses-v1`, `google-gemini-v1`), else the field or tag (`reasoning_content`, `think-tags`).
+    """
+
+    text: str = ""
+    summary: tuple[str, ...] = ()
+    format: str = ""
+    opaque: tuple[Opaque, ...] = ()
+    carried: Carried | None = None
+
+    @property
+    def readable(self) -> str:
+        """The text, or else the summary parts as paragraphs."""
+        return self.text or "\n\n".join(self.summary)
+
+
+class ToolCallBlock(msgspec.Struct, frozen=True, tag="tool_call", kw_only=True, omit_defaults=True):
+    """A call the model asks for. `arguments` is the JSON text exactly as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str = ""
+    opaque: tuple[Opaque, ...] = ()
+    carried: Carried | None = None
+
+
+class RefusalBlock(msgspec.Struct, frozen=True, tag="refusal", omit_defaults=True):
+    """The model declined, in words."""
+
+    text: str
+    carried: Carried | None = None
+
+
+class UnknownBlock(msgspec.Struct, frozen=True, tag="unknown"):
+    """A whole block of a dialect that has no counterpart here: a server tool's result, a document, audio."""
+
+    dialect: str
+    value: Any
+
+
+class ToolResultBlock(msgspec.Struct, frozen=True, tag="tool_result", kw_only=True, omit_defaults=True):
+    """What a tool gave back for the call `call_id`."""
+
+    call_id: str
+    name: str = ""
+    content: tuple[TextBlock | ImageBlock | UnknownBlock, ...] = ()
+    is_error: bool = False
+    carried: Carried | None = None
+
+    @property
+    def text(self) -> str:
+        """The textual part of the result."""
+        return "".join(block.text for block in self.content if isinstance(block, TextBlock))
+
+
+Block = TextBlock | ImageBlock | ReasoningBlock | ToolCallBlock | ToolResultBlock | RefusalBlock | UnknownBlock
+ReplyBlock = TextBlock | ReasoningBlock | ToolCallBlock | RefusalBlock | UnknownBlock
+
+
+def fields_for(dialect: str, carried: Carried | None) -> dict[str, Any]:
+    """Return the carried fields when they belong to `dialect`, else nothing."""
+    return carried.fields if carried is not None and carried.dialect == dialect else {}

@@ -1,0 +1,44 @@
+"""The blocks of one reply and its usage, read as a ReasoningChain."""
+
+from __future__ import annotations
+
+from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, UnknownBlock
+from bardo.values.reasoning import ReasoningChain, ReasoningCost, visibility_of
+from bardo.values.usage import Usage, estimate_tokens
+
+
+def build_chain(
+    blocks: tuple[ReplyBlock, ...], usage: Usage, *, provider: str, model: str, billed_as_output: bool
+) -> ReasoningChain:
+    """Return the thinking among `blocks`, with its tokens told true (RC7)."""
+    thoughts = tuple(block for block in blocks if isinstance(block, ReasoningBlock))
+    content = "\n\n".join(readable for block in thoughts if (readable := block.readable)) or None
+    reported = usage.reasoning_tokens is not None
+    tokens = usage.reasoning_tokens or 0
+    # Some hosts report 0 beside readable thinking (Venice, Ollama's Responses route): their 0 is no count.
+    approximate = content is not None and tokens == 0
+    if approximate:
+        tokens = estimate_tokens(content or "")
+    signed = any(block.opaque for block in blocks if isinstance(block, TextBlock | ToolCallBlock))
+    return ReasoningChain(
+        provider=provider,
+        model=model,
+        visibility=visibility_of(thoughts, evidence=tokens > 0 or signed),
+        content=content,
+        reasoning_tokens=tokens,
+        reported=reported,
+        tokens_approx=approximate,
+        interleaved=_follows_a_call(blocks),
+        blocks=thoughts,
+        cost=ReasoningCost(reasoning_tokens=tokens, billed_as_output=billed_as_output),
+    )
+
+
+def _follows_a_call(blocks: tuple[ReplyBlock, ...]) -> bool:
+    # A tool the provider ran itself is an unknown block: thinking after its result is resumed thinking too.
+    called = False
+    for block in blocks:
+        if called and isinstance(block, ReasoningBlock):
+            return True
+        called = called or isinstance(block, ToolCallBlock | UnknownBlock)
+    return False

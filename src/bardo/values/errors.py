@@ -1,0 +1,227 @@
+"""Every way a call can fail, and whose turn it is to act.
+
+BardoError
+├── CallerError               the caller changes the request
+│   ├── InvalidRequest        400  malformed JSON, a wrong type, a missing field
+│   ├── Unauthorized          401  no key of this gateway, or a wrong one
+│   ├── UnknownModel          404  no provider here serves that model
+│   ├── UnknownRoute          404  no such endpoint
+│   ├── MethodNotAllowed      405
+│   ├── TooLarge              413  a body over the limit
+│   └── Unsupported           400  the target cannot express what was asked
+├── OperatorError             whoever runs bardo changes its configuration
+│   ├── ConfigError           500
+│   └── MissingKey            401  a provider's key is not set
+├── ProviderError             the provider failed; another one, or a later try, may work
+│   ├── Unreachable           502  no connection
+│   ├── UpstreamTimeout       504  no answer, or a stream that stopped, within the time allowed
+│   ├── UpstreamRefused       the provider's own status, message, code and retry-after
+│   ├── MalformedReply        502  an answer that is not what its dialect says
+│   └── BrokenStream          502  a stream that ended before its end
+└── InternalError             500  a mistake in bardo
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+Kind = Literal[
+    "invalid_request",
+    "authentication",
+    "permission",
+    "billing",
+    "not_found",
+    "method_not_allowed",
+    "too_large",
+    "rate_limit",
+    "timeout",
+    "overloaded",
+    "server",
+    "upstream",
+]
+"""What went wrong, in words every dialect has its own name for."""
+
+
+class BardoError(Exception):
+    """What happened (`message`) and what to do about it (`hint`)."""
+
+    status = 500
+    kind: Kind = "server"
+    retryable = False
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    @property
+    def code(self) -> str:
+        """A stable machine-readable name: the class name in snake case."""
+        name = type(self).__name__
+        return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and vars(other) == vars(self)
+
+    __hash__ = Exception.__hash__
+
+
+class CallerError(BardoError):
+    """The caller must change the request."""
+
+    status = 400
+    kind: Kind = "invalid_request"
+
+
+class InvalidRequest(CallerError):
+    """Malformed JSON, a wrong type or a missing field; `param` names the place."""
+
+    def __init__(self, message: str, *, hint: str = "", param: str | None = None) -> None:
+        super().__init__(message, hint=hint)
+        self.param = param
+
+
+class Unauthorized(CallerError):
+    """No key for this gateway, or a wrong one."""
+
+    status = 401
+    kind: Kind = "authentication"
+
+
+class UnknownModel(CallerError):
+    """No configured provider serves the model that was asked for."""
+
+    status = 404
+    kind: Kind = "not_found"
+
+
+class UnknownRoute(CallerError):
+    """No endpoint at this path."""
+
+    status = 404
+    kind: Kind = "not_found"
+
+
+class MethodNotAllowed(CallerError):
+    """The endpoint exists, for another method."""
+
+    status = 405
+    kind: Kind = "method_not_allowed"
+
+
+class TooLarge(CallerError):
+    """A body over the configured limit."""
+
+    status = 413
+    kind: Kind = "too_large"
+
+
+class Unsupported(CallerError):
+    """The target cannot express what was asked, and leaving it out would change the meaning."""
+
+
+class OperatorError(BardoError):
+    """Whoever runs bardo must change its configuration or surroundings."""
+
+
+class ConfigError(OperatorError):
+    """The configuration cannot be read or makes no sense."""
+
+
+class MissingKey(OperatorError):
+    """A provider is configured, its key is not."""
+
+    status = 401
+    kind: Kind = "authentication"
+
+
+class ProviderError(BardoError):
+    """The provider failed. `provider` is its id in the configuration."""
+
+    status = 502
+    kind: Kind = "upstream"
+    retryable = True
+
+    def __init__(self, message: str, *, hint: str = "", provider: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.provider = provider
+
+
+class Unreachable(ProviderError):
+    """No connection to the provider."""
+
+
+class UpstreamTimeout(ProviderError):
+    """The provider did not answer, or stopped sending, within the time allowed."""
+
+    status = 504
+    kind: Kind = "timeout"
+
+
+class UpstreamRefused(ProviderError):
+    """The provider answered with an error of its own.
+
+    `status`, `upstream_code`, `upstream_type` and `retry_after` (seconds) are the provider's; `detail` is its error object.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str = "",
+        status: int = 502,
+        upstream_code: str | None = None,
+        upstream_type: str | None = None,
+        param: str | None = None,
+        retry_after: str | None = None,
+        detail: Any = None,
+        hint: str = "",
+    ) -> None:
+        super().__init__(message, hint=hint, provider=provider)
+        self.status = status
+        self.upstream_code = upstream_code
+        self.upstream_type = upstream_type
+        self.param = param
+        self.retry_after = retry_after
+        self.detail = detail
+        self.kind = kind_of_status(status)
+        self.retryable = status in RETRYABLE_STATUSES
+
+
+class MalformedReply(ProviderError):
+    """An answer that is not what its dialect says it is."""
+
+
+class BrokenStream(ProviderError):
+    """A stream that ended before its end, or said so itself."""
+
+
+class InternalError(BardoError):
+    """A mistake in bardo."""
+
+
+RETRYABLE_STATUSES = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 529})
+
+_KINDS: dict[int, Kind] = {
+    400: "invalid_request",
+    401: "authentication",
+    402: "billing",
+    403: "permission",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "timeout",
+    413: "too_large",
+    422: "invalid_request",
+    429: "rate_limit",
+    503: "overloaded",
+    504: "timeout",
+    529: "overloaded",
+}
+
+
+def kind_of_status(status: int) -> Kind:
+    """Return what an HTTP status says went wrong."""
+    return _KINDS.get(status) or ("invalid_request" if 400 <= status < 500 else "server")

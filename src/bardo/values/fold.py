@@ -1,0 +1,313 @@
+"""Events to one Response: the only way a Response is made from a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+
+from bardo.values.blocks import (
+    Carried,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    UnknownBlock,
+)
+from bardo.values.chain import build_chain
+from bardo.values.degradation import Degradation
+from bardo.values.errors import BardoError
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Degraded,
+    Event,
+    Extension,
+    Failed,
+    Finish,
+    OpaqueState,
+    RefusalChunk,
+    ReplyFields,
+    ReplyStart,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownContent,
+    UsageUpdate,
+)
+from bardo.values.reasoning import ReasoningChain
+from bardo.values.response import Response
+from bardo.values.usage import Usage
+
+
+class ResponseFold:
+    """Collects the events of one reply. `billed_as_output` is the provider's fact about reasoning tokens."""
+
+    def __init__(self, *, provider: str = "", model: str = "", billed_as_output: bool = True) -> None:
+        self._provider = provider
+        self._billed_as_output = billed_as_output
+        self._start = ReplyStart(model=model)
+        self._choices: dict[int, _Choice] = {}
+        self._usage = Usage()
+        self._degraded: list[Degradation] = []
+        self._error: BardoError | None = None
+        self._carried: Carried | None = None
+        self._extension: dict[str, Any] = {}
+
+    def feed(self, event: Event) -> tuple[()]:
+        """Take one event."""
+        _TAKE[type(event)](self, event)
+        return ()
+
+    def finish(self) -> tuple[Response, ...]:
+        """Give the one Response."""
+        return (self.response(),)
+
+    def response(self) -> Response:
+        """Give the reply as far as it has come. May be called at any time."""
+        choices = [self._choices[index] for index in sorted(self._choices)] or [_Choice()]
+        first, *others = (self._one(choice) for choice in choices)
+        if not others:
+            return first
+        return _with_alternatives(first, tuple(others))
+
+    def _one(self, choice: _Choice) -> Response:
+        blocks = choice.blocks()
+        finish = choice.finish or (Finish("error") if self._error else Finish("unknown"))
+        return Response(
+            id=self._start.id,
+            model=self._start.model,
+            provider=self._provider,
+            created=self._start.created,
+            blocks=blocks,
+            reasoning=self._chain(blocks),
+            usage=self._usage,
+            finish=finish,
+            degraded=tuple(self._degraded),
+            error=self._error,
+            carried=self._carried,
+            choice_carried=choice.carried,
+            bardo=self._extension,
+        )
+
+    def _chain(self, blocks: tuple[ReplyBlock, ...]) -> ReasoningChain:
+        return build_chain(
+            blocks,
+            self._usage,
+            provider=self._provider,
+            model=self._start.model,
+            billed_as_output=self._billed_as_output,
+        )
+
+    def _choice(self, index: int) -> _Choice:
+        choice = self._choices.get(index)
+        if choice is None:
+            choice = self._choices[index] = _Choice()
+        return choice
+
+    def _block(self, choice: int, block: int, kind: type[_Growing]) -> _Growing:
+        return self._choice(choice).growing(block, kind)
+
+    def _take_start(self, event: ReplyStart) -> None:
+        self._start = ReplyStart(
+            id=event.id or self._start.id,
+            model=event.model or self._start.model,
+            created=event.created if event.created is not None else self._start.created,
+        )
+
+    def _take_think_start(self, event: ThinkStart) -> None:
+        self._block(event.choice, event.block, _Thinking).format = event.format
+
+    def _take_think_chunk(self, event: ThinkChunk) -> None:
+        self._block(event.choice, event.block, _Thinking).think(event.text, event.part)
+
+    def _take_content(self, event: ContentChunk) -> None:
+        self._block(event.choice, event.block, _Text).pieces.append(event.text)
+
+    def _take_refusal(self, event: RefusalChunk) -> None:
+        self._block(event.choice, event.block, _Refusal).pieces.append(event.text)
+
+    def _take_call_start(self, event: ToolCallStart) -> None:
+        call = self._block(event.choice, event.block, _Call)
+        call.id, call.name = event.id or call.id, event.name or call.name
+
+    def _take_call_chunk(self, event: ToolCallChunk) -> None:
+        self._block(event.choice, event.block, _Call).pieces.append(event.arguments)
+
+    def _take_opaque(self, event: OpaqueState) -> None:
+        self._block(event.choice, event.block, _Text).add_opaque(event.opaque)
+
+    def _take_block_fields(self, event: BlockFields) -> None:
+        block = self._block(event.choice, event.block, _Text)
+        block.carried = merge_carried(block.carried, event.dialect, event.fields)
+
+    def _take_unknown(self, event: UnknownContent) -> None:
+        self._choice(event.choice).put(event.block, UnknownBlock(event.dialect, event.value))
+
+    def _take_reply_fields(self, event: ReplyFields) -> None:
+        if event.choice is None:
+            self._carried = merge_carried(self._carried, event.dialect, event.fields)
+        else:
+            choice = self._choice(event.choice)
+            choice.carried = merge_carried(choice.carried, event.dialect, event.fields)
+
+    def _take_usage(self, event: UsageUpdate) -> None:
+        self._usage = event.usage
+
+    def _take_degraded(self, event: Degraded) -> None:
+        if event.degradation not in self._degraded:
+            self._degraded.append(event.degradation)
+
+    def _take_finish(self, event: Finish) -> None:
+        self._choice(event.choice).finish = event
+
+    def _take_failed(self, event: Failed) -> None:
+        self._error = event.error
+
+    def _take_extension(self, event: Extension) -> None:
+        self._extension = {**self._extension, **event.fields}
+
+    def _take_nothing(self, event: Event) -> None:
+        """An end marks nothing that the next block's start does not."""
+
+
+_TAKE: dict[type, Callable[[Any, Any], None]] = {
+    ReplyStart: ResponseFold._take_start,
+    ThinkStart: ResponseFold._take_think_start,
+    ThinkChunk: ResponseFold._take_think_chunk,
+    ThinkEnd: ResponseFold._take_nothing,
+    ContentChunk: ResponseFold._take_content,
+    RefusalChunk: ResponseFold._take_refusal,
+    ToolCallStart: ResponseFold._take_call_start,
+    ToolCallChunk: ResponseFold._take_call_chunk,
+    ToolCallEnd: ResponseFold._take_nothing,
+    OpaqueState: ResponseFold._take_opaque,
+    BlockFields: ResponseFold._take_block_fields,
+    UnknownContent: ResponseFold._take_unknown,
+    ReplyFields: ResponseFold._take_reply_fields,
+    UsageUpdate: ResponseFold._take_usage,
+    Degraded: ResponseFold._take_degraded,
+    Finish: ResponseFold._take_finish,
+    Failed: ResponseFold._take_failed,
+    Extension: ResponseFold._take_extension,
+}
+
+
+def fold(events: Iterable[Event], *, provider: str = "", model: str = "", billed_as_output: bool = True) -> Response:
+    """Return the Response of a finished reply."""
+    collector = ResponseFold(provider=provider, model=model, billed_as_output=billed_as_output)
+    for event in events:
+        collector.feed(event)
+    return collector.response()
+
+
+def merge_carried(held: Carried | None, dialect: str, fields: dict[str, Any]) -> Carried:
+    """Add fields; lists are appended to, anything else is replaced. Fields of another dialect are replaced whole."""
+    if held is None or held.dialect != dialect:
+        return Carried(dialect, dict(fields))
+    merged = dict(held.fields)
+    for name, value in fields.items():
+        before = merged.get(name)
+        merged[name] = before + value if isinstance(before, list) and isinstance(value, list) else value
+    return Carried(dialect, merged)
+
+
+def _with_alternatives(first: Response, others: tuple[Response, ...]) -> Response:
+
+    return msgspec.structs.replace(first, alternatives=others)
+
+
+class _Growing:
+    """A block that is still arriving."""
+
+    __slots__ = ("carried", "format", "id", "name", "opaque", "parts", "pieces")
+
+    def __init__(self) -> None:
+        self.pieces: list[str] = []
+        self.parts: dict[int, list[str]] = {}
+        self.opaque: list[Opaque] = []
+        self.carried: Carried | None = None
+        self.id = self.name = self.format = ""
+
+    def think(self, text: str, part: int | None) -> None:
+        """Add thinking text, or a piece of one part of its summary."""
+        target = self.pieces if part is None else self.parts.setdefault(part, [])
+        target.append(text)
+
+    def add_opaque(self, opaque: Opaque) -> None:
+        """Add opaque state; a later piece of the same kind replaces the earlier (OpenAI sends a provisional ciphertext first)."""
+        self.opaque = [held for held in self.opaque if held.kind != opaque.kind or held.kind == "redacted"]
+        self.opaque.append(opaque)
+
+    def block(self) -> ReplyBlock:
+        raise NotImplementedError
+
+
+class _Text(_Growing):
+    __slots__ = ()
+
+    def block(self) -> ReplyBlock:
+        return TextBlock("".join(self.pieces), tuple(self.opaque), self.carried)
+
+
+class _Refusal(_Growing):
+    __slots__ = ()
+
+    def block(self) -> ReplyBlock:
+        return RefusalBlock("".join(self.pieces), self.carried)
+
+
+class _Thinking(_Growing):
+    __slots__ = ()
+
+    def block(self) -> ReplyBlock:
+        return ReasoningBlock(
+            text="".join(self.pieces),
+            summary=tuple("".join(self.parts[part]) for part in sorted(self.parts)),
+            format=self.format,
+            opaque=tuple(self.opaque),
+            carried=self.carried,
+        )
+
+
+class _Call(_Growing):
+    __slots__ = ()
+
+    def block(self) -> ReplyBlock:
+        return ToolCallBlock(
+            id=self.id,
+            name=self.name,
+            arguments="".join(self.pieces),
+            opaque=tuple(self.opaque),
+            carried=self.carried,
+        )
+
+
+class _Choice:
+    """The blocks of one choice, in order of first appearance."""
+
+    def __init__(self) -> None:
+        self._blocks: dict[int, _Growing | UnknownBlock] = {}
+        self.finish: Finish | None = None
+        self.carried: Carried | None = None
+
+    def growing(self, number: int, kind: type[_Growing]) -> _Growing:
+        """Return block `number`, begun as `kind` where it is new."""
+        block = self._blocks.get(number)
+        if block is None or isinstance(block, UnknownBlock):
+            block = self._blocks[number] = kind()
+        return block
+
+    def put(self, number: int, block: UnknownBlock) -> None:
+        """Place a whole block."""
+        self._blocks[number] = block
+
+    def blocks(self) -> tuple[ReplyBlock, ...]:
+        """Return the blocks as values."""
+        return tuple(block if isinstance(block, UnknownBlock) else block.block() for block in self._blocks.values())

@@ -1,0 +1,82 @@
+"""A model's thinking in one form, whoever thought it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from bardo.values.blocks import ReasoningBlock
+
+
+class ReasoningVisibility(StrEnum):
+    """How much of the thinking can be read."""
+
+    VISIBLE = "visible"
+    SUMMARIZED = "summarized"
+    OPAQUE = "opaque"
+    NONE = "none"
+
+
+class ReasoningStepType(StrEnum):
+    """What a stretch of thinking does."""
+
+    ANALYSIS = "analysis"
+    PLANNING = "planning"
+    EVALUATION = "evaluation"
+    REFLECTION = "reflection"
+    UNCERTAINTY = "uncertainty"
+    DECISION = "decision"
+
+
+class ReasoningStep(msgspec.Struct, frozen=True, kw_only=True):
+    """A stretch of `content[start:end]`."""
+
+    step_type: ReasoningStepType
+    content: str
+    confidence: float | None = None
+    start: int
+    end: int
+
+
+class ReasoningCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What the thinking cost. `usd` is None where the price is not known."""
+
+    reasoning_tokens: int = 0
+    billed_as_output: bool = True
+    discount_factor: float = 1.0
+    usd: float | None = None
+
+
+class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
+    """The thinking of one reply.
+
+    `reasoning_tokens` is the provider's count (`reported`), else an estimate from the readable text (`tokens_approx`), else 0.
+    `content` joins the readable blocks with a blank line. `interleaved`: thinking resumed after a tool call in this reply.
+    """
+
+    provider: str = ""
+    model: str = ""
+    visibility: ReasoningVisibility = ReasoningVisibility.NONE
+    content: str | None = None
+    reasoning_tokens: int = 0
+    reported: bool = False
+    tokens_approx: bool = False
+    interleaved: bool = False
+    blocks: tuple[ReasoningBlock, ...] = ()
+    steps: tuple[ReasoningStep, ...] = ()
+    cost: ReasoningCost = ReasoningCost()
+    control: dict[str, Any] | None = None
+
+
+def visibility_of(blocks: Sequence[ReasoningBlock], *, evidence: bool) -> ReasoningVisibility:
+    """Return what can be read: full text before summaries, before mere `evidence` that there was thinking."""
+    if any(block.text for block in blocks):
+        return ReasoningVisibility.VISIBLE
+    if any(any(block.summary) for block in blocks):
+        return ReasoningVisibility.SUMMARIZED
+    if evidence or any(block.opaque for block in blocks):
+        return ReasoningVisibility.OPAQUE
+    return ReasoningVisibility.NONE

@@ -1,0 +1,53 @@
+"""Token counts with one algebra, whatever the provider counted.
+
+`output_tokens = answer + reasoning`, always. `input_tokens` includes `cached_input_tokens` and `cache_write_tokens`, always
+(OpenTelemetry's meaning; Anthropic reports them beside it). `None` means not reported, which is not 0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call used. `raw` is the provider's own usage object, untouched."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    cost_usd: float | None = None
+    raw: Any = None
+
+    @property
+    def reported(self) -> bool:
+        """Whether the provider said anything at all about tokens."""
+        return self.input_tokens is not None or self.output_tokens is not None
+
+    @property
+    def total_tokens(self) -> int | None:
+        """Input plus output, when both are known."""
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def answer_tokens(self) -> int | None:
+        """Output that is not reasoning, when both are known."""
+        if self.output_tokens is None or self.reasoning_tokens is None:
+            return None
+        return self.output_tokens - self.reasoning_tokens
+
+
+def estimate_tokens(text: str) -> int:
+    """Estimate how many tokens `text` is: four ASCII characters each, or one and a half of any other.
+
+    Always at least 1 for text that is not empty. The result is flagged `tokens_approx` wherever it is shown.
+    """
+    if not text:
+        return 0
+    plain = len(text) if text.isascii() else sum(map(str.isascii, text))
+    return max(1, round(plain / 4 + (len(text) - plain) / 1.5))

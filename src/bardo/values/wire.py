@@ -1,0 +1,27 @@
+"""An HTTP request as bytes, before anything is known of sockets or secrets."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bardo.values.degradation import Degradation
+
+
+class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What a dialect wants sent: a path below the provider's base URL, a JSON body, and headers beside the usual ones.
+
+    `degraded` lists what the dialect could not say.
+    """
+
+    path: str
+    body: bytes
+    headers: dict[str, str] = {}
+    degraded: tuple[Degradation, ...] = ()
+
+
+class Arrival(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client's URL says beside the body: Gemini names the model and the streaming there."""
+
+    model: str = ""
+    stream: bool | None = None
+    framing: str = "sse"
