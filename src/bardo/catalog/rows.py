@@ -27,12 +27,22 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Where the reply's reasoning stands; anything but bardo's own choice for the dialect means that frames cannot be forwarded."""
     replay: ReplayForm = "none"
     """How earlier reasoning is given back."""
-    output_limit_field: str = "max_completion_tokens"
+    output_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream_usage: bool = True
     """Whether usage in a stream must be asked for."""
-    developer_role: bool = False
-    reasoning_effort: bool = True
-    """Whether the flat `reasoning_effort` field is understood."""
+    effort_form: Literal["reasoning_effort", "reasoning", "none"] = "reasoning_effort"
+    """How an effort is asked for: the flat field, the `reasoning` object, or not at all."""
+    thought_signatures: bool = False
+    """Whether tool calls take Gemini's signatures under `extra_content`."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether a reply needs nothing changed for a client of the same dialect."""
+        return (
+            not self.inline_reasoning
+            and not self.reasoning_beside_output
+            and self.reply_field in ("", "reasoning_content")
+        )
 
 
 class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -17,3 +18,12 @@ class Degradation(msgspec.Struct, frozen=True, omit_defaults=True):
     asked: Any = None
     sent: Any = None
     why: str = ""
+
+
+def distinct(degraded: Iterable[Degradation]) -> tuple[Degradation, ...]:
+    """Return each difference once, in order."""
+    kept: list[Degradation] = []
+    for degradation in degraded:
+        if degradation not in kept:
+            kept.append(degradation)
+    return tuple(kept)

@@ -1,0 +1,41 @@
+"""Token counts as providers report them, brought under bardo's algebra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.values.degradation import Degradation
+
+
+def whole(value: Any) -> int | None:
+    """Return a token count, or None where it is absent, negative, or no whole number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return int(value) if value >= 0 and value == value and value != float("inf") else None
+
+
+def doubted(name: str, value: Any) -> tuple[Degradation, ...]:
+    """Report a count that cannot be true."""
+    if value is None or whole(value) is not None:
+        return ()
+    return (Degradation(name, asked=value, sent=None, why="the provider reported an impossible count"),)
+
+
+def output_with_reasoning(
+    output: int | None, reasoning: int | None, *, prompt: int | None, total: int | None, beside: bool | None
+) -> tuple[int | None, int | None, tuple[Degradation, ...]]:
+    """Return (output including reasoning, reasoning, what had to be corrected).
+
+    `beside` is the provider's fact: its output count leaves reasoning out. Where that is not known, its own total tells: prompt +
+    output + reasoning is beside, anything else inside. Reasoning above an output that includes it is capped there.
+    """
+    if output is None or not reasoning:
+        return output, reasoning, ()
+    if beside is None:
+        beside = prompt is not None and total == prompt + output + reasoning
+    if beside:
+        return output + reasoning, reasoning, ()
+    if reasoning > output:
+        why = "the provider reports more reasoning than output, which includes it"
+        return output, output, (Degradation("usage.reasoning_tokens", asked=reasoning, sent=output, why=why),)
+    return output, reasoning, ()

@@ -1,0 +1,93 @@
+"""OpenAI's errors, in both directions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.values.errors import BardoError, Kind, UpstreamRefused
+
+_TYPES: dict[Kind, str] = {
+    "invalid_request": "invalid_request_error",
+    "authentication": "authentication_error",
+    "permission": "permission_error",
+    "billing": "insufficient_quota",
+    "not_found": "not_found_error",
+    "method_not_allowed": "invalid_request_error",
+    "too_large": "invalid_request_error",
+    "rate_limit": "rate_limit_error",
+    "timeout": "timeout_error",
+    "overloaded": "overloaded_error",
+    "server": "server_error",
+    "upstream": "upstream_error",
+}
+
+
+def error_object(error: BardoError) -> dict[str, Any]:
+    """Return the object that stands under `error`: the provider's own type, code and param where it gave them."""
+    return {
+        "message": str(error),
+        "type": getattr(error, "upstream_type", None) or _TYPES[error.kind],
+        "param": getattr(error, "param", None),
+        "code": getattr(error, "upstream_code", None) or error.code,
+    }
+
+
+def encode_error(error: BardoError) -> bytes:
+    """Write an error body."""
+    return msgspec.json.encode({"error": error_object(error)})
+
+
+def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
+    """Read a provider's error answer."""
+    try:
+        value = decode_leniently(body)
+    except ValueError:
+        value = None
+    value = value[0] if isinstance(value, list) and value else value
+    detail = value.get("error", value) if isinstance(value, dict) else None
+    return _refused(detail, status=status, provider=provider, retry_after=headers.get("retry-after"), body=body)
+
+
+def error_in_reply(body: dict[str, Any], provider: str) -> UpstreamRefused | None:
+    """Return the error that stands inside a reply of status 200, if one does."""
+    detail = body.get("error")
+    if not detail:
+        return None
+    return _refused(detail, status=_status_of(detail), provider=provider, retry_after=None, body=b"")
+
+
+def error_in_choice(choice: dict[str, Any]) -> UpstreamRefused | None:
+    """Return the error that stands inside one choice (OpenRouter)."""
+    return error_in_reply(choice, "")
+
+
+def _refused(detail: Any, *, status: int, provider: str, retry_after: str | None, body: bytes) -> UpstreamRefused:
+    fields = detail if isinstance(detail, dict) else {}
+    message = (
+        fields.get("message")
+        or fields.get("detail")
+        or fields.get("msg")
+        or (detail if isinstance(detail, str) else "")
+    )
+    code, kind, param = fields.get("code"), fields.get("type"), fields.get("param")
+    return UpstreamRefused(
+        as_text(message) or excerpt(body) or f"the provider answered with status {status}",
+        provider=provider,
+        status=status,
+        upstream_code=as_text(code) or None,
+        upstream_type=as_text(kind) or None,
+        param=as_text(param) or None,
+        retry_after=retry_after,
+        detail=detail,
+    )
+
+
+def _status_of(detail: Any) -> int:
+    for name in ("status", "status_code", "code"):
+        value = detail.get(name) if isinstance(detail, dict) else None
+        if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599:
+            return value
+    return 502

@@ -1,0 +1,71 @@
+"""Usage in Chat Completions, read and written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.values.degradation import Degradation
+from bardo.values.usage import Usage
+
+
+def read_usage(raw: dict[str, Any], *, beside: bool | None) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts of one `usage` object, and what in it could not be true."""
+    output_details = _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
+    input_details = _object(raw, "prompt_tokens_details") or _object(raw, "input_tokens_details")
+    prompt = whole(raw.get("prompt_tokens", raw.get("input_tokens")))
+    # Copilot and Perplexity put the count at the top level.
+    reported = output_details.get("reasoning_tokens", raw.get("reasoning_tokens"))
+    output = raw.get("completion_tokens", raw.get("output_tokens"))
+    completion, reasoning, corrected = output_with_reasoning(
+        whole(output), whole(reported), prompt=prompt, total=whole(raw.get("total_tokens")), beside=beside
+    )
+    cost = raw.get("cost")
+    usage = Usage(
+        input_tokens=prompt,
+        output_tokens=completion,
+        reasoning_tokens=reasoning,
+        cached_input_tokens=whole(
+            _first(input_details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))
+        ),
+        cache_write_tokens=whole(
+            _first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))
+        ),
+        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        raw=raw,
+    )
+    return usage, corrected + doubted("usage.output_tokens", output) + doubted("usage.reasoning_tokens", reported)
+
+
+def write_usage(usage: Usage) -> dict[str, Any] | None:
+    """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept; None where nothing is known."""
+    if not usage.reported:
+        return None
+    raw = usage.raw if isinstance(usage.raw, dict) and "prompt_tokens" in usage.raw else {}
+    return {
+        **raw,
+        "prompt_tokens": usage.input_tokens or 0,
+        "completion_tokens": usage.output_tokens or 0,
+        "total_tokens": usage.total_tokens if usage.total_tokens is not None else raw.get("total_tokens", 0),
+        **_details(raw, "completion_tokens_details", {"reasoning_tokens": usage.reasoning_tokens}),
+        **_details(
+            raw,
+            "prompt_tokens_details",
+            {"cached_tokens": usage.cached_input_tokens, "cache_write_tokens": usage.cache_write_tokens},
+        ),
+    }
+
+
+def _details(raw: dict[str, Any], name: str, ours: dict[str, int | None]) -> dict[str, Any]:
+    known = {field: count for field, count in ours.items() if count is not None}
+    merged = {**_object(raw, name), **known}
+    return {name: merged} if merged else {}
+
+
+def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    value = raw.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _first(*values: Any) -> Any:
+    return next((value for value in values if value is not None), None)

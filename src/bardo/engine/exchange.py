@@ -1,0 +1,77 @@
+"""One request's life as a generator of attempts.
+
+Whoever runs it sends each attempt and answers with what became of it; the generator decides whether there is another. It knows no
+socket, no clock and no secret, so every path through it is tested with plain values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+
+import msgspec
+
+from bardo.dialects import dialect
+from bardo.engine.route import Target
+from bardo.values.degradation import Degradation
+from bardo.values.errors import BardoError
+from bardo.values.request import Request
+from bardo.values.wire import WireRequest
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at one target.
+
+    `forward`: the reply needs no translation, and its frames go to the client as they came. `withhold_usage`: bardo asked for usage the
+    client did not ask for, so the frame that holds nothing else stays here.
+    """
+
+    target: Target
+    wire: WireRequest
+    forward: bool = False
+    withhold_usage: bool = False
+    degraded: tuple[Degradation, ...] = ()
+
+    @property
+    def url(self) -> str:
+        """The provider's base URL and the dialect's path, joined."""
+        return f"{self.target.provider.base_url.rstrip('/')}/{self.wire.path}"
+
+
+def attempts(request: Request, targets: Sequence[Target]) -> Generator[Attempt, BardoError | None, None]:
+    """Yield one attempt for each target until one is answered with None, or with an error another provider cannot mend."""
+    lost: tuple[Degradation, ...] = ()
+    for target in targets:
+        failure = yield plan(request, target, lost)
+        if failure is None or not getattr(failure, "retryable", False):
+            return
+        why = f"{target.provider.id}: {failure.message}"
+        lost = (*lost, Degradation("provider", asked=target.provider.id, why=why))
+
+
+def plan(request: Request, target: Target, lost: tuple[Degradation, ...] = ()) -> Attempt:
+    """Return what is sent to one target, and how its reply is treated."""
+    row = target.provider.row
+    asked = msgspec.structs.replace(request, model=target.model)
+    speaks_same = request.dialect == row.dialect and request.body is not None
+    if speaks_same and row.quirks.plain and not _transforms(request):
+        return _forwarding(asked, target, lost)
+    wire = dialect(row.dialect).encode_request(asked, row)
+    return Attempt(target=target, wire=wire, degraded=(*lost, *wire.degraded))
+
+
+def _transforms(request: Request) -> bool:
+    """Whether the reply has to differ from what the provider sends."""
+    return request.options.omit_reasoning or bool(request.options.include)
+
+
+def _forwarding(request: Request, target: Target, lost: tuple[Degradation, ...]) -> Attempt:
+    row = target.provider.row
+    shape = dialect(row.dialect).encode_request(msgspec.structs.replace(request, messages=(), tools=()), row)
+    body = dict(request.body or {})
+    if "model" in body:
+        body["model"] = target.model
+    asks_usage = request.stream and not request.stream_usage and row.quirks.stream_usage
+    if asks_usage and row.dialect == "openai_chat":
+        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+    wire = WireRequest(path=shape.path, body=msgspec.json.encode(body), headers=shape.headers)
+    return Attempt(target=target, wire=wire, forward=True, withhold_usage=asks_usage, degraded=lost)

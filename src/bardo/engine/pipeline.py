@@ -1,0 +1,189 @@
+"""A reply's bytes to events, and the events to one Response: the stages of one reply, in order.
+
+bytes → frames → events → inline reasoning separated → what the client does not want left out → ids filled in. Each stage belongs to this
+reply alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.reasoning.inline import InlineReasoning
+from bardo.streams.frames import Frame, OversizedFrame, WholeBody
+from bardo.streams.sse import SseDecoder
+from bardo.streams.stage import Stage
+from bardo.values.errors import BardoError, MalformedReply
+from bardo.values.events import (
+    Event,
+    Failed,
+    OpaqueState,
+    ReplyStart,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+)
+from bardo.values.fold import ResponseFold
+
+
+class ReplyReader:
+    """Reads one reply from one provider."""
+
+    def __init__(
+        self,
+        row: ProviderRow,
+        *,
+        streamed: bool,
+        provider: str = "",
+        model: str = "",
+        omit_reasoning: bool = False,
+        stamp: ReplyStart | None = None,
+    ) -> None:
+        self._framing: Stage[bytes, Frame] = SseDecoder() if streamed else WholeBody()
+        self._decoder = dialect(row.dialect).open_decoder(row)
+        self._provider = provider or row.id
+        self._stages = _stages(row, omit_reasoning=omit_reasoning, stamp=stamp)
+        self._fold = ResponseFold(provider=self._provider, model=model, billed_as_output=row.billed_as_output)
+        self._failed: BardoError | None = None
+
+    @property
+    def failure(self) -> BardoError | None:
+        """What broke the reply, if something did."""
+        return self._failed
+
+    @property
+    def fold(self) -> ResponseFold:
+        """The reply so far."""
+        return self._fold
+
+    def frames(self, chunk: bytes) -> Sequence[Frame]:
+        """Return the frames that a chunk completes; an oversized one fails the reply."""
+        try:
+            return self._framing.feed(chunk)
+        except OversizedFrame as problem:
+            return self._oversized(problem)
+
+    def last_frames(self) -> Sequence[Frame]:
+        """Return what the framing still held."""
+        return self._framing.finish()
+
+    def read(self, frame: Frame) -> Sequence[Event]:
+        """Return the events of one frame."""
+        return self._through(self._decoder.feed(frame))
+
+    def feed(self, item: bytes) -> list[Event]:
+        """Return the events of one chunk of bytes."""
+        events: list[Event] = []
+        for frame in self.frames(item):
+            events += self.read(frame)
+        return events
+
+    def finish(self) -> list[Event]:
+        """Return what was held back, and the failure of a reply that ended too early."""
+        events: list[Event] = []
+        for frame in self.last_frames():
+            events += self.read(frame)
+        return [*events, *self.close()]
+
+    def close(self) -> list[Event]:
+        """Close the decoder and the stages, once the last frame has been read."""
+        events = list(self._through(self._decoder.finish()))
+        for position, stage in enumerate(self._stages):
+            held: Sequence[Event] = stage.finish()
+            events += self._note(_pass(held, self._stages[position + 1 :]))
+        return events
+
+    def fail(self, error: BardoError) -> list[Event]:
+        """End the reply with an error from outside: a connection that broke, a deadline."""
+        if self._failed is not None:
+            return []
+        # What the stages held was already the model's word.
+        held = [event for event in self.close() if not isinstance(event, Failed)]
+        self._failed = error
+        self._fold.feed(Failed(error))
+        return [*held, Failed(error)]
+
+    def _through(self, events: Sequence[Event]) -> Sequence[Event]:
+        return self._note(_pass(events, self._stages)) if events else events
+
+    def _note(self, events: Sequence[Event]) -> Sequence[Event]:
+        for event in events:
+            self._fold.feed(event)
+            if type(event) is Failed and self._failed is None:
+                self._failed = event.error
+        return events
+
+    def _oversized(self, problem: OversizedFrame) -> Sequence[Frame]:
+        error = MalformedReply(str(problem), provider=self._provider)
+        self._failed = error
+        self._fold.feed(Failed(error))
+        return ()
+
+
+def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
+    for stage in stages:
+        events = [given for event in events for given in stage.feed(event)]
+    return events
+
+
+def _stages(row: ProviderRow, *, omit_reasoning: bool, stamp: ReplyStart | None) -> list[Stage[Event, Event]]:
+    stages: list[Stage[Event, Event]] = []
+    if row.quirks.inline_reasoning:
+        stages.append(InlineReasoning.of(row.quirks.inline_reasoning))
+    if omit_reasoning:
+        stages.append(WithoutReasoning())
+    if stamp is not None:
+        stages.append(Stamped(stamp))
+    return stages
+
+
+class WithoutReasoning:
+    """Leaves all thinking out, its opaque state included."""
+
+    def __init__(self) -> None:
+        self._thinking: set[tuple[int, int]] = set()
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        """Pass on what is not thinking."""
+        match item:
+            case ThinkStart(block=block, choice=choice):
+                self._thinking.add((choice, block))
+                return ()
+            case ThinkChunk() | ThinkEnd():
+                return ()
+            case OpaqueState(block=block, choice=choice) if (choice, block) in self._thinking:
+                return ()
+            case _:
+                return (item,)
+
+    def finish(self) -> Sequence[Event]:
+        """Nothing is held."""
+        return ()
+
+
+class Stamped:
+    """Fills in the id, the model and the time that a provider left out, before anything else of the reply."""
+
+    def __init__(self, stamp: ReplyStart) -> None:
+        self._stamp = stamp
+        self._begun = False
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        """Pass on, after a complete ReplyStart."""
+        if type(item) is ReplyStart:
+            stamp = self._stamp = ReplyStart(
+                id=item.id or self._stamp.id,
+                model=item.model or self._stamp.model,
+                created=item.created if item.created is not None else self._stamp.created,
+            )
+            self._begun = True
+            return (stamp,)
+        if self._begun:
+            return (item,)
+        self._begun = True
+        return (self._stamp, item)
+
+    def finish(self) -> Sequence[Event]:
+        """Nothing is held."""
+        return ()

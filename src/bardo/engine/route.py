@@ -1,0 +1,76 @@
+"""Which providers may serve a model, in order.
+
+A client names a bare model id or `provider/model`. A provider that lists the model goes before one whose catalog row only says that it
+serves such names; within each, the order of the configuration holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.values.errors import UnknownModel
+
+
+class Provider(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider as configured. `models` is what it is known to serve: from the configuration, or discovered."""
+
+    id: str
+    row: ProviderRow
+    base_url: str
+    models: tuple[str, ...] = ()
+    configured_models: bool = False
+
+    def lists(self, model: str) -> bool:
+        """Whether the provider is known to serve exactly this model id."""
+        return model in self.models
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """One provider, and the name of the model there."""
+
+    provider: Provider
+    model: str
+
+
+def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
+    """Return the targets for a model name, best first. Raises UnknownModel."""
+    named = _named(model, providers)
+    if named:
+        return named
+    listing = [provider for provider in providers if provider.lists(model)]
+    fitting = [
+        provider
+        for provider in providers
+        if provider not in listing and not provider.configured_models and provider.row.serves(model)
+    ]
+    targets = [Target(provider=provider, model=model) for provider in (*listing, *fitting)]
+    if not targets:
+        raise unknown_model(model, providers)
+    return targets
+
+
+def _named(model: str, providers: Sequence[Provider]) -> list[Target]:
+    prefix, slash, rest = model.partition("/")
+    if not slash or not rest:
+        return []
+    return [
+        Target(provider=provider, model=rest)
+        for provider in providers
+        if prefix == provider.id or prefix in provider.row.aliases
+    ][:1]
+
+
+def unknown_model(model: str, providers: Sequence[Provider]) -> UnknownModel:
+    """Return the error for a name that leads nowhere, with the nearest names that do."""
+    if not providers:
+        hint = "no provider is configured: set a provider's key in the environment, or write a bardo.toml"
+        return UnknownModel(f"no provider serves {model!r}", hint=hint)
+    known = sorted({name for provider in providers for name in provider.models})
+    near = get_close_matches(model, known, n=3, cutoff=0.5)
+    ids = ", ".join(provider.id for provider in providers)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"use provider/model with one of {ids}"
+    return UnknownModel(f"no provider here serves {model!r}", hint=hint)
