@@ -1,0 +1,59 @@
+"""Know whether a text, read in pieces, has arrived inside a fenced code block.
+
+Only the beginning of a line decides, so no more than that is kept.
+"""
+
+import re
+
+FENCES = ("```", "~~~")
+LINE_LIMIT = 200
+FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)", re.DOTALL)
+
+
+class FenceWatch:
+    """Follows the fences of Markdown: a line that begins with three or more backticks or tildes.
+
+    A block ends at a line that holds only a run of the same character, as long as the first or longer.
+    """
+
+    __slots__ = ("_fence", "_line")
+
+    def __init__(self) -> None:
+        self._fence = ""
+        self._line = ""
+
+    @property
+    def inside(self) -> bool:
+        """Whether what comes next is fenced; the line that opens a fence counts as fenced."""
+        return bool(self._fence) or _opening_run(self._line) != ""
+
+    def feed(self, text: str) -> None:
+        if "\n" not in text:
+            if len(self._line) < LINE_LIMIT:
+                self._line = (self._line + text)[:LINE_LIMIT]
+            return
+        seen = self._line + text
+        if any(fence in seen for fence in FENCES):
+            for line in seen.split("\n")[:-1]:
+                self._end_line(line[:LINE_LIMIT])
+        begin = seen.rfind("\n") + 1
+        self._line = seen[begin : begin + LINE_LIMIT]
+
+    def _end_line(self, line: str) -> None:
+        if not self._fence:
+            self._fence = _opening_run(line)
+        elif _closes(line, self._fence):
+            self._fence = ""
+
+
+def _opening_run(line: str) -> str:
+    found = FENCE_LINE.match(line)
+    # A line such as ```code``` is a code span: what follows the opening run of a fence holds no backtick.
+    if found is None or (found[1][0] == "`" and "`" in found[2]):
+        return ""
+    return found[1]
+
+
+def _closes(line: str, fence: str) -> bool:
+    found = FENCE_LINE.match(line)
+    return found is not None and found[1].startswith(fence) and not found[2].strip()

@@ -1,0 +1,51 @@
+"""Find the splitter that reads a format, and split a whole reply with it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from bardo.reasoning.formats import ReasoningFormat, find_format
+from bardo.reasoning.splitter import Segment, Splitter
+
+
+class ReplySplitter(Protocol):
+    """A stage from the text of one reply to its segments."""
+
+    @property
+    def inside(self) -> bool: ...
+
+    def feed(self, item: str) -> Sequence[Segment]: ...
+
+    def finish(self) -> Sequence[Segment]: ...
+
+
+MACHINES: Mapping[str, Callable[[ReasoningFormat, bool | None], ReplySplitter]] = {
+    "delimiters": lambda row, starts_inside: Splitter(row, starts_inside=starts_inside),
+}
+
+
+def splitter_for(row: ReasoningFormat, *, starts_inside: bool | None = None) -> ReplySplitter:
+    """Return a splitter for one reply in this format."""
+    return MACHINES[row.machine](row, starts_inside)
+
+
+def split(
+    text: str,
+    format: ReasoningFormat | str,  # noqa: A002
+    *,
+    starts_inside: bool | None = None,
+) -> tuple[str, str]:
+    """Split a whole reply; return its reasoning and its answer."""
+    row = find_format(format) if isinstance(format, str) else format
+    splitter = splitter_for(row, starts_inside=starts_inside)
+    segments = [*splitter.feed(text), *splitter.finish()]
+    reasoning = "".join(segment.text for segment in segments if segment.reasoning)
+    return reasoning, "".join(segment.text for segment in segments if not segment.reasoning)
+
+
+def lacks_opener(text: str, row: ReasoningFormat) -> bool:
+    """Say whether a whole reply closes a block that it never opened, so that it must have begun inside one.
+
+    A stream cannot know this in time; it is for whole replies of which the prompt is not known.
+    """
+    ends = [text.find(end) for end in row.ends if end in text]
+    return bool(ends) and not any(start in text[: min(ends)] for start in row.starts)

@@ -1,0 +1,307 @@
+"""What the splitter makes of replies, format by format, and that no cut changes it.
+
+An expectation is written as the reply with each block of reasoning in ‹ ›: consumed delimiters are gone, all else
+is there, in order and to the character.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bardo.reasoning import ReasoningFormat, Segment, Splitter, find_format, formats, lacks_opener, split
+
+
+class Case(NamedTuple):
+    format: str
+    inside: bool | None
+    text: str
+    expected: str
+
+
+CASES = {
+    # Plain blocks
+    "a block, then the answer": Case("qwen3", None, "<think>plan</think>answer", "‹plan›answer"),
+    "whitespace stays": Case("qwen3", None, "\n<think>\n plan \n</think>\n\n answer\n", "\n‹\n plan \n›\n\n answer\n"),
+    "no block": Case("qwen3", None, "answer", "answer"),
+    "nothing": Case("qwen3", None, "", ""),
+    "text before the opener is answer": Case("qwen3", None, "Hi <think>plan</think>answer", "Hi ‹plan›answer"),
+    "an empty block shows": Case("qwen3", None, "<think></think>answer", "‹›answer"),
+    "a block without end": Case("qwen3", None, "<think>plan", "‹plan›"),
+    "an opener alone": Case("qwen3", None, "<think>", "‹›"),
+    "ends at the closer": Case("qwen3", None, "<think>plan</think>", "‹plan›"),
+    # Beginning inside
+    "begins inside": Case("deepseek_r1", None, "plan</think>answer", "‹plan›answer"),
+    "begins inside, at once over": Case("deepseek_r1", None, "</think>answer", "‹›answer"),
+    "begins inside, never ends": Case("deepseek_r1", None, "plan", "‹plan›"),
+    "begins inside, nothing comes": Case("deepseek_r1", None, "", ""),
+    "the caller says it does": Case("qwen3", True, "plan</think>answer", "‹plan›answer"),
+    "the caller says it does not": Case("deepseek_r1", False, "answer", "answer"),
+    "a prompt nobody spoke of": Case("deepseek_v31", None, "answer", "answer"),
+    "an echoed opener": Case("deepseek_r1", None, "<think>\nplan</think>answer", "‹\nplan›answer"),
+    "an echo after whitespace": Case("deepseek_r1", None, "\n <think>plan</think>answer", "‹\n plan›answer"),
+    "only one echo": Case("deepseek_r1", None, "<think><think>plan</think>answer", "‹<think>plan›answer"),
+    "no echo after text": Case("deepseek_r1", None, "a<think>b</think>answer", "‹a<think>b›answer"),
+    # Tags that are text
+    "a nested opener": Case("qwen3", None, "<think>a<think>b</think>c</think>d", "‹a<think>b›c</think>d"),
+    "a closer without opener": Case("qwen3", None, "answer</think>more", "answer</think>more"),
+    "a second block of a single format": Case(
+        "qwen3", None, "<think>a</think>b<think>c</think>d", "‹a›b<think>c</think>d"
+    ),
+    "tags in fenced code after the block": Case(
+        "qwen3", None, "<think>a</think>\n```\n<think>\n</think>\n```", "‹a›\n```\n<think>\n</think>\n```"
+    ),
+    "tags in fenced code without any block": Case(
+        "qwen3", None, "See:\n```xml\n<think>x</think>\n```\n", "See:\n```xml\n<think>x</think>\n```\n"
+    ),
+    "near misses": Case(
+        "qwen3", None, "<Think>< think><thinks></ think><think", "<Think>< think><thinks></ think><think"
+    ),
+    "the mismatch is looked at again": Case("qwen3", None, "<<think>a<</think>b", "<‹a<›b"),
+    "a tag that turns into text": Case("qwen3", None, "<think>a</answer</think>b", "‹a</answer›b"),
+    "a partial closer at the end": Case("qwen3", None, "<think>a</thi", "‹a</thi›"),
+    "a partial opener at the end": Case("qwen3", None, "a<thi", "a<thi"),
+    "a partial echo at the end": Case("deepseek_r1", None, "<thi", "‹<thi›"),
+    # Ends that stay in the text
+    "a tool call ends the block": Case(
+        "qwen3", None, "<think>a<tool_call>{}</tool_call>", "‹a›<tool_call>{}</tool_call>"
+    ),
+    "the first end counts": Case("qwen3", None, "<think>a<tool_call>b</think>c", "‹a›<tool_call>b</think>c"),
+    "a tool call at once": Case("qwen3", True, "<tool_call>{}", "‹›<tool_call>{}"),
+    "bars of full width": Case("deepseek_v4", True, "a<｜DSML｜tool_calls>b", "‹a›<｜DSML｜tool_calls>b"),
+    # Several blocks
+    "two blocks": Case("glm45", None, "<think>a</think>b<think>c</think>d", "‹a›b‹c›d"),
+    "two blocks, one right after the other": Case("glm45", None, "<think>a</think><think>b</think>c", "‹a›‹b›c"),
+    "two empty blocks": Case("glm45", None, "<think></think><think></think>", "‹›‹›"),
+    "fenced code between blocks": Case(
+        "glm45",
+        None,
+        "<think>a</think>\n```\n<think>b</think>\n```\n<think>c</think>d",
+        "‹a›\n```\n<think>b</think>\n```\n‹c›d",
+    ),
+    "a fence inside a block does not last": Case("glm45", None, "<think>```\n</think>a<think>b", "‹```\n›a‹b›"),
+    "a fence in reasoning hides no end": Case(
+        "glm45", None, "<think>```\n</think>\n```\n</think>", "‹```\n›\n```\n</think>"
+    ),
+    # Families
+    "kimi": Case("kimi", None, "◁think▷plan◁/think▷answer◁", "‹plan›answer◁"),
+    "kimi_k3": Case(
+        "kimi_k3",
+        True,
+        "plan<|close|>think<|sep|><|open|>response<|sep|>hi<|close|>response<|sep|><|close|>message<|sep|>",
+        "‹plan›hi",
+    ),
+    "kimi_k3, no closer": Case("kimi_k3", True, "plan<|open|>response<|sep|>hi", "‹plan›hi"),
+    "mistral": Case("mistral", None, "[THINK]a[/THINK]b[TOOL_CALLS][THINK]c", "‹a›b[TOOL_CALLS]‹c›"),
+    "granite32": Case("granite32", None, "Here's my thought process: a\nHere is my response: b", "‹ a\n› b"),
+    "apriel": Case(
+        "apriel", None, "Here are my reasoning steps:\na\n[BEGIN FINAL RESPONSE]\nb[END FINAL RESPONSE]", "‹a\n›\nb"
+    ),
+    "hunyuan": Case("hunyuan_a13b", None, "<think>\na\n\n</think>\n<answer>\nb\n</answer>", "‹a\n›b"),
+    "hunyuan, bare tags": Case("hunyuan_a13b", None, "<think>a\n</think>\nb", "‹a\n›\nb"),
+    "hunyuan, cut in the closer": Case("hunyuan_a13b", None, "<think>\na\n</think>\n<ans", "‹a\n›\n<ans"),
+    "hy_v3 with a suffix": Case("hy_v3", None, "<think:opensource>a</think:opensource>b", "‹a›b"),
+    "hy_v3 without": Case("hy_v3", True, "a<tool_calls>b", "‹a›<tool_calls>b"),
+    "gemma4": Case("gemma4", None, "<|channel>thought\na<channel|>b<|channel>c<channel|>", "‹a›b‹c›"),
+    "gemma4, another word": Case("gemma4", None, "<|channel>thousand years<channel|>b", "‹thousand years›b"),
+    "gemma4, cut in the label": Case("gemma4", None, "<|channel>thou", "‹thou›"),
+    "minimax_m3 without thinking": Case("minimax_m3", False, "\n</mm:think>b</mm:think>", "\nb</mm:think>"),
+    "cohere": Case(
+        "cohere_cmd4", True, "a<|END_THINKING|><|START_TEXT|>b<|END_TEXT|><|START_ACTION|>", "‹a›b<|START_ACTION|>"
+    ),
+    "solar": Case("solar_open", None, "<|think|>a<|end|><|begin|>assistant<|content|>b<|end|>", "‹a›b"),
+    "solar, framing in fenced code": Case("solar_open", None, "```\n<|content|><|think|>b", "```\n<|think|>b"),
+    "k2_horizon": Case("k2_horizon", None, "<ifm|think_fast>a</ifm|think_faster>b", "‹a›b"),
+    # Tags of unknown families
+    "think": Case("think", None, "<think>a</think>b", "‹a›b"),
+    "thinking": Case("think", None, " \n<thinking>a</thinking>b", " \n‹a›b"),
+    "think, only at the start": Case("think", None, "The tag <think> opens.", "The tag <think> opens."),
+    "think, one block": Case("think", None, "<think>a</think><think>b</think>", "‹a›<think>b</think>"),
+    "think, closer alone": Case("think", None, "a</think>b", "a</think>b"),
+    "think, told to begin inside": Case("think", True, "a</think>b", "‹a›b"),
+    "passthrough": Case("passthrough", None, "<think>a</think>b", "<think>a</think>b"),
+}
+
+
+def render(segments: Iterable[Segment]) -> str:
+    out, inside = "", False
+    for segment in segments:
+        assert segment.reasoning or (segment.text and not inside and not segment.closes)
+        out += "‹" * (segment.reasoning and not inside) + segment.text + "›" * segment.closes
+        inside = segment.reasoning and not segment.closes
+    assert not inside
+    return out
+
+
+def read(row: ReasoningFormat, pieces: Iterable[str], *, inside: bool | None = None) -> str:
+    splitter = Splitter(row, starts_inside=inside)
+    fed = [segment for piece in pieces for segment in splitter.feed(piece)]
+    return render([*fed, *splitter.finish()])
+
+
+def cuts(text: str) -> Iterator[list[str]]:
+    yield from ([text[:at], text[at:]] for at in range(len(text) + 1))
+    yield list(text)
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_a_reply_is_split_the_same_wherever_it_is_cut(case: Case) -> None:
+    row = find_format(case.format)
+    assert read(row, [case.text], inside=case.inside) == case.expected
+    assert {read(row, pieces, inside=case.inside) for pieces in cuts(case.text)} == {case.expected}
+
+
+def every_delimiter() -> Iterator[tuple[ReasoningFormat, str, str]]:
+    for row in formats().values():
+        yield from ((row, start, end) for start in row.starts for end in row.ends)
+
+
+@pytest.mark.parametrize(
+    ("row", "start", "end"), [pytest.param(*each, id=f"{each[0].name} {each[1:]}") for each in every_delimiter()]
+)
+def test_every_row_is_read_as_it_says(row: ReasoningFormat, start: str, end: str) -> None:
+    stray = "" if end in row.dropped else end
+    again = "‹c›d" if row.blocks == "multi" else f"{start}c{stray}d"
+    whole = f"{start}a{end}b{start}c{end}d"
+    assert {read(row, pieces, inside=False) for pieces in cuts(whole)} == {f"‹a›b{again}"}
+    assert read(row, [f" {start}a{end}b"], inside=True) == "‹ a›b"
+    assert read(row, [f"a{end}b"], inside=True) == "‹a›b"
+    for marker in row.implicit_ends:
+        kept = "" if marker in row.dropped else marker
+        assert {read(row, pieces) for pieces in cuts(f"{start}a{marker}b")} == {f"‹a›{kept}b"}
+    for marker in row.dropped:
+        assert {read(row, pieces) for pieces in cuts(f"{start}a{end}b{marker}c")} == {"‹a›bc"}
+
+
+@cache
+def vocabulary(name: str) -> list[str]:
+    row = find_format(name)
+    markers = [*row.starts, *row.ends, *row.implicit_ends, *row.dropped]
+    parts = [marker[:at] for marker in markers for at in (1, len(marker) // 2, len(marker) - 1)]
+    return sorted({*markers, *parts, "\n", " ", "```", "\n```\n", "~~~", "word", "é🧠", "<", ">"} - {""})
+
+
+def replies(name: str) -> st.SearchStrategy[str]:
+    return st.lists(st.sampled_from(vocabulary(name)), max_size=14).map("".join)
+
+
+def pieces_of(data: st.DataObject, text: str) -> list[str]:
+    places = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
+    return [text[begin:end] for begin, end in zip([0, *places], [*places, len(text)], strict=True)]
+
+
+@given(st.data(), st.sampled_from(sorted(formats())), st.sampled_from([None, False, True]))
+def test_any_cut_says_the_same_and_nothing_is_lost(data: st.DataObject, name: str, inside: bool | None) -> None:
+    row, text = find_format(name), data.draw(replies(name))
+    whole = read(row, [text], inside=inside)
+    assert read(row, list(text), inside=inside) == whole
+    assert read(row, pieces_of(data, text), inside=inside) == whole
+    markers = (*row.starts, *row.ends, *row.dropped)
+    assert is_what_deleting_leaves(whole.replace("‹", "").replace("›", ""), text, markers)
+
+
+def is_what_deleting_leaves(rest: str, text: str, markers: tuple[str, ...]) -> bool:
+    """Whether deleting some occurrences of the markers in `text` leaves `rest`."""
+    reached: list[set[int]] = [{0}, *(set[int]() for _ in text)]
+    for at, character in enumerate(text):
+        reached[at + 1] |= {done + 1 for done in reached[at] if rest[done : done + 1] == character}
+        for marker in markers:
+            if text.startswith(marker, at):
+                reached[at + len(marker)] |= reached[at]
+    return len(rest) in reached[-1]
+
+
+MARKERS = st.lists(st.text("ab<\n`", min_size=1, max_size=4), max_size=3).map(tuple)
+ODD_FORMATS = st.builds(
+    ReasoningFormat,
+    name=st.just("odd"),
+    start=MARKERS,
+    end=MARKERS,
+    implicit_ends=MARKERS,
+    dropped=MARKERS,
+    blocks=st.sampled_from(["single", "multi"]),
+    opens=st.sampled_from(["anywhere", "start"]),
+    leading_closer=st.booleans(),
+)
+
+
+@given(ODD_FORMATS, st.lists(st.sampled_from([*"ab<\n` ", "\n```\n"]), max_size=20), st.booleans(), st.data())
+def test_delimiters_may_overlap_in_any_way(
+    row: ReasoningFormat, parts: list[str], inside: bool, data: st.DataObject
+) -> None:
+    text = "".join(parts)
+    whole = read(row, [text], inside=inside)
+    assert read(row, list(text), inside=inside) == whole
+    assert read(row, pieces_of(data, text), inside=inside) == whole
+    markers = (*row.starts, *row.ends, *row.dropped)
+    assert is_what_deleting_leaves(whole.replace("‹", "").replace("›", ""), text, markers)
+
+
+def test_an_opener_in_fenced_code_hides_no_other_delimiter() -> None:
+    row = ReasoningFormat(name="odd", start="<<a>", end="</a>", dropped=("<a>",))
+    assert {read(row, pieces) for pieces in cuts("```\n<<a>")} == {"```\n<"}
+
+
+@given(st.data(), st.sampled_from(sorted(formats())), st.booleans())
+def test_only_the_beginning_of_a_delimiter_is_held(data: st.DataObject, name: str, inside: bool) -> None:
+    row, text = find_format(name), data.draw(replies(name))
+    markers = (*row.starts, *row.ends, *row.implicit_ends, *row.dropped)
+    splitter = Splitter(row, starts_inside=inside)
+    for character in text:
+        splitter.feed(character)
+        held = splitter._held
+        assert not held or any(marker.startswith(held) for marker in markers)
+
+
+def test_of_two_delimiters_that_begin_together_the_longer_counts_at_the_finish_too() -> None:
+    row = ReasoningFormat(name="odd", end=("b", "bc", "abcd"), starts_inside=True)
+    assert {read(row, pieces) for pieces in cuts("abc")} == {"‹a›"}
+
+
+def test_reasoning_is_given_as_it_arrives() -> None:
+    splitter = Splitter(find_format("qwen3"))
+    fed = [list(splitter.feed(piece)) for piece in ("<think>", "first", " second<", "/thi", "nk>", "answer")]
+    assert fed == [
+        [Segment(True, "")],
+        [Segment(True, "first")],
+        [Segment(True, " second")],
+        [],
+        [Segment(True, "", closes=True)],
+        [Segment(False, "answer")],
+    ]
+
+
+def test_pieces_of_one_kind_are_one_segment_of_a_feed() -> None:
+    splitter = Splitter(find_format("cohere_cmd4"), starts_inside=True)
+    segments = splitter.feed("a<|END_THINKING|>b<|START_TEXT|>c<|END_TEXT|>d")
+    assert segments == [Segment(True, "a", closes=True), Segment(False, "bcd")]
+
+
+@pytest.mark.parametrize(("text", "inside"), [("<think>a", True), ("<think>a</think>", False), ("", False)])
+def test_whether_a_block_never_ended_is_known_before_the_finish(text: str, inside: bool) -> None:
+    splitter = Splitter(find_format("qwen3"))
+    splitter.feed(text)
+    assert splitter.inside is inside
+
+
+def test_finish_closes_an_open_block_once() -> None:
+    splitter = Splitter(find_format("qwen3"))
+    splitter.feed("<think>a")
+    assert splitter.finish() == [Segment(True, "", closes=True)]
+    assert splitter.finish() == []
+
+
+def test_a_whole_reply_is_split_at_once() -> None:
+    assert split("<think>a</think>b<think>c</think>d", "glm45") == ("ac", "bd")
+    assert split("a</think>b", find_format("qwen3"), starts_inside=True) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "lacks"),
+    [("a</think>b", True), ("</think>", True), ("<think>a</think>b", False), ("a", False), ("a<think>b", False)],
+)
+def test_a_whole_reply_shows_that_its_opener_is_missing(text: str, lacks: bool) -> None:
+    assert lacks_opener(text, find_format("deepseek_v31")) is lacks
