@@ -39,11 +39,12 @@ class ReplyReader:
         model: str = "",
         omit_reasoning: bool = False,
         stamp: ReplyStart | None = None,
+        further: Sequence[Stage[Event, Event]] = (),
     ) -> None:
         self._framing: Stage[bytes, Frame] = SseDecoder() if streamed else WholeBody()
         self._decoder = dialect(row.dialect).open_decoder(row)
         self._provider = provider or row.id
-        self._stages = _stages(row, omit_reasoning=omit_reasoning, stamp=stamp)
+        self._stages = [*_stages(row, omit_reasoning=omit_reasoning, stamp=stamp), *further]
         self._fold = ResponseFold(provider=self._provider, model=model, billed_as_output=row.billed_as_output)
         self._failed: BardoError | None = None
 

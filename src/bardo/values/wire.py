@@ -20,8 +20,12 @@ class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
-    """What a client's URL says beside the body: Gemini names the model and the streaming there."""
+    """What a client's URL says beside the body: Gemini names the model and the streaming there.
+
+    `counting`: the request is only to be counted, so what an answer needs (a limit of tokens) may be missing.
+    """
 
     model: str = ""
     stream: bool | None = None
     framing: str = "sse"
+    counting: bool = False

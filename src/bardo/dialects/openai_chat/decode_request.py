@@ -62,12 +62,13 @@ def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
     tools = optional(fields, "tools", list) or []
     older = optional(fields, "functions", list) or []
     return tuple(
-        [_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)]
+        [read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)]
         + [_function(function, f"functions[{place}]", {}) for place, function in enumerate(older)]
     )
 
 
-def _tool(value: Any, at: str) -> Tool:
+def read_tool(value: Any, at: str) -> Tool:
+    """Return one tool definition. Raises InvalidRequest naming the field."""
     tool = take(value, dict, at)
     if tool.get("type", "function") != "function" or "function" not in tool:
         return Tool(name=str(tool.get("type", "")), carried=Carried(NAME, tool), hosted=True)

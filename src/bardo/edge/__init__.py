@@ -1,0 +1,1 @@
+"""The only room with sockets, files, clocks, the environment and randomness."""

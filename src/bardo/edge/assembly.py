@@ -1,0 +1,69 @@
+"""Puts the parts together: from settings to a running engine. The gateway, the library and the command line start here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bardo.edge.directory import Directory
+from bardo.edge.http import Deadlines, HttpTransport, Transport
+from bardo.edge.keys import Keyring
+from bardo.edge.runner import Limits, Runner
+from bardo.edge.settings import Settings, default_log_path
+
+if TYPE_CHECKING:
+    from bardo.edge.log import LogWriter
+
+
+class Assembly:
+    """A runner and what has to be closed after it."""
+
+    def __init__(self, runner: Runner, *, transport: Transport | None, log: LogWriter | None) -> None:
+        self.runner = runner
+        self._transport = transport
+        self._log = log
+
+    async def close(self) -> None:
+        """Close connections, then the log: nothing that was to be written is lost."""
+        if self._transport is not None:
+            await self._transport.close()
+        if self._log is not None:
+            self._log.close()
+
+
+def assemble(
+    settings: Settings,
+    *,
+    transport: Transport | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Assembly:
+    """Return the engine that `settings` describe. A `transport` that is given stays the caller's to close."""
+    own = HttpTransport() if transport is None else None
+    used: Transport = own if own is not None else transport  # type: ignore[assignment]
+    keyring = Keyring(environment)
+    timeouts = settings.timeouts
+    limits = Limits(
+        deadlines=Deadlines(connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle),
+        max_reply_bytes=settings.gateway.max_reply_bytes,
+        keep_content=settings.log.content,
+    )
+    log = open_log(settings, environment)
+    directory = Directory.of(settings, used, keyring, clock=time.monotonic)
+    runner = Runner(directory, used, keyring, limits=limits, log=log)
+    return Assembly(runner, transport=own, log=log)
+
+
+def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path:
+    """Return where the inference log stands."""
+    return Path(settings.log.path).expanduser() if settings.log.path else default_log_path(environment)
+
+
+def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -> LogWriter | None:
+    """Return the log's writer, or None where the log is off."""
+    if not settings.log.enabled:
+        return None
+    from bardo.edge.log import LogWriter
+
+    return LogWriter(log_path(settings, environment), keep_content=settings.log.content)

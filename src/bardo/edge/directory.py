@@ -1,0 +1,159 @@
+"""Which providers there are and what each serves: from the configuration, from keys in the environment, and by asking.
+
+A provider whose models are not configured is asked for its list, once, when a name cannot be placed without it. Nothing here fails a
+start: a provider that does not answer serves what its catalog row says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bardo.catalog.load import builtin
+from bardo.edge.http import Call, Deadlines, Transport
+from bardo.edge.keys import Keyring
+from bardo.edge.settings import Settings, provider_of
+from bardo.engine.route import Provider, Target, resolve
+from bardo.values.errors import BardoError, MalformedReply, UnknownModel
+
+_LIST_LIMIT = 8 * 1024 * 1024
+_ASKING = Deadlines(connect=2.0, first_byte=5.0, idle=5.0)
+_PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0)
+_KEPT_SECONDS = 300.0
+
+_log = logging.getLogger("bardo.directory")
+
+
+class Directory:
+    """The providers in order, with the models each is known to serve."""
+
+    def __init__(
+        self, providers: Sequence[Provider], transport: Transport, keyring: Keyring, *, clock: Callable[[], float]
+    ) -> None:
+        self._providers = list(providers)
+        self._transport = transport
+        self._keyring = keyring
+        self._clock = clock
+        self._asked: dict[str, float] = {}
+        self._asking: asyncio.Lock | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, transport: Transport, keyring: Keyring, *, clock: Callable[[], float]) -> Directory:
+        """Return the directory of a configuration; one without providers takes those whose keys are set."""
+        configured = [provider_of(entry, settings.source) for entry in settings.providers]
+        providers = configured or with_keys(keyring)
+        return cls(providers, transport, keyring, clock=clock)
+
+    @property
+    def providers(self) -> list[Provider]:
+        """The providers in order."""
+        return list(self._providers)
+
+    async def targets(self, model: str) -> list[Target]:
+        """Return who may serve `model`, best first. Raises UnknownModel."""
+        try:
+            return resolve(model, self._providers)
+        except UnknownModel:
+            if not await self.discover():
+                raise
+            return resolve(model, self._providers)
+
+    async def models(self) -> list[Provider]:
+        """Return the providers with all models they are known to serve, asked where need be."""
+        await self.discover()
+        return self.providers
+
+    async def discover(self) -> bool:
+        """Ask every provider that may serve more than is known; say whether anything new was learnt."""
+        self._asking = self._asking or asyncio.Lock()
+        async with self._asking:
+            due = [provider for provider in self._providers if self._due(provider)]
+            answers = await asyncio.gather(*(self._ask(provider) for provider in due))
+        learnt = False
+        for provider, models in zip(due, answers, strict=True):
+            if models is not None and models != provider.models:
+                place = next(at for at, held in enumerate(self._providers) if held.id == provider.id)
+                self._providers[place] = msgspec.structs.replace(provider, models=models)
+                learnt = True
+        return learnt
+
+    async def add_local(self) -> list[Provider]:
+        """Look for servers on their usual ports, and take in those that answer."""
+        rows = [row for row in builtin().local() if all(held.row.id != row.id for held in self._providers)]
+        found = [Provider(id=row.id, row=row, base_url=row.base_url) for row in rows]
+        answers = await asyncio.gather(*(self._ask(provider, _PROBING, quiet=True) for provider in found))
+        added = [
+            msgspec.structs.replace(provider, models=models)
+            for provider, models in zip(found, answers, strict=True)
+            if models is not None
+        ]
+        self._providers += added
+        return added
+
+    def _due(self, provider: Provider) -> bool:
+        if provider.configured_models:
+            return False
+        asked = self._asked.get(provider.id)
+        return asked is None or self._clock() - asked > _KEPT_SECONDS
+
+    async def _ask(
+        self, provider: Provider, deadlines: Deadlines = _ASKING, *, quiet: bool = False
+    ) -> tuple[str, ...] | None:
+        self._asked[provider.id] = self._clock()
+        try:
+            return await list_models(provider, self._transport, self._keyring, deadlines)
+        except BardoError as problem:
+            if not quiet:
+                _log.warning("no model list from %s: %s", provider.id, problem.message)
+            return None
+
+
+def with_keys(keyring: Keyring) -> list[Provider]:
+    """Return the hosted providers whose keys are set, one for each address."""
+    providers: list[Provider] = []
+    for row in builtin().providers:
+        taken = any(held.base_url == row.base_url for held in providers)
+        if row.base_url and not row.local and not taken and keyring.has(row):
+            providers.append(Provider(id=row.id, row=row, base_url=row.base_url))
+    return providers
+
+
+async def list_models(
+    provider: Provider, transport: Transport, keyring: Keyring, deadlines: Deadlines = _ASKING
+) -> tuple[str, ...]:
+    """Return the ids a provider lists. Raises BardoError where it cannot be asked or answers something else."""
+    headers = {**provider.row.headers, **keyring.headers(provider), "accept": "application/json"}
+    url = f"{provider.base_url.rstrip('/')}/{provider.row.model_list}"
+    call = Call(method="GET", url=url, headers=headers, body=b"", provider=provider.id)
+    reply = await transport.send(call, deadlines)
+    try:
+        body = await reply.read(_LIST_LIMIT)
+    finally:
+        await reply.close()
+    if reply.status != 200:
+        raise MalformedReply(f"its model list answered with status {reply.status}", provider=provider.id)
+    return _ids(body, provider.id)
+
+
+class _Listed(msgspec.Struct):
+    id: str = ""
+    name: str = ""
+
+
+class _List(msgspec.Struct):
+    data: list[_Listed] | None = None
+    models: list[_Listed] | None = None
+
+
+def _ids(body: bytes, provider: str) -> tuple[str, ...]:
+    try:
+        listed = msgspec.json.decode(body, type=_List)
+    except msgspec.MsgspecError as problem:
+        raise MalformedReply(f"its model list is not one: {problem}", provider=provider) from problem
+    if listed.data is None and listed.models is None:
+        raise MalformedReply("its model list is not one", provider=provider)
+    rows = listed.data if listed.data is not None else listed.models or []
+    return tuple((row.id or row.name).removeprefix("models/") for row in rows if row.id or row.name)

@@ -1,0 +1,39 @@
+"""Providers' keys: read from the environment, put on a request, and never shown."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from bardo.catalog.rows import ProviderRow
+from bardo.engine.route import Provider
+from bardo.values.errors import MissingKey
+
+
+class Keyring:
+    """The keys of the configured providers."""
+
+    def __init__(self, environment: Mapping[str, str] | None = None) -> None:
+        self._environment = os.environ if environment is None else environment
+
+    def __repr__(self) -> str:
+        return "Keyring(…)"
+
+    def has(self, row: ProviderRow) -> bool:
+        """Whether one of the row's variables is set."""
+        return self._find(row) is not None
+
+    def headers(self, provider: Provider) -> dict[str, str]:
+        """Return the headers that prove who pays. Raises MissingKey where a hosted provider's key is not set."""
+        row = provider.row
+        key = self._find(row)
+        if key is None:
+            if row.local or row.auth == "none" or not row.key_variables:
+                return {}
+            variables = " or ".join(row.key_variables)
+            raise MissingKey(f"no key for {provider.id}", hint=f"set {variables} where bardo runs")
+        return {"authorization": f"Bearer {key}"} if row.auth == "bearer" else {row.auth: key}
+
+    def _find(self, row: ProviderRow) -> str | None:
+        found = (self._environment.get(variable) for variable in row.key_variables)
+        return next((key.strip() for key in found if key and key.strip()), None)

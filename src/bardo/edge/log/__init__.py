@@ -1,0 +1,27 @@
+"""The inference log: one row a call, appended and never changed.
+
+`LogWriter` takes rows from the event loop and stores them from a thread of its own; `LogReader` reads them back. Both
+take a file (SQLite) or a database address such as `postgresql+psycopg://…`: one schema, two engines.
+
+Importing this package is cheap. The database library loads when a log is opened.
+"""
+
+from bardo.edge.log.problems import AmbiguousRequest, LogMissing, LogNewer, LogProblem, LogUnusable
+from bardo.edge.log.reader import LogReader
+from bardo.edge.log.row import CallOutcome, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.writer import LogWriter
+
+__all__ = [
+    "AmbiguousRequest",
+    "CallOutcome",
+    "LogGap",
+    "LogMissing",
+    "LogNewer",
+    "LogProblem",
+    "LogReader",
+    "LogRow",
+    "LogTotal",
+    "LogUnusable",
+    "LogWriter",
+    "NewRows",
+]

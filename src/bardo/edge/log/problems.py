@@ -1,0 +1,42 @@
+"""What can be wrong with a log.
+
+LogProblem
+├── LogMissing          nothing there to read
+├── LogNewer            written by a newer bardo
+├── LogUnusable         cannot be opened, read or written: permissions, no directory, not a log
+├── AmbiguousRequest    the beginning of several request ids
+├── StoreUnavailable    a write failed and may work later: a full disk, a lock, a lost connection
+└── RowsRefused         the database will never take these rows
+
+The last two pass between the store and the writer, and never reach a caller.
+"""
+
+from bardo.values.errors import OperatorError
+
+
+class LogProblem(OperatorError):
+    """Whoever runs bardo should look at the log, or at where it is."""
+
+
+class LogMissing(LogProblem):
+    """There is no log at this place."""
+
+
+class LogNewer(LogProblem):
+    """The log has a form this version of bardo does not know."""
+
+
+class LogUnusable(LogProblem):
+    """The log cannot be opened, read or written."""
+
+
+class AmbiguousRequest(LogProblem):
+    """Several request ids begin with what was given."""
+
+
+class StoreUnavailable(LogProblem):
+    """A write failed for a reason that may pass."""
+
+
+class RowsRefused(LogProblem):
+    """A write failed because of what the rows hold."""

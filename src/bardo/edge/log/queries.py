@@ -1,0 +1,127 @@
+"""What is asked of a log, in SQL that both engines speak.
+
+Loads SQLAlchemy: import it where a log is opened, and nowhere above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Integer, Row, Text, cast, func, select
+
+from bardo.edge.log.problems import AmbiguousRequest
+from bardo.edge.log.row import CallOutcome, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.schema import inference_log, inference_log_gaps
+from bardo.edge.log.stored import LONGEST_NAME, from_columns, mended_text
+
+_column = inference_log.c
+# The last there is, in the byte order ids are compared by.
+_LAST_CHARACTER = "\U0010ffff"
+
+
+def recent(
+    connection: Connection,
+    limit: int,
+    *,
+    provider: str | None,
+    model: str | None,
+    since: float | None,
+    outcome: CallOutcome | None,
+) -> list[LogRow]:
+    """Return the last rows that match, newest first."""
+    wanted: list[ColumnElement[bool]] = []
+    if provider is not None:
+        wanted.append(_column.provider == provider)
+    if model is not None:
+        wanted.append(_column.model == model)
+    if outcome is not None:
+        wanted.append(_column.outcome == outcome)
+    query = select(inference_log).where(*wanted, *_since(since)).order_by(_column.row_number.desc()).limit(limit)
+    return _rows(connection.execute(query))
+
+
+def find(connection: Connection, request_id: str) -> LogRow | None:
+    """Return the row of a request, by its whole id or by a beginning that no other id has."""
+    request_id = mended_text(request_id, LONGEST_NAME)
+    exact = connection.execute(
+        select(inference_log).where(_column.request_id == request_id).order_by(_column.row_number.desc())
+    ).first()
+    if exact is not None:
+        return from_columns(exact._asdict())
+    begins = (_column.request_id >= request_id, _column.request_id < request_id + _LAST_CHARACTER)
+    ids = connection.scalars(select(_column.request_id).where(*begins).distinct().limit(3)).all()
+    if len(ids) > 1:
+        raise AmbiguousRequest(
+            f"several requests begin with {request_id!r}: {_listed(ids)}", hint="give more of the id"
+        )
+    return find(connection, ids[0]) if ids else None
+
+
+def rows_after(connection: Connection, row_number: int, *, limit: int) -> NewRows:
+    """Return the rows after `row_number`, oldest first."""
+    query = select(inference_log).where(_column.row_number > row_number).order_by(_column.row_number).limit(limit)
+    found = connection.execute(query).all()
+    return NewRows(rows=tuple(_rows(found)), row_number=found[-1].row_number if found else row_number)
+
+
+def last_row_number(connection: Connection) -> int:
+    """Return the number of the newest row, 0 where there is none."""
+    return connection.scalar(select(func.max(_column.row_number))) or 0
+
+
+def totals(connection: Connection, *, since: float | None) -> list[LogTotal]:
+    """Sum the calls of every provider and model, most calls first."""
+    calls = func.count().label("calls")
+    query = (
+        select(
+            _column.provider,
+            _column.model,
+            calls,
+            func.sum(cast(_column.outcome != "ok", Integer)).label("failed"),
+            func.sum(_column.seconds).label("seconds"),
+            *(_sum_of(name) for name in _SUMMED),
+            func.count(_column.reasoning_tokens).label("reasoning_known"),
+            func.sum(_column.cost_usd).label("cost_usd"),
+            func.count(_column.cost_usd).label("cost_known"),
+        )
+        .where(*_since(since))
+        .group_by(_column.provider, _column.model)
+        .order_by(calls.desc(), _column.provider, _column.model)
+    )
+    return [LogTotal(**row._asdict()) for row in connection.execute(query)]
+
+
+def cost_by_cause(connection: Connection, *, since: float | None) -> dict[str, float]:
+    """Sum the cost of all calls by its cause, in US dollars."""
+    part = func.json_each(_column.cost_by_cause).table_valued("key", "value", joins_implicitly=True)
+    # PostgreSQL reads a number out of JSON only by way of its text.
+    amount = func.sum(cast(cast(part.c.value, Text), Double))
+    query = select(part.c.key, amount).select_from(inference_log, part).where(*_since(since)).group_by(part.c.key)
+    return dict(connection.execute(query.order_by(part.c.key)).all())
+
+
+def gaps(connection: Connection) -> list[LogGap]:
+    """Return the notes of rows that were dropped, oldest first."""
+    noted = inference_log_gaps.c
+    query = select(noted.noticed_at, noted.rows, noted.why).order_by(noted.row_number)
+    return [LogGap(**row._asdict()) for row in connection.execute(query)]
+
+
+_SUMMED = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_input_tokens", "cache_write_tokens")
+
+
+def _sum_of(name: str) -> ColumnElement[int]:
+    # PostgreSQL sums whole numbers into decimals.
+    return cast(func.sum(_column[name]), BigInteger).label(name)
+
+
+def _since(since: float | None) -> list[ColumnElement[bool]]:
+    return [] if since is None else [_column.started_at >= since]
+
+
+def _rows(found: Iterable[Row[tuple[object, ...]]]) -> list[LogRow]:
+    return [from_columns(row._asdict()) for row in found]
+
+
+def _listed(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:2]) + (", …" if len(ids) > 2 else "")

@@ -1,0 +1,118 @@
+"""Read the inference log: the last calls, one call, what is new, what it all cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from bardo.edge.log.row import CallOutcome, LogGap, LogRow, LogTotal, NewRows
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+
+class LogReader:
+    """A log, open for reading, while others write it. All methods raise LogUnusable where it cannot be read."""
+
+    def __init__(self, path: str | Path) -> None:
+        """Open the log at `path` (a file, or a database address); one of an older bardo is migrated first.
+
+        Raises LogMissing, LogNewer or LogUnusable.
+        """
+        from bardo.edge.log.database import address_of, open_for_reading  # Loads SQLAlchemy.
+        from bardo.edge.log.revisions import check_readable
+
+        self._address = address_of(path)
+        self._engine = open_for_reading(self._address)
+        try:
+            check_readable(self._engine, self._address)
+        except BaseException:
+            self._engine.dispose()
+            raise
+
+    def recent(
+        self,
+        limit: int,
+        *,
+        provider: str | None = None,
+        model: str | None = None,
+        since: float | None = None,
+        outcome: CallOutcome | None = None,
+    ) -> list[LogRow]:
+        """Return the last rows that match, newest first. `since` is Unix time."""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.recent(connection, limit, provider=provider, model=model, since=since, outcome=outcome)
+
+    def get(self, request_id: str) -> LogRow | None:
+        """Return one call, by its id or by a beginning only it has. Raises AmbiguousRequest where several do."""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.find(connection, request_id)
+
+    def after(self, row_number: int, *, limit: int = 500) -> NewRows:
+        """Return what was stored after `row_number`, oldest first, and the number to ask with next time.
+
+        To follow a log, begin at `last_row_number()` and ask again whenever it suits.
+        """
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.rows_after(connection, row_number, limit=limit)
+
+    def last_row_number(self) -> int:
+        """Return the number of the newest row, 0 where there is none."""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.last_row_number(connection)
+
+    def totals(self, *, since: float | None = None) -> list[LogTotal]:
+        """Return calls, tokens and cost of every provider and model, most calls first."""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.totals(connection, since=since)
+
+    def cost_by_cause(self, *, since: float | None = None) -> dict[str, float]:
+        """Return what the calls cost in US dollars, by cause: thinking, retries, failovers …"""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.cost_by_cause(connection, since=since)
+
+    def gaps(self) -> list[LogGap]:
+        """Return where rows were dropped, oldest first."""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.gaps(connection)
+
+    def close(self) -> None:
+        """Close the database."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        from bardo.edge.log.database import unusable
+
+        try:
+            with self._engine.connect() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise unusable(self._address, error) from error

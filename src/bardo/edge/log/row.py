@@ -1,0 +1,94 @@
+"""The values of the inference log: what is written, and what reading it answers."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+CallOutcome = Literal["ok", "error", "cancelled", "broken"]
+
+
+class LogRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One call, as it ended.
+
+    Seconds are seconds, `started_at` is Unix time, `cost_*` are US dollars. A number that is `None` was not reported,
+    which is not 0. `cost_by_cause` splits the cost by why it arose: answer, thinking, retries, failovers, repairs,
+    cache. `error_message` must hold no secret: the caller sees to it. `request_content` and `reply_content` are stored
+    only by a writer that was told to keep them.
+    """
+
+    request_id: str
+    started_at: float
+    seconds: float = 0.0
+    first_byte_seconds: float | None = None
+
+    client_dialect: str = ""
+    provider: str = ""
+    provider_dialect: str = ""
+    model_asked: str = ""
+    model: str = ""
+    tenant: str | None = None
+    streamed: bool = False
+    passed_through: bool = False
+    attempts: int = 1
+
+    status: int | None = None
+    outcome: CallOutcome = "ok"
+    error_class: str | None = None
+    error_message: str | None = None
+    finish_reason: str | None = None
+    finish_raw: str | None = None
+    visibility: str | None = None
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    tokens_approx: bool = False
+    cached_input_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    usage_raw: Any = None
+
+    cost_usd: float | None = None
+    cost_by_cause: dict[str, float] = {}
+    degraded: tuple[dict[str, Any], ...] = ()
+    receipt: dict[str, Any] | None = None
+
+    request_content: str | None = None
+    reply_content: str | None = None
+
+
+class LogGap(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows that are not in the log, how many, and why. Noted in the log itself, so that its reader knows."""
+
+    noticed_at: float
+    rows: int
+    why: str
+
+
+class LogTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of one provider and model.
+
+    A sum is over the calls that reported the number, and `None` where none did; the `*_known` counts say how many did.
+    """
+
+    provider: str
+    model: str
+    calls: int
+    failed: int
+    seconds: float
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    reasoning_known: int
+    cached_input_tokens: int | None
+    cache_write_tokens: int | None
+    cost_usd: float | None
+    cost_known: int
+
+
+class NewRows(msgspec.Struct, frozen=True, kw_only=True):
+    """Rows stored since a row number, oldest first, and the number to ask with next time."""
+
+    rows: tuple[LogRow, ...]
+    row_number: int

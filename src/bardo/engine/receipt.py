@@ -1,0 +1,113 @@
+"""What the caller is told of a call beside the answer: headers, and the `bardo` object."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.engine.exchange import Attempt
+from bardo.values.degradation import Degradation
+from bardo.values.events import BlockFields, Degraded, Event, UnknownContent
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+
+def early_headers(
+    request_id: str, attempt: Attempt, degraded: tuple[Degradation, ...] | None = None
+) -> list[tuple[str, str]]:
+    """Return the headers that are known before the first byte of a reply; a finished one knows all that was `degraded`."""
+    degraded = attempt.degraded if degraded is None else degraded
+    headers = [
+        ("X-Bardo-Request-Id", request_id),
+        ("X-Bardo-Provider", attempt.target.provider.id),
+        ("X-Bardo-Model", attempt.target.model),
+    ]
+    if degraded:
+        headers.append(("X-Bardo-Degraded", _names(degraded)))
+    return headers
+
+
+def late_headers(response: Response) -> list[tuple[str, str]]:
+    """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0."""
+    chain = response.reasoning
+    known = chain.reported or chain.tokens_approx
+    headers = [("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown")]
+    if chain.tokens_approx:
+        headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
+    if response.usage.cost_usd is not None:
+        headers.append(("X-Bardo-Cost-Usd", f"{response.usage.cost_usd:.10f}".rstrip("0").rstrip(".")))
+    return headers
+
+
+def _names(degraded: tuple[Degradation, ...]) -> str:
+    names = dict.fromkeys(degradation.what for degradation in degraded)
+    return ", ".join(
+        "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in name) for name in names
+    )
+
+
+def extension(request: Request, response: Response, attempt: Attempt, request_id: str) -> dict[str, Any]:
+    """Return the `bardo` object with what the client asked to have included."""
+    fields: dict[str, Any] = {
+        "request_id": request_id,
+        "provider": attempt.target.provider.id,
+        "model": attempt.target.model,
+        "cost_usd": response.usage.cost_usd,
+        "degraded": msgspec.to_builtins(response.degraded),
+    }
+    if "reasoning_chain" in request.options.include:
+        fields["reasoning_chain"] = msgspec.to_builtins(response.reasoning)
+    if "receipt" in request.options.include:
+        fields["receipt"] = receipt(request, response, attempt)
+    return fields
+
+
+def told(request: Request, response: Response, attempt: Attempt, request_id: str) -> Response:
+    """Return the response with the `bardo` object a Python caller always gets: ids, cost and receipt."""
+    fields = extension(request, response, attempt, request_id)
+    return msgspec.structs.replace(response, bardo={**fields, "receipt": receipt(request, response, attempt)})
+
+
+def receipt(request: Request, response: Response, attempt: Attempt) -> dict[str, Any]:
+    """Return what was asked for and what was observed."""
+    policy = request.reasoning
+    chain = response.reasoning
+    return {
+        "intent": None if policy is None else msgspec.to_builtins(policy),
+        "forwarded": attempt.forward,
+        "observed": {
+            "reasoning_tokens": chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
+            "tokens_approx": chain.tokens_approx,
+            "visibility": chain.visibility.value,
+        },
+    }
+
+
+class ForeignContent:
+    """Notes what a reply holds that the client's dialect has no place for."""
+
+    def __init__(self, client_dialect: str) -> None:
+        self._client = client_dialect
+        self._noted: set[str] = set()
+
+    def feed(self, item: Event) -> tuple[Event, ...]:
+        """Pass on, after a note the first time something is lost."""
+        match item:
+            case UnknownContent(dialect=dialect, value=value) if dialect != self._client:
+                kind = value.get("type") if isinstance(value, dict) else None
+                return (*self._note(f"content.{kind or 'unknown'}"), item)
+            case BlockFields(dialect=dialect, fields=fields) if dialect != self._client:
+                return (*(note for name in fields for note in self._note(name)), item)
+            case _:
+                return (item,)
+
+    def finish(self) -> tuple[()]:
+        """Nothing is held."""
+        return ()
+
+    def _note(self, what: str) -> tuple[Event, ...]:
+        if what in self._noted:
+            return ()
+        self._noted.add(what)
+        return (Degraded(Degradation(what, why="the client's dialect has no place for it")),)

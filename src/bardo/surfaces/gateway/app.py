@@ -1,0 +1,235 @@
+"""The ASGI application: one request in, one answer out, and an error in the caller's own dialect where it cannot be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from bardo.dialects import dialect
+from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.options import includable
+from bardo.edge.runner import LiveReply, Runner, Step
+from bardo.engine.receipt import early_headers, late_headers
+from bardo.surfaces.gateway.http import (
+    ClientGone,
+    Receive,
+    Scope,
+    Send,
+    header,
+    read_body,
+    send_piece,
+    send_whole,
+    start_stream,
+)
+from bardo.surfaces.gateway.listing import count_tokens, list_models
+from bardo.surfaces.gateway.routes import Route, dialect_of_path, find_route
+from bardo.values.errors import BardoError, InternalError
+from bardo.values.events import Failed
+from bardo.values.request import BardoOptions, Request
+
+_log = logging.getLogger("bardo.gateway")
+JSON = "application/json"
+
+
+class Gateway:
+    """Answers requests with the help of one Runner. `start` and `stop` are run with the server's own."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        max_body_bytes: int,
+        start: Callable[[], Coroutine[Any, Any, None]] | None = None,
+        stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
+    ) -> None:
+        self._runner = runner
+        self._max_body = max_body_bytes
+        self._start = start
+        self._stop = stop
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            hook, event = (
+                (self._start, "startup") if message["type"] == "lifespan.startup" else (self._stop, "shutdown")
+            )
+            if hook is not None:
+                await hook()
+            await send({"type": f"lifespan.{event}.complete"})
+            if event == "shutdown":
+                return
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        language = dialect_of_path(scope["path"])
+        answer = Answer(send)
+        try:
+            route = find_route(scope["method"], scope["path"], scope["query_string"])
+            language = route.dialect
+            await self._serve(route, scope, receive, answer)
+        except ClientGone:
+            return
+        except BardoError as problem:
+            await answer.error(problem, language)
+        except Exception:  # noqa: BLE001 - the last line of defence: one request fails, bardo keeps serving
+            await answer.error(_mistake(scope["path"]), language)
+
+    async def _serve(self, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+        match route.endpoint:
+            case "health":
+                await answer.json({"status": "ok"})
+            case "ready":
+                providers = [provider.id for provider in self._runner.directory.providers]
+                await answer.json({"status": "ready", "providers": providers})
+            case "models":
+                await answer.json(await list_models(self._runner.directory, route, scope))
+            case "count_tokens":
+                await answer.json(count_tokens(await read_body(scope, receive, self._max_body)))
+            case "generate":
+                await self._generate(route, scope, receive, answer)
+
+    async def _generate(self, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+        body = await read_body(scope, receive, self._max_body)
+        request = dialect(route.dialect).decode_request(body, route.arrival)
+        request = with_header_options(request, scope)
+        await _until_gone(receive, self._reply(route, request, answer))
+
+    async def _reply(self, route: Route, request: Request, answer: Answer) -> None:
+        live = await self._runner.open(request)
+        try:
+            if request.stream:
+                await _send_stream(live, route, answer)
+            else:
+                await _send_whole(live, route, answer)
+        finally:
+            await live.close()
+
+
+async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
+    raw = b""
+    async for step in live.steps():
+        raw += step.raw
+    response = live.response()
+    headers = [*early_headers(live.request_id, live.attempt, response.degraded), *late_headers(response)]
+    body = raw if live.attempt.forward else dialect(route.dialect).encode_response(response, live.request)
+    await answer.whole(200, body, headers)
+
+
+async def _send_stream(live: LiveReply, route: Route, answer: Answer) -> None:
+    encoder = dialect(route.dialect).open_encoder(live.request, route.arrival)
+    await answer.start(early_headers(live.request_id, live.attempt), encoder.content_type)
+    forward = live.attempt.forward
+    try:
+        async for step in live.steps():
+            written = _forwarded(step, encoder) if forward else _translated(step, encoder)
+            if written:
+                await answer.piece(written)
+    except Exception:  # noqa: BLE001 - a stream that has begun ends with an error event, never silently
+        failure = Failed(_mistake(route.dialect))
+        await answer.end(b"".join(encoder.feed(failure)))
+        return
+    await answer.end(b"" if forward else b"".join(encoder.finish()))
+
+
+def _translated(step: Step, encoder: ReplyEncoder) -> bytes:
+    return b"".join([written for event in step.events for written in encoder.feed(event)])
+
+
+def _forwarded(step: Step, encoder: ReplyEncoder) -> bytes:
+    """Return the provider's own frames, and an error event where the reply broke."""
+    failures = [event for event in step.events if type(event) is Failed]
+    return step.raw + b"".join(written for failure in failures for written in encoder.feed(failure))
+
+
+def _mistake(where: str) -> InternalError:
+    _log.exception("a mistake in bardo, at %s", where)
+    return InternalError("bardo failed", hint="the gateway's log says where")
+
+
+async def _until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Run `work`, and cancel it when the client leaves. Raises what `work` raises."""
+    task = asyncio.ensure_future(work)
+    watch = asyncio.ensure_future(_disconnect(receive))
+    try:
+        await asyncio.wait((task, watch), return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientGone
+        task.result()
+    finally:
+        watch.cancel()
+        if not task.done():
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+async def _disconnect(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        continue
+
+
+def with_header_options(request: Request, scope: Scope) -> Request:
+    """Return the request with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
+    include = header(scope, b"x-bardo-include")
+    reasoning = header(scope, b"x-bardo-reasoning").strip().lower()
+    if not include and reasoning != "omit":
+        return request
+    names = [name.strip() for name in include.split(",") if name.strip()]
+    asked = [includable(name, "X-Bardo-Include") for name in names]
+    options = BardoOptions(
+        include=tuple(dict.fromkeys((*request.options.include, *asked))),
+        omit_reasoning=request.options.omit_reasoning or reasoning == "omit",
+    )
+    return msgspec.structs.replace(request, options=options)
+
+
+class Answer:
+    """The answer to one request, which knows how far it has come."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._started = False
+
+    async def json(self, value: object) -> None:
+        """Send a JSON answer of bardo's own."""
+        await self.whole(200, msgspec.json.encode(value), ())
+
+    async def whole(self, status: int, body: bytes, headers: Any) -> None:
+        """Send a whole answer."""
+        self._started = True
+        await send_whole(self._send, status, body, headers, content_type=JSON)
+
+    async def start(self, headers: Any, content_type: str) -> None:
+        """Begin a streamed answer."""
+        self._started = True
+        await start_stream(self._send, headers, content_type=content_type)
+
+    async def piece(self, piece: bytes) -> None:
+        """Send a piece of it."""
+        await send_piece(self._send, piece)
+
+    async def end(self, piece: bytes) -> None:
+        """Send its last piece."""
+        await send_piece(self._send, piece, more=False)
+
+    async def error(self, problem: BardoError, language: str) -> None:
+        """Send an error in the client's dialect: as the answer, or at the end of one that had begun."""
+        if self._started:
+            await self.end(b"")
+            return
+        headers = [("x-bardo-error", problem.code)]
+        retry_after = getattr(problem, "retry_after", None)
+        if retry_after:
+            headers.append(("retry-after", str(retry_after)))
+        await self.whole(problem.status, dialect(language).encode_error(problem), headers)

@@ -1,0 +1,73 @@
+"""ASGI in small pieces: reading a body within its limit, and sending whole or streamed answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from typing import Any
+
+from bardo.values.errors import TooLarge
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Headers = Iterable[tuple[str, str]]
+
+
+class ClientGone(Exception):
+    """The client left; nobody is there to be told."""
+
+
+async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
+    """Return the request's body. Raises TooLarge past `limit` bytes, ClientGone where the client left."""
+    declared = header(scope, b"content-length")
+    if declared and declared.isdigit() and int(declared) > limit:
+        raise _too_large(limit)
+    pieces: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientGone
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            raise _too_large(limit)
+        if not message.get("more_body"):
+            return b"".join([*pieces, piece]) if pieces else piece
+        pieces.append(piece)
+
+
+def _too_large(limit: int) -> TooLarge:
+    return TooLarge(f"the body is over {limit} bytes", hint="send less, or raise gateway.max_body_bytes in bardo.toml")
+
+
+def header(scope: Scope, name: bytes) -> str:
+    """Return a request header by its lower-case name, empty where it is absent."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value, "latin-1")
+    return ""
+
+
+def encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """Return headers as ASGI wants them."""
+    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+
+
+async def send_whole(send: Send, status: int, body: bytes, headers: Headers, *, content_type: str) -> None:
+    """Send an answer in one piece."""
+    own = [("content-type", content_type), ("content-length", str(len(body))), *headers]
+    await send({"type": "http.response.start", "status": status, "headers": encode_headers(own)})
+    await send({"type": "http.response.body", "body": body})
+
+
+async def start_stream(send: Send, headers: Headers, *, content_type: str) -> None:
+    """Begin an answer that comes in pieces, which no proxy is to hold back."""
+    own = [("content-type", content_type), ("cache-control", "no-cache"), ("x-accel-buffering", "no"), *headers]
+    await send({"type": "http.response.start", "status": 200, "headers": encode_headers(own)})
+
+
+async def send_piece(send: Send, piece: bytes, *, more: bool = True) -> None:
+    """Send a piece of a streamed answer."""
+    await send({"type": "http.response.body", "body": piece, "more_body": more})

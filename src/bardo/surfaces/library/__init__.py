@@ -1,0 +1,1 @@
+"""bardo without a server: the same engine, called from Python."""

@@ -1,0 +1,93 @@
+"""What a Python caller writes, brought into a Request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypedDict
+
+from bardo.dialects.openai_chat.decode_request import read_tool
+from bardo.dialects.openai_chat.messages import read_message
+from bardo.values.blocks import TextBlock
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import EFFORTS, Message, ReasoningPolicy, Request, Sampling, Tool
+from bardo.values.response import Response
+
+Prompt = str | Sequence[Message | Response | dict[str, Any]]
+Reasoning = str | int | ReasoningPolicy | None
+
+
+class Options(TypedDict, total=False):
+    """Everything that may be said beside the prompt and the model."""
+
+    system: str
+    reasoning: Reasoning
+    tools: Sequence[Tool | dict[str, Any]]
+    max_output_tokens: int | None
+    temperature: float | None
+    top_p: float | None
+    seed: int | None
+    stop: Sequence[str]
+
+
+def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
+    """Return the Request. Raises InvalidRequest naming what is wrong.
+
+    A prompt is one text, or turns: Messages, earlier Responses (the assistant's turns, reasoning and all), or dicts as OpenAI's Chat has
+    them.
+    """
+    unknown = sorted(options.keys() - Options.__annotations__.keys())
+    if unknown:
+        raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}")
+    turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _turns(prompt)
+    system = options.get("system")
+    if system:
+        turns = [Message("system", (TextBlock(system),)), *turns]
+    return Request(
+        model=model,
+        messages=tuple(turns),
+        tools=tuple(
+            tool if isinstance(tool, Tool) else read_tool(tool, f"tools[{place}]")
+            for place, tool in enumerate(options.get("tools", ()))
+        ),
+        max_output_tokens=options.get("max_output_tokens"),
+        sampling=Sampling(
+            temperature=options.get("temperature"),
+            top_p=options.get("top_p"),
+            seed=options.get("seed"),
+            stop=tuple(options.get("stop", ())),
+        ),
+        reasoning=policy_of(options.get("reasoning")),
+        stream=stream,
+    )
+
+
+def _turns(prompt: Sequence[Message | Response | dict[str, Any]]) -> list[Message]:
+    return [_turn(turn, place) for place, turn in enumerate(prompt)]
+
+
+def _turn(turn: Message | Response | dict[str, Any], place: int) -> Message:
+    if isinstance(turn, Message):
+        return turn
+    if isinstance(turn, Response):
+        return Message("assistant", turn.blocks)
+    return read_message(turn, f"prompt[{place}]")
+
+
+def policy_of(asked: Reasoning) -> ReasoningPolicy | None:
+    """Return the policy: a level, a budget in tokens, `off` or `auto`. Raises InvalidRequest for anything else."""
+    if asked is None or isinstance(asked, ReasoningPolicy):
+        return asked
+    if isinstance(asked, int) and not isinstance(asked, bool):
+        if asked < 0:
+            raise InvalidRequest("a reasoning budget must not be negative", param="reasoning")
+        return ReasoningPolicy(mode="budget", budget=asked, visible=True)
+    if asked in ("off", "none"):
+        return ReasoningPolicy(mode="off")
+    if asked == "auto":
+        return ReasoningPolicy(mode="auto", visible=True)
+    for level in EFFORTS:
+        if asked == level:
+            return ReasoningPolicy(mode="effort", effort=level, visible=True)
+    raise InvalidRequest(
+        f"unknown reasoning {asked!r}", hint=f"use off, auto, a budget in tokens, or {', '.join(EFFORTS)}"
+    )

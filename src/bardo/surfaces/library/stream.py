@@ -1,0 +1,136 @@
+"""A reply as it arrives: its thinking and its answer as separate streams, or all events."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from typing import Any, Self, TypeVar
+
+from bardo.edge.runner import LiveReply, Runner
+from bardo.engine.receipt import told
+from bardo.values.events import ContentChunk, Event, ThinkChunk
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+T = TypeVar("T")
+
+
+class AsyncReplyStream:
+    """One streamed reply. What one stream reads past waits for the other, so they may be read in any order or side by side."""
+
+    def __init__(self, runner: Runner, request: Request) -> None:
+        self._runner = runner
+        self._request = request
+        self._live: LiveReply | None = None
+        self._steps: AsyncIterator[Any] | None = None
+        self._texts: deque[str] = deque()
+        self._thoughts: deque[str] = deque()
+        self._events: deque[Event] = deque()
+
+    async def __aenter__(self) -> Self:
+        self._live = await self._runner.open(self._request)
+        self._steps = self._live.steps()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._live is not None:
+            await self._live.close()
+
+    @property
+    async def reasoning_stream(self) -> AsyncIterator[str]:
+        """The thinking, piece by piece. Raises BardoError where the reply breaks."""
+        while await self._until(self._thoughts):
+            yield self._thoughts.popleft()
+
+    @property
+    async def text_stream(self) -> AsyncIterator[str]:
+        """The answer, piece by piece. Raises BardoError where the reply breaks."""
+        while await self._until(self._texts):
+            yield self._texts.popleft()
+
+    @property
+    async def events(self) -> AsyncIterator[Event]:
+        """Every event, in order."""
+        while await self._until(self._events):
+            yield self._events.popleft()
+
+    async def response(self) -> Response:
+        """Return the whole reply, the rest of it read first. A reply that broke has `error` set."""
+        while await self._pull():
+            continue
+        return self._so_far()
+
+    def _so_far(self) -> Response:
+        live = self._live
+        if live is None:
+            raise RuntimeError("enter the stream first: `with client.stream(…) as reply`")
+        return told(live.request, live.response(), live.attempt, live.request_id)
+
+    async def _until(self, waiting: deque[Any]) -> bool:
+        while not waiting:
+            if not await self._pull():
+                failure = self._so_far().error
+                if failure is not None:
+                    raise failure
+                return False
+        return True
+
+    async def _pull(self) -> bool:
+        """Read one step of the reply; False at its end."""
+        if self._steps is None:
+            raise RuntimeError("enter the stream first: `with client.stream(…) as reply`")
+        async for step in self._steps:
+            self._events.extend(step.events)
+            for event in step.events:
+                if type(event) is ContentChunk and event.choice == 0:
+                    self._texts.append(event.text)
+                elif type(event) is ThinkChunk and event.choice == 0:
+                    self._thoughts.append(event.text)
+            return True
+        return False
+
+
+class ReplyStream:
+    """The same for programs without asyncio."""
+
+    def __init__(self, inner: AsyncReplyStream, run: Callable[[Coroutine[Any, Any, Any]], Any]) -> None:
+        self._inner = inner
+        self._run = run
+
+    def __enter__(self) -> Self:
+        self._run(self._inner.__aenter__())
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._run(self._inner.__aexit__())
+
+    @property
+    def reasoning_stream(self) -> Iterator[str]:
+        """The thinking, piece by piece. Raises BardoError where the reply breaks."""
+        return self._each(self._inner.reasoning_stream)
+
+    @property
+    def text_stream(self) -> Iterator[str]:
+        """The answer, piece by piece. Raises BardoError where the reply breaks."""
+        return self._each(self._inner.text_stream)
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """Every event, in order."""
+        return self._each(self._inner.events)
+
+    def response(self) -> Response:
+        """Return the whole reply, the rest of it read first. A reply that broke has `error` set."""
+        whole: Response = self._run(self._inner.response())
+        return whole
+
+    def _each(self, items: AsyncIterator[T]) -> Iterator[T]:
+        while True:
+            try:
+                yield self._run(_next(items))
+            except StopAsyncIteration:
+                return
+
+
+async def _next(items: AsyncIterator[T]) -> T:
+    return await anext(items)
