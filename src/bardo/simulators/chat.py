@@ -1,0 +1,216 @@
+"""The OpenAI Chat Completions dialect, as its many speakers write it.
+
+A speaker is a class in `providers/` that overrides the few methods where its replies differ: the envelope, the place
+of reasoning, the place of usage, the shape of tool calls, the words of its errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, Literal
+
+from bardo.simulators import chat_request
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, at, compact
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.provider import Provider
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import JSON, Reply, data_event, streamed, whole
+from bardo.simulators.turns import ToolCall
+
+DONE = b"data: [DONE]\n\n"
+
+
+class Chat(Provider):
+    """The common ground of all speakers."""
+
+    dialect: ClassVar[str] = "openai_chat"
+    reasoning_field: ClassVar[str | None] = "reasoning_content"
+    usage_place: ClassVar[Literal["asked", "always", "finish"]] = "asked"
+    """A last chunk without choices (only when asked for, or always), or the chunk with the finish reason."""
+    ends_with_done: ClassVar[bool] = True
+    checks_tool_messages: ClassVar[bool] = False
+    owner: ClassVar[str] = "system"
+
+    def answers(self, incoming: Incoming, path: str) -> bool:
+        return path == "/chat/completions"
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        return chat_request.read(incoming, checks_tool_messages=self.checks_tool_messages)
+
+    def whole(self, exchange: Exchange) -> Reply:
+        return whole(self.written(self.completion(exchange)))
+
+    def written(self, value: Fields) -> bytes:
+        """Write a whole reply's JSON."""
+        return compact(value)
+
+    def stream(self, exchange: Exchange) -> Reply:
+        return streamed(self.frames(exchange))
+
+    def frames(self, exchange: Exchange) -> Iterator[bytes]:
+        """Give the bytes of each event."""
+        for chunk in self.chunks(exchange):
+            yield data_event(chunk)
+        if self.ends_with_done:
+            yield DONE
+
+    # What a reply holds.
+
+    def envelope(self, exchange: Exchange, kind: str) -> Fields:
+        """Give what stands around the choices; `kind` is the object's name."""
+        return {
+            "id": self.reply_id(exchange),
+            "object": kind,
+            "created": exchange.created,
+            "model": exchange.model,
+        }
+
+    def reply_id(self, exchange: Exchange) -> str:
+        """Give the id of the reply."""
+        return f"chatcmpl-{exchange.token('reply', 29)}"
+
+    def completion(self, exchange: Exchange) -> Fields:
+        """Give a whole reply."""
+        return {
+            **self.envelope(exchange, "chat.completion"),
+            "choices": [self.whole_choice(exchange)],
+            "usage": self.usage(exchange),
+        }
+
+    def whole_choice(self, exchange: Exchange) -> Fields:
+        """Give the only choice of a whole reply."""
+        return {"index": 0, "message": self.message(exchange), "finish_reason": self.finish(exchange)}
+
+    def message(self, exchange: Exchange) -> Fields:
+        """Give the message of a whole reply."""
+        turn = exchange.turn
+        message: Fields = {"role": "assistant", "content": self.whole_content(exchange)}
+        if self.reasoning_field and turn.reasoning:
+            message[self.reasoning_field] = turn.reasoning
+        if turn.tool_calls:
+            message["tool_calls"] = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+        return message
+
+    def whole_content(self, exchange: Exchange) -> object:
+        """Give the message's content."""
+        return exchange.turn.text
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        """Give one whole tool call."""
+        return {
+            "id": self.call_id(exchange, place, call),
+            "type": "function",
+            "function": {"name": call.name, "arguments": call.arguments_text},
+        }
+
+    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
+        """Give the id of a tool call."""
+        return call.id or f"call_{exchange.token(f'call{place}', 24)}"
+
+    def finish(self, exchange: Exchange) -> str:
+        """Give the word for why the reply ended."""
+        return exchange.turn.ending
+
+    def usage(self, exchange: Exchange) -> Fields:
+        """Give the token counts: reasoning inside the completion, cached tokens inside the prompt."""
+        usage = exchange.usage
+        return {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.total_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+            "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
+        }
+
+    # What a stream holds.
+
+    def chunks(self, exchange: Exchange) -> Iterator[Fields]:
+        """Give the chunks of a stream."""
+        for delta in self.deltas(exchange):
+            yield self.chunk(exchange, [self.choice(delta, None)])
+        yield from self.closing(exchange)
+
+    def deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        """Give what each chunk adds, up to the one with the finish reason."""
+        yield from self.opening(exchange)
+        for piece in exchange.pieces(exchange.turn.reasoning):
+            yield self.reasoning_delta(piece)
+        for piece in exchange.pieces(exchange.turn.text):
+            yield self.content_delta(piece)
+        for place, call in exchange.calls():
+            yield from self.call_deltas(exchange, place, call)
+
+    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+        """Give the deltas before anything is said."""
+        yield {"role": "assistant", "content": ""}
+
+    def reasoning_delta(self, piece: str) -> Fields:
+        """Give the delta of some reasoning."""
+        return {self.reasoning_field or "reasoning_content": piece}
+
+    def content_delta(self, piece: str) -> Fields:
+        """Give the delta of some text."""
+        return {"content": piece}
+
+    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+        """Give the deltas of a tool call: its name, then its arguments in pieces."""
+        opened = {**self.tool_call(exchange, place, call), "function": {"name": call.name, "arguments": ""}}
+        yield {"tool_calls": [{"index": place, **opened}]}
+        for piece in exchange.pieces(call.arguments_text):
+            yield {"tool_calls": [{"index": place, "function": {"arguments": piece}}]}
+
+    def choice(self, delta: Fields, finish: str | None) -> Fields:
+        """Give the only choice of a chunk."""
+        return {"index": 0, "delta": delta, "finish_reason": finish}
+
+    def chunk(self, exchange: Exchange, choices: Sequence[Fields], usage: Fields | None = None) -> Fields:
+        """Give one chunk."""
+        chunk = {**self.envelope(exchange, "chat.completion.chunk"), "choices": choices}
+        return {**chunk, "usage": usage} if usage is not None else chunk
+
+    def closing(self, exchange: Exchange) -> Iterator[Fields]:
+        """Give the chunks with the finish reason and the usage."""
+        last = self.choice(self.last_delta(), self.finish(exchange))
+        usage = self.usage(exchange) if self.usage_place == "finish" else None
+        yield self.chunk(exchange, [last], usage)
+        if self.usage_place == "always" or (self.usage_place == "asked" and asks_for_usage(exchange)):
+            yield self.chunk(exchange, [], self.usage(exchange))
+
+    def last_delta(self) -> Fields:
+        """Give the delta beside the finish reason."""
+        return {}
+
+    # What is said when something is wrong.
+
+    def refuse(self, refusal: Refusal) -> Reply:
+        return whole(compact(self.error_body(refusal)), status=refusal.status, content_type=JSON)
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        """Word a refusal as OpenAI does."""
+        error: Fields = {
+            "message": refusal.message,
+            "type": chat_request.error_type(refusal),
+            "param": refusal.parameter,
+            "code": chat_request.error_code(refusal),
+        }
+        return {"error": error}
+
+    def error_events(self) -> Sequence[bytes]:
+        return [data_event(self.error_body(Refusal("trouble", "The server had an error.", status=500)))]
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        if path == "/models":
+            return whole(compact({"object": "list", "data": [self.model_row(model) for model in models]}))
+        model = path.removeprefix("/models/")
+        return whole(compact(self.model_row(model))) if model in models else None
+
+    def model_row(self, model: str) -> Fields:
+        """Describe one model."""
+        return {"id": model, "object": "model", "created": 1735689600, "owned_by": self.owner}
+
+
+def asks_for_usage(exchange: Exchange) -> bool:
+    """Whether the request wants a last chunk with the usage."""
+    return at(exchange.body, "stream_options.include_usage") is True

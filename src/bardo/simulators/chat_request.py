@@ -1,0 +1,139 @@
+"""Read a Chat Completions request, refusing what is refused everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.refusal import Refusal
+
+_ROLES = ("system", "assistant", "user", "function", "tool", "developer")
+_BAD_JSON = (
+    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using your HTTP library "
+    "correctly. The API expects a JSON payload, but what was sent was not valid JSON.)"
+)
+
+
+def read(incoming: Incoming, *, checks_tool_messages: bool = False) -> Conversation:
+    """Read what the request says. Raises Refusal."""
+    body = json_body(incoming)
+    model = required_text(body, "model", "you must provide a model parameter")
+    messages = _messages(body)
+    if checks_tool_messages:
+        _check_tool_messages(messages)
+    return Conversation(
+        model=model,
+        question=next((joined_text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
+        rounds=sum(message.get("role") == "assistant" for message in messages),
+        tools=() if body.get("tool_choice") == "none" else _tools(body),
+        forced_tool=text(at(body, "tool_choice.function.name")) or None,
+        tool_results=_tool_results(messages),
+        schema=fields(at(body, "response_format.json_schema.schema")) or None,
+        streamed=body.get("stream") is True,
+        characters=sum(len(joined_text(message.get("content"))) for message in messages),
+    )
+
+
+def json_body(incoming: Incoming) -> Fields:
+    """Give the body, or refuse one that is not a JSON object."""
+    if not isinstance(incoming.body, dict):
+        raise Refusal("bad_json", _BAD_JSON)
+    return incoming.fields
+
+
+def required_text(body: Fields, name: str, message: str) -> str:
+    """Give a field that must hold some text, or refuse."""
+    value = text(body.get(name))
+    if not value:
+        raise Refusal("missing_field", message, parameter=name)
+    return value
+
+
+def error_type(refusal: Refusal) -> str:
+    """Give OpenAI's type of an error."""
+    if refusal.status == 429:
+        return "rate_limit_error"
+    return "server_error" if refusal.status >= 500 else "invalid_request_error"
+
+
+def error_code(refusal: Refusal) -> str | None:
+    """Give OpenAI's code of an error."""
+    if refusal.status == 429:
+        return "rate_limit_exceeded"
+    if refusal.reason == "missing_field" and refusal.parameter != "model":
+        return "missing_required_parameter"
+    return {
+        "wrong_key": "invalid_api_key",
+        "unknown_model": "model_not_found",
+        "bad_value": "invalid_value",
+        "unknown_path": "unknown_url",
+        "wrong_method": "method_not_supported",
+    }.get(refusal.reason)
+
+
+def _messages(body: Fields) -> list[Fields]:
+    messages = rows(body.get("messages"))
+    if not messages:
+        raise Refusal("missing_field", "Missing required parameter: 'messages'.", parameter="messages")
+    for place, message in enumerate(messages):
+        if message.get("role") not in _ROLES:
+            supported = ", ".join(f"'{role}'" for role in _ROLES[:-1])
+            raise Refusal(
+                "bad_value",
+                f"Invalid value: '{message.get('role')}'. Supported values are: {supported}, and '{_ROLES[-1]}'.",
+                parameter=f"messages[{place}].role",
+            )
+    return messages
+
+
+def _check_tool_messages(messages: Sequence[Fields]) -> None:
+    """Every tool result answers a call of the assistant message before it, and every call is answered."""
+    open_calls: set[str] = set()
+    for place, message in enumerate(messages):
+        if message.get("role") == "tool":
+            call = text(message.get("tool_call_id"))
+            if call not in open_calls:
+                raise Refusal(
+                    "trouble",
+                    "Invalid parameter: messages with role 'tool' must be a response to a preceeding message "
+                    "with 'tool_calls'.",
+                    parameter=f"messages.[{place}].role",
+                    status=400,
+                )
+            open_calls.discard(call)
+            continue
+        _check_answered(open_calls, place)
+        open_calls = {text(call.get("id")) for call in rows(message.get("tool_calls"))}
+    _check_answered(open_calls, len(messages))
+
+
+def _check_answered(open_calls: set[str], place: int) -> None:
+    if open_calls:
+        raise Refusal(
+            "trouble",
+            "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+            f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(sorted(open_calls))}",
+            parameter=f"messages.[{place}].role",
+            status=400,
+        )
+
+
+def _tools(body: Fields) -> tuple[Tool, ...]:
+    functions = [fields(tool.get("function")) for tool in rows(body.get("tools"))]
+    return tuple(
+        Tool(text(function.get("name")), text(function.get("description")), fields(function.get("parameters")))
+        for function in functions
+        if function
+    )
+
+
+def _tool_results(messages: Sequence[Fields]) -> tuple[str, ...]:
+    """Give the results that end the conversation."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.get("role") != "tool":
+            break
+        results.append(joined_text(message.get("content")))
+    return tuple(reversed(results))

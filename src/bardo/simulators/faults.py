@@ -1,0 +1,91 @@
+"""Faults a server can be asked for.
+
+A fault is set on a server, on a turn, or asked for through the model's name, so that it also passes through a
+gateway: `any-model+fault:status=429,retry-after=2`, `any-model+fault:stall`, `any-model+fault:cut=3`. What it
+does to a reply stands in `delivery.py`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+Kind: TypeAlias = Literal[
+    "status",  # an HTTP error in the provider's own form
+    "slow",  # every event after a delay
+    "drip",  # every event in pieces of `size` bytes
+    "stall",  # nothing more after some events; the connection stays open until the client leaves
+    "cut",  # the connection closes in the middle of an event
+    "early-end",  # the stream ends properly, but before its end
+    "disconnect",  # the connection closes before any header
+    "reset",  # the same, by a TCP reset
+    "refused",  # nobody listens (on a server only)
+    "malformed",  # one event, or the body, is broken JSON
+    "content-type",  # a page of HTML that says it is HTML
+    "lying",  # a page of HTML that says it is what was asked for
+    "oversized",  # one event, or the body, of `size` bytes
+    "error-event",  # an error in the provider's own form inside a stream that began well
+]
+
+_SEPARATOR = "+fault:"
+_MEBIBYTE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What goes wrong, and where.
+
+    `after` counts the events sent whole before it; `delay` is in seconds; `size` is in bytes; `times` limits it to
+    the first requests that meet it, after which all is well (None: for ever).
+    """
+
+    kind: Kind
+    status: int = 500
+    retry_after: float | None = None
+    after: int = 2
+    delay: float = 0.05
+    size: int = 4 * _MEBIBYTE
+    times: int | None = None
+
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_VALUE_MEANS = {"status": "status", "slow": "delay", "drip": "size", "oversized": "size"}
+_OPTIONS = ("status", "retry-after", "after", "delay", "size", "times")
+
+
+def named_fault(model: str) -> tuple[str, Fault | None]:
+    """Split a model's name from the fault asked for behind it. Raises ValueError where that is not one."""
+    name, found, wanted = model.partition(_SEPARATOR)
+    return (name, parse_fault(wanted)) if found else (model, None)
+
+
+def parse_fault(wanted: str) -> Fault:
+    """Read `kind[=value][,option=value…]`, such as `status=429,retry-after=2`."""
+    first, *options = wanted.split(",")
+    name, _, value = first.partition("=")
+    kind = next((known for known in KINDS if known == name), None)
+    if kind is None:
+        raise ValueError(f"no fault is called {name!r}; there are: {', '.join(KINDS)}")
+    if value:
+        options.append(f"{_VALUE_MEANS.get(kind, 'after')}={value}")
+    fault = Fault(kind, size=1) if kind == "drip" else Fault(kind)
+    for option in options:
+        fault = _with_option(fault, *option.partition("=")[::2])
+    return fault
+
+
+def _with_option(fault: Fault, name: str, value: str) -> Fault:
+    match name:
+        case "status":
+            return replace(fault, status=int(value))
+        case "retry-after":
+            return replace(fault, retry_after=float(value))
+        case "after":
+            return replace(fault, after=int(value))
+        case "delay":
+            return replace(fault, delay=float(value))
+        case "size":
+            return replace(fault, size=int(value))
+        case "times":
+            return replace(fault, times=int(value))
+    raise ValueError(f"a fault has no option {name!r}; there are: {', '.join(_OPTIONS)}")

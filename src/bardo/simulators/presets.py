@@ -1,0 +1,55 @@
+"""All simulated providers, by the names of their presets."""
+
+from __future__ import annotations
+
+from bardo.simulators.provider import Provider
+from bardo.simulators.providers.anthropic import Anthropic
+from bardo.simulators.providers.cerebras import Cerebras
+from bardo.simulators.providers.deepseek import DeepSeek
+from bardo.simulators.providers.fireworks import Fireworks
+from bardo.simulators.providers.gemini import Gemini
+from bardo.simulators.providers.groq import Groq
+from bardo.simulators.providers.llama_server import LlamaServer
+from bardo.simulators.providers.minimax import MiniMax
+from bardo.simulators.providers.mistral import Mistral
+from bardo.simulators.providers.ollama import Ollama
+from bardo.simulators.providers.openai_chat import OpenAIChat
+from bardo.simulators.providers.openai_responses import OpenAIResponses
+from bardo.simulators.providers.openrouter import OpenRouter
+from bardo.simulators.providers.qwen import Qwen
+from bardo.simulators.providers.sglang import SGLang
+from bardo.simulators.providers.venice import Venice
+from bardo.simulators.providers.vllm import VLLM, InlineThink, InlineThinkImplicit
+from bardo.simulators.providers.xai import XAI
+from bardo.simulators.providers.zai import ZAI
+
+_PROVIDERS: tuple[type[Provider], ...] = (
+    Anthropic,
+    Cerebras,
+    DeepSeek,
+    Fireworks,
+    Gemini,
+    Groq,
+    InlineThink,
+    InlineThinkImplicit,
+    LlamaServer,
+    MiniMax,
+    Mistral,
+    Ollama,
+    OpenAIChat,
+    OpenAIResponses,
+    OpenRouter,
+    Qwen,
+    SGLang,
+    VLLM,
+    Venice,
+    XAI,
+    ZAI,
+)
+
+PRESETS: dict[str, type[Provider]] = {provider.name: provider for provider in _PROVIDERS}
+
+
+def presets() -> list[str]:
+    """Give the names of all presets, sorted."""
+    return sorted(PRESETS)

@@ -1,0 +1,153 @@
+"""Read an Anthropic Messages request, refusing what Anthropic refuses.
+
+Rules about signatures of thinking blocks that come back belong here, in `_check_message`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.fields import Fields, at, fields, joined_text, number, rows, text
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.refusal import Refusal
+
+_KNOWN = frozenset(
+    (
+        "billing_policy",
+        "cache_control",
+        "compaction",
+        "container",
+        "context_management",
+        "diagnostics",
+        "fallback_credit_token",
+        "fallbacks",
+        "inference_geo",
+        "max_tokens",
+        "mcp_servers",
+        "messages",
+        "metadata",
+        "model",
+        "output_config",
+        "output_format",
+        "service_tier",
+        "speed",
+        "stop_sequences",
+        "stream",
+        "system",
+        "temperature",
+        "thinking",
+        "thread",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_p",
+        "user_profile_id",
+        "workspace_id",
+    )
+)
+_LEAST_BUDGET = 1024
+
+
+def read(incoming: Incoming, *, counting: bool = False) -> Conversation:
+    """Read what the request says; `counting` needs no `max_tokens`. Raises Refusal."""
+    body = incoming.fields
+    if not isinstance(incoming.body, dict):
+        raise Refusal("bad_json", "The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)")
+    _check_fields(body, counting=counting)
+    messages = rows(body.get("messages"))
+    for place, message in enumerate(messages):
+        _check_message(place, message, messages[place - 1] if place else {})
+    _check_calls_answered(messages)
+    return Conversation(
+        model=text(body.get("model")),
+        question=next((said for m in reversed(messages) if (said := _said(m))), ""),
+        rounds=sum(message.get("role") == "assistant" for message in messages),
+        tools=() if at(body, "tool_choice.type") == "none" else _tools(body),
+        forced_tool=text(at(body, "tool_choice.name")) or None,
+        tool_results=tuple(_result_text(block) for block in _blocks(messages[-1], "tool_result")),
+        schema=fields(at(body, "output_config.format.schema")) or None,
+        streamed=body.get("stream") is True,
+        characters=len(joined_text(body.get("system"))) + sum(len(json.dumps(m.get("content"))) for m in messages),
+    )
+
+
+def _check_fields(body: Fields, *, counting: bool) -> None:
+    for name in ("model", "max_tokens", "messages"):
+        if name not in body and not (counting and name == "max_tokens"):
+            raise Refusal("missing_field", f"{name}: Field required", parameter=name)
+    for name in sorted(body.keys() - _KNOWN):
+        raise Refusal("unknown_field", f"{name}: Extra inputs are not permitted", parameter=name)
+    limit = number(body.get("max_tokens"))
+    if not counting and (limit is None or limit < 1):
+        raise Refusal("bad_value", "max_tokens: Input should be greater than or equal to 1", parameter="max_tokens")
+    if not rows(body.get("messages")):
+        raise Refusal("bad_value", "messages: at least one message is required", parameter="messages")
+    _check_budget(body, limit)
+
+
+def _check_budget(body: Fields, limit: int | None) -> None:
+    budget = number(at(body, "thinking.budget_tokens"))
+    if at(body, "thinking.type") != "enabled":
+        return
+    if budget is None:
+        raise Refusal("missing_field", "thinking.enabled.budget_tokens: Field required")
+    if budget < _LEAST_BUDGET:
+        words = f"Input should be greater than or equal to {_LEAST_BUDGET}"
+        raise Refusal("bad_value", f"thinking.enabled.budget_tokens: {words}")
+    if limit is not None and budget >= limit:
+        raise Refusal("bad_value", "`max_tokens` must be greater than `thinking.budget_tokens`.")
+
+
+def _check_message(place: int, message: Fields, before: Fields) -> None:
+    role = message.get("role")
+    if role not in ("user", "assistant"):
+        words = 'Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as an'
+        if role == "system":
+            raise Refusal("bad_value", f"messages: {words} input message role.", parameter="messages")
+        raise Refusal("bad_value", f"messages.{place}.role: Input should be 'user' or 'assistant'")
+    called = {text(block.get("id")) for block in _blocks(before, "tool_use")}
+    for position, block in enumerate(_blocks(message, "tool_result")):
+        identifier = text(block.get("tool_use_id"))
+        if identifier not in called:
+            raise Refusal(
+                "bad_value",
+                f"messages.{place}.content.{position}: unexpected `tool_use_id` found in `tool_result` blocks: "
+                f"{identifier}. Each `tool_result` block must have a corresponding `tool_use` block in the previous "
+                "message.",
+            )
+
+
+def _check_calls_answered(messages: Sequence[Fields]) -> None:
+    for place, message in enumerate(messages):
+        called = {text(block.get("id")) for block in _blocks(message, "tool_use")}
+        following = messages[place + 1] if place + 1 < len(messages) else {}
+        answered = {text(block.get("tool_use_id")) for block in _blocks(following, "tool_result")}
+        if missing := sorted(called - answered):
+            raise Refusal(
+                "bad_value",
+                f"messages.{place}: `tool_use` ids were found without `tool_result` blocks immediately after: "
+                f"{', '.join(missing)}. Each `tool_use` block must have a corresponding `tool_result` block in the "
+                "next message.",
+            )
+
+
+def _blocks(message: Fields, kind: str) -> list[Fields]:
+    return [block for block in rows(message.get("content")) if block.get("type") == kind]
+
+
+def _said(message: Fields) -> str:
+    return joined_text(message.get("content")) if message.get("role") == "user" else ""
+
+
+def _result_text(block: Fields) -> str:
+    return joined_text(block.get("content"))
+
+
+def _tools(body: Fields) -> tuple[Tool, ...]:
+    return tuple(
+        Tool(text(tool.get("name")), text(tool.get("description")), fields(tool.get("input_schema")))
+        for tool in rows(body.get("tools"))
+        if "input_schema" in tool
+    )

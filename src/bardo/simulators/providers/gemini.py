@@ -1,0 +1,221 @@
+"""Gemini: thoughts on request, signatures on what follows them, and two ways to stream."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, number
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.marks import LOWER, seal
+from bardo.simulators.provider import Provider
+from bardo.simulators.providers import gemini_request
+from bardo.simulators.providers.gemini_request import setting
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, streamed, whole
+from bardo.simulators.turns import tokens_of
+
+_JSON = "application/json; charset=UTF-8"
+_FINISH = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+_STATUS = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+class Gemini(Provider):
+    """generativelanguage.googleapis.com/v1beta, and the same at `/v1`; Google's own library adds either."""
+
+    name = "gemini"
+    dialect = "gemini"
+    catalog_name = "gemini"
+    base_path = "/v1beta"
+    prefix = ""
+    models = ("gemini-2.5-flash", "gemini-3-flash-preview")
+
+    def given_key(self, incoming: Incoming) -> str:
+        return incoming.headers.get("x-goog-api-key", "") or incoming.query.get("key", "") or incoming.bearer
+
+    def missing_key(self) -> Refusal:
+        """Google answers a request without a key with 403."""
+        words = "Method doesn't allow unregistered callers (callers without established identity)."
+        advice = "Please use API Key or other form of API consumer identity to call this API."
+        return Refusal("missing_key", f"{words} {advice}", status=403)
+
+    def wrong_key(self, given: str) -> Refusal:
+        """Google answers a wrong key with 400."""
+        return Refusal("wrong_key", "API key not valid. Please pass a valid API key.", status=400)
+
+    def answers(self, incoming: Incoming, path: str) -> bool:
+        return gemini_request.called(path)[1] in gemini_request.METHODS
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        if gemini_request.called(path)[1] != "countTokens" or incoming.method != "POST":
+            return None
+        asked = gemini_request.read(incoming, path)
+        return whole(_written({"totalTokens": tokens_of(asked.characters)}), content_type=_JSON)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        return gemini_request.read(incoming, path)
+
+    def reasoning_is_off(self, exchange: Exchange) -> bool:
+        return number(setting(exchange.body, "thinkingConfig.thinkingBudget")) == 0
+
+    def whole(self, exchange: Exchange) -> Reply:
+        thoughts = [_thought(part) for part in _thoughts(exchange)]
+        parts = [*thoughts, *_spoken(exchange, signed=True), *_calls(exchange)]
+        body = _chunk(exchange, parts, usage=_usage(exchange), finish=_FINISH[exchange.turn.ending])
+        return whole(_written(body), content_type=_JSON)
+
+    def stream(self, exchange: Exchange) -> Reply:
+        """With `alt=sse` each chunk is an event; without, all of them are one JSON array."""
+        chunks = list(self._chunks(exchange))
+        if exchange.asked.sse:
+            return streamed((_event(chunk) for chunk in chunks), content_type="text/event-stream")
+        return streamed(_array(chunks), content_type=_JSON)
+
+    def _chunks(self, exchange: Exchange) -> Iterator[Fields]:
+        thoughts = [piece for part in _thoughts(exchange) for piece in exchange.pieces(part)]
+        for place, piece in enumerate(thoughts, start=1):
+            thinking = exchange.usage.reasoning_tokens * place // len(thoughts)
+            yield _chunk(exchange, [_thought(piece)], usage=_usage(exchange, answer=None, thinking=thinking))
+        spoken = [*exchange.pieces(exchange.turn.text)]
+        for place, piece in enumerate(spoken, start=1):
+            answer = exchange.usage.answer_tokens * place // len(spoken)
+            yield _chunk(exchange, [{"text": piece}], usage=_usage(exchange, answer=answer))
+        if exchange.turn.tool_calls:
+            yield _chunk(exchange, list(_calls(exchange)), usage=_usage(exchange))
+        # The end is a text of nothing, which has the signature where no function call has it.
+        last: Fields = {"text": "", **({} if exchange.turn.tool_calls else _signature(exchange))}
+        yield _chunk(exchange, [last], usage=_usage(exchange), finish=_FINISH[exchange.turn.ending])
+
+    def refuse(self, refusal: Refusal) -> Reply:
+        error: Fields = {
+            "code": refusal.status,
+            "message": refusal.message,
+            "status": _STATUS.get(refusal.status, "UNKNOWN"),
+        }
+        if refusal.reason == "wrong_key":
+            kind = "type.googleapis.com/google.rpc.ErrorInfo"
+            error["details"] = [{"@type": kind, "reason": "API_KEY_INVALID", "domain": "googleapis.com"}]
+        return whole(_written({"error": error}), status=refusal.status, content_type=_JSON)
+
+    def unknown_path(self, incoming: Incoming) -> Refusal:
+        return Refusal("unknown_path", "Requested entity was not found.")
+
+    def unknown_model(self, model: str) -> Refusal:
+        advice = "Call ListModels to see the list of available models and their supported methods."
+        words = f"models/{model} is not found for API version v1beta, or is not supported for generateContent."
+        return Refusal("unknown_model", f"{words} {advice}")
+
+    def error_events(self) -> Sequence[bytes]:
+        words = "The model is overloaded. Please try again later."
+        return [_event({"error": {"code": 503, "message": words, "status": "UNAVAILABLE"}})]
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        if gemini_request.is_list(path):
+            return whole(_written({"models": [_model_row(model) for model in models]}), content_type=_JSON)
+        model = gemini_request.named(path)
+        return whole(_written(_model_row(model)), content_type=_JSON) if model in models else None
+
+
+def _thoughts(exchange: Exchange) -> tuple[str, ...]:
+    """Give the thoughts shown: none unless the request asks for them."""
+    turn = exchange.turn
+    asked = setting(exchange.body, "thinkingConfig.includeThoughts") is True
+    return turn.summary if asked and not turn.redacted and not turn.hidden else ()
+
+
+def _thought(text: str) -> Fields:
+    return {"text": text, "thought": True}
+
+
+def _spoken(exchange: Exchange, *, signed: bool) -> Iterator[Fields]:
+    turn = exchange.turn
+    if turn.text or not turn.tool_calls:
+        yield {"text": turn.text, **(_signature(exchange) if signed and not turn.tool_calls else {})}
+
+
+def _calls(exchange: Exchange) -> Iterator[Fields]:
+    """Only the first of several calls is signed."""
+    for place, call in exchange.calls():
+        function: Fields = {
+            "name": call.name,
+            "args": call.arguments_value,
+            "id": call.id or exchange.token(f"call{place}", 8, LOWER),
+        }
+        yield {"functionCall": function, **(_signature(exchange) if place == 0 else {})}
+
+
+def _signature(exchange: Exchange) -> Fields:
+    if not exchange.turn.reasons:
+        return {}
+    secret = f"gemini/{exchange.model}/{exchange.turn.reasoning}"
+    return {"thoughtSignature": seal(secret, size=260, head=b"\x12\xf4\x01\n")}
+
+
+_ALL = -1
+
+
+def _usage(exchange: Exchange, *, answer: int | None = _ALL, thinking: int = _ALL) -> Fields:
+    """Thoughts stand beside the candidates' tokens; those are missing while only thoughts have come."""
+    usage = exchange.usage
+    answer = usage.answer_tokens if answer == _ALL else answer
+    thinking = usage.reasoning_tokens if thinking == _ALL else thinking
+    counted: Fields = {"promptTokenCount": usage.input_tokens}
+    if answer is not None:
+        counted["candidatesTokenCount"] = answer
+    counted["totalTokenCount"] = usage.input_tokens + (answer or 0) + thinking
+    if usage.cached_input_tokens:
+        counted["cachedContentTokenCount"] = usage.cached_input_tokens
+    counted["promptTokensDetails"] = [{"modality": "TEXT", "tokenCount": usage.input_tokens}]
+    if thinking:
+        counted["thoughtsTokenCount"] = thinking
+    return {**counted, "serviceTier": "standard"}
+
+
+def _chunk(exchange: Exchange, parts: list[Fields], *, usage: Fields, finish: str | None = None) -> Fields:
+    candidate: Fields = {"content": {"parts": parts, "role": "model"}}
+    if finish:
+        candidate["finishReason"] = finish
+    candidate["index"] = 0
+    return {
+        "candidates": [candidate],
+        "usageMetadata": usage,
+        "modelVersion": exchange.model,
+        "responseId": exchange.token("response", 22),
+    }
+
+
+def _written(value: Fields) -> bytes:
+    return json.dumps(value, indent=2, ensure_ascii=False).encode() + b"\n"
+
+
+def _event(chunk: Fields) -> bytes:
+    return b"data: " + json.dumps(chunk, separators=(",", ": "), ensure_ascii=False).encode() + b"\r\n\r\n"
+
+
+def _array(chunks: Sequence[Fields]) -> Iterator[bytes]:
+    for place, chunk in enumerate(chunks):
+        yield (b",\n" if place else b"[") + _written(chunk)
+    yield b"]"
+
+
+def _model_row(model: str) -> Fields:
+    return {
+        "name": f"models/{model}",
+        "version": "001",
+        "displayName": model,
+        "inputTokenLimit": 1048576,
+        "outputTokenLimit": 65536,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+        "thinking": True,
+    }

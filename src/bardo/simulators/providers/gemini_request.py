@@ -1,0 +1,124 @@
+"""Read a Gemini generateContent request, refusing what Google refuses.
+
+Rules about thought signatures that come back belong here, in `_check_contents`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.fields import Fields, fields, joined_text, rows, text
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.refusal import Refusal
+
+_VERSION = re.compile(r"^/v1(?:beta)?/models(?=/|$)")
+METHODS = ("generateContent", "streamGenerateContent")
+
+
+def called(path: str) -> tuple[str, str]:
+    """Split a path into the model and the method called on it; both empty where it is no call."""
+    model, _, method = named(path).rpartition(":")
+    return model, method if model else ""
+
+
+def named(path: str) -> str:
+    """Give what a path names below the models of either version; empty for all other paths."""
+    found = _VERSION.match(path)
+    return path[found.end() :].removeprefix("/") if found else ""
+
+
+def is_list(path: str) -> bool:
+    """Whether a path is that of the list of models."""
+    return _VERSION.fullmatch(path) is not None
+
+
+def either(value: object, path: str) -> object:
+    """Follow a dotted path whose names may be written `likeThis` or `like_this`: Google takes both."""
+    for name in path.split("."):
+        if not isinstance(value, dict):
+            return None
+        snake = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+        value = value.get(name, value.get(snake))
+    return value
+
+
+def setting(body: Fields, path: str) -> object:
+    """Find a generation setting."""
+    return either(body, f"generationConfig.{path}")
+
+
+def read(incoming: Incoming, path: str) -> Conversation:
+    """Read what the request says. Raises Refusal."""
+    body = incoming.fields
+    if not isinstance(incoming.body, dict):
+        raise Refusal("bad_json", "Invalid JSON payload received. Unexpected token.\n")
+    contents = rows(body.get("contents"))
+    _check_contents(contents)
+    model, method = called(path)
+    schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
+    return Conversation(
+        model=model,
+        question=next((said for content in reversed(contents) if (said := _said(content))), ""),
+        rounds=sum(content.get("role") == "model" for content in contents),
+        tools=_tools(body),
+        forced_tool=_forced(body),
+        tool_results=_tool_results(contents),
+        schema=fields(schema) or None,
+        streamed=method == "streamGenerateContent",
+        sse=incoming.query.get("alt") == "sse",
+        characters=sum(len(json.dumps(content.get("parts"))) for content in contents),
+    )
+
+
+def _check_contents(contents: Sequence[Fields]) -> None:
+    if not contents:
+        raise Refusal("missing_field", "* GenerateContentRequest.contents: contents is not specified\n")
+    for content in contents:
+        if content.get("role", "user") not in ("user", "model", "function"):
+            raise Refusal("bad_value", "Please use a valid role: user, model.")
+        if not rows(content.get("parts")):
+            words = "Unable to submit request because it must include at least one parts field"
+            raise Refusal("missing_field", f"{words}, which describes the prompt input.")
+
+
+def _said(content: Fields) -> str:
+    return joined_text(content.get("parts")) if content.get("role", "user") == "user" else ""
+
+
+def _functions(body: Fields) -> list[Fields]:
+    tools = rows(body.get("tools"))
+    return [function for tool in tools for function in rows(either(tool, "functionDeclarations"))]
+
+
+def _tools(body: Fields) -> tuple[Tool, ...]:
+    if either(body, "toolConfig.functionCallingConfig.mode") == "NONE":
+        return ()
+    return tuple(
+        Tool(
+            text(function.get("name")),
+            text(function.get("description")),
+            fields(either(function, "parametersJsonSchema") or function.get("parameters")),
+        )
+        for function in _functions(body)
+    )
+
+
+def _forced(body: Fields) -> str | None:
+    names = either(body, "toolConfig.functionCallingConfig.allowedFunctionNames")
+    return text(names[0]) or None if isinstance(names, list) and names else None
+
+
+def _tool_results(contents: Sequence[Fields]) -> tuple[str, ...]:
+    responses = [fields(either(part, "functionResponse")) for part in rows(contents[-1].get("parts"))]
+    return tuple(_result_text(response.get("response")) for response in responses if response)
+
+
+def _result_text(response: object) -> str:
+    """A result is an object; the usual single field is shown without its wrapping."""
+    value = response
+    if isinstance(response, dict) and len(response) == 1:
+        (value,) = response.values()
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,120 @@
+"""llama.cpp's llama-server: `reasoning_content`, and timings beside the usage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, compact
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, whole
+from bardo.simulators.turns import ToolCall
+
+_FINGERPRINT = "b10499-6d05498"
+
+
+class LlamaServer(Chat):
+    """A server on one's own machine."""
+
+    name = "llama_server"
+    catalog_name = "llama-server"
+    needs_key = False
+    models = ("Qwen3-1.7B-Q4_K_M.gguf",)
+    owner = "llamacpp"
+    off_switches = (("chat_template_kwargs.enable_thinking", False), ("reasoning_effort", "none"))
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return f"chatcmpl-{exchange.token('reply', 32)}"
+
+    def completion(self, exchange: Exchange) -> Fields:
+        return {
+            "choices": [self.whole_choice(exchange)],
+            "created": exchange.created,
+            "model": exchange.model,
+            "system_fingerprint": _FINGERPRINT,
+            "object": "chat.completion",
+            "usage": self.usage(exchange),
+            "id": self.reply_id(exchange),
+            "timings": _timings(exchange),
+        }
+
+    def whole_choice(self, exchange: Exchange) -> Fields:
+        return {"finish_reason": self.finish(exchange), "index": 0, "message": self.message(exchange)}
+
+    def message(self, exchange: Exchange) -> Fields:
+        """The reasoning comes before the content."""
+        message = super().message(exchange)
+        order = ("role", "reasoning_content", "content", "tool_calls")
+        return {name: message[name] for name in order if name in message}
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        function: Fields = {"name": call.name, "arguments": call.arguments_text}
+        return {"type": "function", "function": function, "id": call.id or exchange.token(f"call{place}", 32)}
+
+    def usage(self, exchange: Exchange) -> Fields:
+        """llama-server does not count reasoning."""
+        usage = exchange.usage
+        return {
+            "completion_tokens": usage.output_tokens,
+            "prompt_tokens": usage.input_tokens,
+            "total_tokens": usage.total_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+        }
+
+    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+        yield {"role": "assistant", "content": None}
+
+    def choice(self, delta: Fields, finish: str | None) -> Fields:
+        return {"finish_reason": finish, "index": 0, "delta": delta}
+
+    def chunk(self, exchange: Exchange, choices: Sequence[Fields], usage: Fields | None = None) -> Fields:
+        chunk: Fields = {
+            "choices": choices,
+            "created": exchange.created,
+            "id": self.reply_id(exchange),
+            "model": exchange.model,
+            "system_fingerprint": _FINGERPRINT,
+            "object": "chat.completion.chunk",
+        }
+        return {**chunk, "usage": usage} if usage is not None else chunk
+
+    def closing(self, exchange: Exchange) -> Iterator[Fields]:
+        """The timings come with the last chunk, whichever that is."""
+        *others, last = super().closing(exchange)
+        yield from others
+        yield {**last, "timings": _timings(exchange)}
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "Invalid API Key")
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "Invalid API Key")
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        kinds = {401: "authentication_error", 404: "not_found_error", 503: "unavailable_error"}
+        kind = kinds.get(refusal.status, "server_error" if refusal.status >= 500 else "invalid_request_error")
+        return {"error": {"code": refusal.status, "message": refusal.message, "type": kind}}
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        if path != "/models":
+            return None
+        named: list[Fields] = [{"name": model, "model": model, "type": "model"} for model in models]
+        listed = [{**self.model_row(model), "meta": {"n_ctx_train": 40960}} for model in models]
+        return whole(compact({"models": named, "object": "list", "data": listed}))
+
+
+def _timings(exchange: Exchange) -> Fields:
+    usage = exchange.usage
+    fresh, generated = usage.input_tokens - usage.cached_input_tokens, usage.output_tokens
+    return {
+        "cache_n": usage.cached_input_tokens,
+        "prompt_n": fresh,
+        "prompt_ms": fresh * 0.6,
+        "prompt_per_token_ms": 0.6,
+        "prompt_per_second": 1666.6,
+        "predicted_n": generated,
+        "predicted_ms": generated * 8.0,
+        "predicted_per_token_ms": 8.0,
+        "predicted_per_second": 125.0,
+    }

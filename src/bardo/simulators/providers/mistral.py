@@ -1,0 +1,137 @@
+"""Mistral: the content is a list of chunks while the model thinks, and a string when it speaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields
+from bardo.simulators.marks import HEXADECIMAL
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import ToolCall
+
+_PADDING = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class Mistral(Chat):
+    """api.mistral.ai/v1."""
+
+    name = "mistral"
+    catalog_name = "mistral"
+    models = ("magistral-medium-latest", "mistral-small-latest")
+    owner = "mistralai"
+    usage_place = "finish"
+    off_switches = (("reasoning_effort", "none"),)
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return exchange.token("reply", 32, HEXADECIMAL)
+
+    def completion(self, exchange: Exchange) -> Fields:
+        return {
+            "id": self.reply_id(exchange),
+            "created": exchange.created,
+            "model": exchange.model,
+            "usage": self.usage(exchange),
+            "object": "chat.completion",
+            "choices": [self.whole_choice(exchange)],
+        }
+
+    def whole_choice(self, exchange: Exchange) -> Fields:
+        return {"index": 0, "finish_reason": self.finish(exchange), "message": self.message(exchange)}
+
+    def finish(self, exchange: Exchange) -> str:
+        return {"content_filter": "error"}.get(exchange.turn.ending, exchange.turn.ending)
+
+    def message(self, exchange: Exchange) -> Fields:
+        calls = [self.tool_call(exchange, place, call) for place, call in exchange.calls()] or None
+        return {"role": "assistant", "tool_calls": calls, "content": self.whole_content(exchange)}
+
+    def whole_content(self, exchange: Exchange) -> object:
+        turn = exchange.turn
+        if not turn.reasoning:
+            return turn.text
+        spoken = [_spoken(turn.text)] if turn.text else []
+        return [_thought(turn.reasoning, closed=True), *spoken]
+
+    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
+        return call.id or exchange.token(f"call{place}", 9)
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        function: Fields = {"name": call.name, "arguments": call.arguments_text}
+        return {"id": self.call_id(exchange, place, call), "type": "function", "function": function, "index": place}
+
+    def usage(self, exchange: Exchange) -> Fields:
+        """Mistral does not count reasoning."""
+        usage = exchange.usage
+        return {
+            "prompt_tokens": usage.input_tokens,
+            "total_tokens": usage.total_tokens,
+            "completion_tokens": usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+        }
+
+    def chunks(self, exchange: Exchange) -> Iterator[Fields]:
+        """Pad every chunk but the first, and say the finish reason with the last thing said."""
+        first, *others = list(self.deltas(exchange))
+        yield self.chunk(exchange, [self.choice(first, None)])
+        *middle, last = others or [{"content": ""}]
+        for delta in middle:
+            yield self._padded(exchange, self.chunk(exchange, [self.choice(delta, None)]))
+        choice = self.choice(last, self.finish(exchange))
+        yield self._padded(exchange, self.chunk(exchange, [choice], self.usage(exchange)))
+
+    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+        yield {"role": "assistant", "content": ""}
+        if exchange.turn.reasoning:
+            yield {"content": ""}
+
+    def deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        yield from self.opening(exchange)
+        thoughts, said = list(exchange.pieces(exchange.turn.reasoning)), list(exchange.pieces(exchange.turn.text))
+        for place, piece in enumerate(thoughts):
+            content = [_thought(piece, closed=place > 0)]
+            if place == len(thoughts) - 1 and said:
+                content.append(_spoken(said.pop(0)))
+            yield {"content": content}
+        for piece in said:
+            yield {"content": piece}
+        if exchange.turn.tool_calls:
+            yield {"tool_calls": [self.tool_call(exchange, place, call) for place, call in exchange.calls()]}
+
+    def _padded(self, exchange: Exchange, chunk: Fields) -> Fields:
+        return {**chunk, "p": _PADDING[: 1 + len(exchange.token("p", 1) + repr(chunk)) % 36]}
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "Unauthorized")
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "Unauthorized")
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("unknown_model", f"Invalid model: {model}", status=400)
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        if refusal.status == 401:
+            return {"detail": "Unauthorized"}
+        body: Fields = {
+            "object": "error",
+            "message": refusal.message,
+            "type": {429: "rate_limited", 500: "internal_server_error"}.get(refusal.status, "invalid_request_error"),
+            "param": refusal.parameter,
+            "code": {429: "1300", 400: "1500"}.get(refusal.status),
+        }
+        return body
+
+    def model_row(self, model: str) -> Fields:
+        capabilities: Fields = {"completion_chat": True, "function_calling": True, "reasoning": True}
+        return {**super().model_row(model), "capabilities": capabilities}
+
+
+def _thought(text: str, *, closed: bool) -> Fields:
+    thought: Fields = {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+    return {**thought, "closed": True} if closed else thought
+
+
+def _spoken(text: str) -> Fields:
+    return {"type": "text", "text": text}

@@ -1,0 +1,69 @@
+"""Ollama's OpenAI-compatible route: `reasoning`, short ids, calls that come whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, compact
+from bardo.simulators.marks import DIGITS, LOWER
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import ToolCall
+
+
+class Ollama(Chat):
+    """A server on one's own machine, port 11434."""
+
+    name = "ollama"
+    catalog_name = "ollama"
+    needs_key = False
+    models = ("gpt-oss:120b", "qwen3:latest")
+    owner = "library"
+    reasoning_field = "reasoning"
+    off_switches = (("reasoning_effort", "none"), ("reasoning.effort", "none"))
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return f"chatcmpl-{exchange.token('reply', 3, DIGITS)}"
+
+    def envelope(self, exchange: Exchange, kind: str) -> Fields:
+        return {**super().envelope(exchange, kind), "system_fingerprint": "fp_ollama"}
+
+    def written(self, value: Fields) -> bytes:
+        return compact(value) + b"\n"
+
+    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{place}', 8, LOWER)}"
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        function: Fields = {"name": call.name, "arguments": call.arguments_text}
+        return {"id": self.call_id(exchange, place, call), "index": place, "type": "function", "function": function}
+
+    def usage(self, exchange: Exchange) -> Fields:
+        """Ollama does not count reasoning."""
+        usage = exchange.usage
+        return {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.total_tokens,
+        }
+
+    def deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        """The role comes with the first thing said."""
+        first, *others = [delta for delta in super().deltas(exchange) if "role" not in delta] or [{"content": ""}]
+        yield {"role": "assistant", **first}
+        yield from others
+
+    def reasoning_delta(self, piece: str) -> Fields:
+        return {"content": "", "reasoning": piece}
+
+    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+        yield {"content": "", "tool_calls": [self.tool_call(exchange, place, call)]}
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("unknown_model", f'model "{model}" not found, try pulling it first')
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        kinds = {400: "invalid_request_error", 404: "not_found_error"}
+        error: Fields = {"message": refusal.message, "type": kinds.get(refusal.status, "api_error")}
+        return {"error": {**error, "param": None, "code": None}}

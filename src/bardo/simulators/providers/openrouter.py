@@ -1,0 +1,236 @@
+"""OpenRouter: `reasoning` beside `reasoning_details`, whose form depends on who made the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators.chat import DONE, Chat
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, compact
+from bardo.simulators.marks import seal
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, data_event, whole
+from bardo.simulators.turns import ToolCall
+
+COMMENT = b": OPENROUTER PROCESSING\n\n"
+_HOSTS = {"anthropic": "Anthropic", "openai": "OpenAI", "x-ai": "xAI", "google": "Google AI Studio"}
+_FORMATS = {
+    "anthropic": "anthropic-claude-v1",
+    "openai": "openai-responses-v1",
+    "x-ai": "xai-responses-v1",
+    "google": "google-gemini-v1",
+}
+_NATIVE_FINISH = {
+    "anthropic": {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens"},
+    "openai": {"stop": "completed", "tool_calls": "completed", "length": "max_output_tokens"},
+    "x-ai": {"stop": "completed", "tool_calls": "completed", "length": "max_output_tokens"},
+    "google": {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS"},
+}
+
+
+class OpenRouter(Chat):
+    """openrouter.ai/api/v1."""
+
+    name = "openrouter"
+    catalog_name = "openrouter"
+    base_path = "/api/v1"
+    models = ("anthropic/claude-haiku-4.5", "google/gemini-3-flash-preview", "openai/gpt-5", "x-ai/grok-4.1-fast")
+    reasoning_field = "reasoning"
+    off_switches = (("reasoning.enabled", False), ("reasoning.effort", "none"))
+    hiding_switches = (("reasoning.exclude", True),)
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return f"gen-{exchange.created}-{exchange.token('reply', 20)}"
+
+    def envelope(self, exchange: Exchange, kind: str) -> Fields:
+        return {**super().envelope(exchange, kind), "provider": _HOSTS.get(_maker(exchange), "Novita")}
+
+    def completion(self, exchange: Exchange) -> Fields:
+        return {
+            **self.envelope(exchange, "chat.completion"),
+            "system_fingerprint": None,
+            "service_tier": None,
+            "choices": [self.whole_choice(exchange)],
+            "usage": self.usage(exchange),
+        }
+
+    def whole_choice(self, exchange: Exchange) -> Fields:
+        return {
+            "index": 0,
+            "logprobs": None,
+            "finish_reason": self.finish(exchange),
+            "native_finish_reason": _native_finish(exchange),
+            "message": self.message(exchange),
+        }
+
+    def message(self, exchange: Exchange) -> Fields:
+        turn, shown = exchange.turn, _shown(exchange)
+        message: Fields = {"role": "assistant", "content": turn.text or None, "refusal": None}
+        message["reasoning"] = shown or None
+        if turn.tool_calls:
+            message["tool_calls"] = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+        if details := _details(exchange):
+            message["reasoning_details"] = details
+        return message
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        function: Fields = {"name": call.name, "arguments": call.arguments_text}
+        return {"type": "function", "index": place, "id": self.call_id(exchange, place, call), "function": function}
+
+    def frames(self, exchange: Exchange) -> Iterator[bytes]:
+        yield from (COMMENT, COMMENT)
+        for chunk in self.chunks(exchange):
+            yield data_event(chunk)
+        yield DONE
+
+    def chunks(self, exchange: Exchange) -> Iterator[Fields]:
+        for delta in self.deltas(exchange):
+            choice: Fields = {"index": 0, "delta": delta, "finish_reason": None, "native_finish_reason": None}
+            yield self.chunk(exchange, [choice])
+        closing: Fields = {
+            "index": 0,
+            "delta": {"content": "", "role": "assistant", "reasoning": None},
+            "finish_reason": self.finish(exchange),
+            "native_finish_reason": _native_finish(exchange),
+        }
+        yield self.chunk(exchange, [closing])
+        # The chunk with the usage says the finish reason again.
+        last = {**closing, "delta": {"content": "", "role": "assistant"}}
+        yield self.chunk(exchange, [last], self.usage(exchange))
+
+    def deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        yield from self._reasoning_deltas(exchange)
+        for piece in exchange.pieces(exchange.turn.text):
+            yield {"content": piece, "role": "assistant"}
+        for place, call in exchange.calls():
+            yield from self._call_deltas(exchange, place, call)
+
+    def _reasoning_deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        """Stream the text in fragments of one detail; what is opaque comes whole, after it."""
+        for detail in _details(exchange):
+            field = {"reasoning.text": "text", "reasoning.summary": "summary"}.get(str(detail["type"]), "")
+            for piece in exchange.pieces(str(detail.get(field, ""))):
+                fragment = {"type": detail["type"], field: piece, "format": detail["format"], "index": detail["index"]}
+                yield {"content": "", "role": "assistant", "reasoning": piece, "reasoning_details": [fragment]}
+            opaque = {name: value for name, value in detail.items() if name != field}
+            if "signature" in opaque or "data" in opaque:
+                yield {"content": "", "role": "assistant", "reasoning": None, "reasoning_details": [opaque]}
+
+    def _call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+        opened: Fields = {
+            "index": place,
+            "id": self.call_id(exchange, place, call),
+            "type": "function",
+            "function": {"name": call.name, "arguments": ""},
+        }
+        yield {"content": None, "role": "assistant", "tool_calls": [opened]}
+        for piece in exchange.pieces(call.arguments_text):
+            fragment: Fields = {"index": place, "function": {"arguments": piece}}
+            yield {"content": None, "role": "assistant", "tool_calls": [fragment]}
+
+    def usage(self, exchange: Exchange) -> Fields:
+        usage = exchange.usage
+        prompt_cost, completion_cost = usage.input_tokens / 1e6, usage.output_tokens * 5 / 1e6
+        return {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.total_tokens,
+            "cost": prompt_cost + completion_cost,
+            "is_byok": False,
+            "prompt_tokens_details": {
+                "cached_tokens": usage.cached_input_tokens,
+                "cache_write_tokens": usage.cache_write_tokens,
+                "audio_tokens": 0,
+                "video_tokens": 0,
+            },
+            "cost_details": {
+                "upstream_inference_cost": prompt_cost + completion_cost,
+                "upstream_inference_prompt_cost": prompt_cost,
+                "upstream_inference_completions_cost": completion_cost,
+            },
+            "completion_tokens_details": {
+                "reasoning_tokens": usage.reasoning_tokens,
+                "image_tokens": 0,
+                "audio_tokens": 0,
+            },
+        }
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "No auth credentials found")
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "User not found.")
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("unknown_model", f"{model} is not a valid model ID", status=400)
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        return {"error": {"message": refusal.message, "code": refusal.status}}
+
+    def error_events(self) -> Sequence[bytes]:
+        """An error comes as a chunk like any other, with `error` at its top; no `[DONE]` may be missing."""
+        delta: Fields = {"content": "", "role": "assistant"}
+        choice: Fields = {"index": 0, "delta": delta, "finish_reason": "error", "native_finish_reason": "error"}
+        chunk: Fields = {
+            "id": "gen-error",
+            "object": "chat.completion.chunk",
+            "created": 0,
+            "model": "",
+            "provider": "Novita",
+            "error": {"code": 502, "message": "Provider returned error", "metadata": {"raw": "upstream failed"}},
+            "choices": [choice],
+        }
+        return [data_event(chunk), DONE]
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        return whole(compact({"data": [_listed(model) for model in models]})) if path == "/models" else None
+
+
+def _maker(exchange: Exchange) -> str:
+    return exchange.model.split("/")[0]
+
+
+def _native_finish(exchange: Exchange) -> str:
+    ending = exchange.turn.ending
+    return _NATIVE_FINISH.get(_maker(exchange), {}).get(ending, ending)
+
+
+def _shown(exchange: Exchange) -> str:
+    turn = exchange.turn
+    if turn.redacted:
+        return ""
+    return "\n\n".join(turn.summary) if _maker(exchange) in ("openai", "x-ai") else turn.reasoning
+
+
+def _details(exchange: Exchange) -> list[Fields]:
+    """Give the reasoning as its maker's own API would have it."""
+    turn, maker = exchange.turn, _maker(exchange)
+    if not turn.reasons or turn.hidden:
+        return []
+    shape = _FORMATS.get(maker, "unknown")
+    shown = _shown(exchange)
+    details: list[Fields] = []
+    if shown:
+        field = "summary" if maker in ("openai", "x-ai") else "text"
+        details.append({"type": f"reasoning.{field}", field: shown, "format": shape, "index": 0})
+    secret = f"{shape}/{exchange.model}/{turn.reasoning}"
+    if maker == "anthropic" and shown:
+        details[0]["signature"] = seal(secret, size=300, head=b"\x12")
+    elif maker in _FORMATS or turn.redacted:
+        data = seal(secret, size=400)
+        details.append({"type": "reasoning.encrypted", "data": data, "format": shape, "index": len(details)})
+    return details
+
+
+def _listed(model: str) -> Fields:
+    return {
+        "id": model,
+        "canonical_slug": model,
+        "name": model,
+        "created": 1735689600,
+        "context_length": 200000,
+        "architecture": {"modality": "text->text", "input_modalities": ["text"], "output_modalities": ["text"]},
+        "pricing": {"prompt": "0.000001", "completion": "0.000005"},
+        "top_provider": {"context_length": 200000, "max_completion_tokens": 64000, "is_moderated": False},
+        "supported_parameters": ["include_reasoning", "max_tokens", "reasoning", "tool_choice", "tools"],
+    }

@@ -1,0 +1,98 @@
+"""Qwen on DashScope: `reasoning_content`, null content while thinking, fields in an order of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields
+from bardo.simulators.marks import HEXADECIMAL
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import ToolCall
+
+
+class Qwen(Chat):
+    """dashscope-intl.aliyuncs.com/compatible-mode/v1."""
+
+    name = "qwen"
+    catalog_name = "qwen"
+    base_path = "/compatible-mode/v1"
+    models = ("qwen3-max", "qwen3.5-plus")
+    off_switches = (("enable_thinking", False),)
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return f"chatcmpl-{exchange.uuid('reply')}"
+
+    def completion(self, exchange: Exchange) -> Fields:
+        return {
+            "choices": [self.whole_choice(exchange)],
+            "object": "chat.completion",
+            "usage": self.usage(exchange),
+            "created": exchange.created,
+            "system_fingerprint": None,
+            "model": exchange.model,
+            "id": self.reply_id(exchange),
+        }
+
+    def whole_choice(self, exchange: Exchange) -> Fields:
+        finish = self.finish(exchange)
+        return {"message": self.message(exchange), "finish_reason": finish, "index": 0, "logprobs": None}
+
+    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{place}', 24, HEXADECIMAL)}"
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        return {**super().tool_call(exchange, place, call), "index": place}
+
+    def usage(self, exchange: Exchange) -> Fields:
+        usage = exchange.usage
+        counted: Fields = {
+            "prompt_tokens": usage.input_tokens,
+            "completion_tokens": usage.output_tokens,
+            "total_tokens": usage.total_tokens,
+        }
+        if usage.reasoning_tokens:
+            counted["completion_tokens_details"] = {"reasoning_tokens": usage.reasoning_tokens}
+        return {**counted, "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens}}
+
+    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+        if exchange.turn.reasoning:
+            yield {"content": None, "role": "assistant", "reasoning_content": ""}
+        else:
+            yield {"content": "", "role": "assistant"}
+
+    def reasoning_delta(self, piece: str) -> Fields:
+        return {"content": None, "reasoning_content": piece}
+
+    def content_delta(self, piece: str) -> Fields:
+        return {"content": piece, "reasoning_content": None}
+
+    def call_deltas(self, exchange: Exchange, place: int, call: ToolCall) -> Iterator[Fields]:
+        """Every fragment after the first has an empty id."""
+        opened, *_ = super().call_deltas(exchange, place, call)
+        yield {"content": None, **opened}
+        for piece in exchange.pieces(call.arguments_text):
+            function: Fields = {"arguments": piece}
+            fragment: Fields = {"index": place, "id": "", "type": "function", "function": function}
+            yield {"content": None, "tool_calls": [fragment]}
+
+    def choice(self, delta: Fields, finish: str | None) -> Fields:
+        return {"delta": delta, "finish_reason": finish, "index": 0, "logprobs": None}
+
+    def chunk(self, exchange: Exchange, choices: Sequence[Fields], usage: Fields | None = None) -> Fields:
+        return {
+            "choices": choices,
+            "object": "chat.completion.chunk",
+            "usage": usage,
+            "created": exchange.created,
+            "system_fingerprint": None,
+            "model": exchange.model,
+            "id": self.reply_id(exchange),
+        }
+
+    def last_delta(self) -> Fields:
+        return {"content": "", "reasoning_content": None}
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "Incorrect API key provided. ")

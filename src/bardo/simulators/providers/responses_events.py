@@ -1,0 +1,69 @@
+"""The events by which a Responses stream builds each of its output items."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, rows
+from bardo.simulators.marks import ciphertext
+
+
+def item_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
+    """Give the events of one item, from its addition to its end; their numbers are put in later."""
+    yield {"type": "response.output_item.added", "item": _as_added(item), "output_index": place}
+    match item["type"]:
+        case "reasoning":
+            yield from _summary_events(exchange, place, item)
+        case "message":
+            yield from _text_events(exchange, place, item)
+        case "function_call":
+            yield from _arguments_events(exchange, place, item)
+    yield {"type": "response.output_item.done", "item": item, "output_index": place}
+
+
+def _as_added(item: Fields) -> Fields:
+    """Give an item before anything is in it. Its ciphertext is another, shorter one than at the end."""
+    match item["type"]:
+        case "reasoning":
+            early = ciphertext(f"early/{item['id']}", size=300)
+            return {**item, "encrypted_content": early, "summary": []}
+        case "message":
+            return {**item, "status": "in_progress", "content": []}
+        case _:
+            return {**item, "status": "in_progress", "arguments": ""}
+
+
+def _summary_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
+    for index, part in enumerate(rows(item["summary"])):
+        where: Fields = {"item_id": item["id"], "output_index": place, "summary_index": index}
+        yield {"type": "response.reasoning_summary_part.added", **where, "part": {**part, "text": ""}}
+        for piece in exchange.pieces(str(part["text"])):
+            delta: Fields = {"delta": piece, "obfuscation": _obfuscation(exchange, piece)}
+            yield {"type": "response.reasoning_summary_text.delta", **where, **delta}
+        yield {"type": "response.reasoning_summary_text.done", **where, "text": part["text"]}
+        yield {"type": "response.reasoning_summary_part.done", **where, "part": part}
+
+
+def _text_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
+    part = rows(item["content"])[0]
+    where: Fields = {"content_index": 0, "item_id": item["id"], "output_index": place}
+    yield {"type": "response.content_part.added", **where, "part": {**part, "text": ""}}
+    for piece in exchange.pieces(str(part["text"])):
+        delta: Fields = {"delta": piece, "logprobs": [], "obfuscation": _obfuscation(exchange, piece)}
+        yield {"type": "response.output_text.delta", **where, **delta}
+    yield {"type": "response.output_text.done", **where, "logprobs": [], "text": part["text"]}
+    yield {"type": "response.content_part.done", **where, "part": part}
+
+
+def _arguments_events(exchange: Exchange, place: int, item: Fields) -> Iterator[Fields]:
+    where: Fields = {"item_id": item["id"], "output_index": place}
+    for piece in exchange.pieces(str(item["arguments"])):
+        delta: Fields = {"delta": piece, "obfuscation": _obfuscation(exchange, piece)}
+        yield {"type": "response.function_call_arguments.delta", **where, **delta}
+    yield {"type": "response.function_call_arguments.done", **where, "arguments": item["arguments"]}
+
+
+def _obfuscation(exchange: Exchange, piece: str) -> str:
+    """Give letters that hide the length of a delta from whoever watches the line."""
+    return exchange.token(piece, max(1, 16 - len(piece) % 16))

@@ -1,0 +1,122 @@
+"""Read an OpenAI Responses request, refusing what OpenAI refuses.
+
+Rules about ciphertexts of reasoning items that come back belong here, beside `_check_outputs`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bardo.simulators import chat_request
+from bardo.simulators.conversation import Conversation, Tool
+from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.refusal import Refusal
+
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
+_ROLES = ("assistant", "system", "developer", "user")
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What the server keeps of a reply it gave, for a request that continues it."""
+
+    rounds: int
+    calls: frozenset[str]
+
+
+def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
+    """Read what the request says; `memory` holds earlier replies by their id. Raises Refusal."""
+    body = chat_request.json_body(incoming)
+    model = chat_request.required_text(body, "model", "Missing required parameter: 'model'.")
+    before = _before(body, memory)
+    items = _items(body)
+    _check_roles(items)
+    _check_outputs(items, before)
+    return Conversation(
+        model=model,
+        question=next((joined_text(i.get("content")) for i in reversed(items) if i.get("role") == "user"), ""),
+        rounds=before.rounds + _rounds(items),
+        tools=() if body.get("tool_choice") == "none" else _tools(body),
+        forced_tool=text(at(body, "tool_choice.name")) or None,
+        tool_results=_tool_results(items),
+        schema=fields(at(body, "text.format.schema")) or None,
+        streamed=body.get("stream") is True,
+        characters=len(text(body.get("instructions"))) + sum(len(str(item)) for item in items),
+    )
+
+
+def _before(body: Fields, memory: Mapping[str, Remembered]) -> Remembered:
+    previous = text(body.get("previous_response_id"))
+    if not previous:
+        return Remembered(0, frozenset())
+    if previous not in memory:
+        raise Refusal(
+            "bad_value", f"Previous response with id '{previous}' not found.", parameter="previous_response_id"
+        )
+    return memory[previous]
+
+
+def _items(body: Fields) -> list[Fields]:
+    given = body.get("input")
+    items = [{"role": "user", "content": given}] if isinstance(given, str) else rows(given)
+    if not items and not body.get("previous_response_id"):
+        raise Refusal("missing_field", "Missing required parameter: 'input'.", parameter="input")
+    return [dict(item) for item in items]
+
+
+def _check_roles(items: Sequence[Fields]) -> None:
+    for place, item in enumerate(items):
+        if item.get("type", "message") == "message" and item.get("role") not in _ROLES:
+            supported = ", ".join(f"'{role}'" for role in _ROLES[:-1])
+            raise Refusal(
+                "bad_value",
+                f"Invalid value: '{item.get('role')}'. Supported values are: {supported}, and '{_ROLES[-1]}'.",
+                parameter=f"input[{place}].role",
+            )
+
+
+def _check_outputs(items: Sequence[Fields], before: Remembered) -> None:
+    called = set(before.calls) | {text(item.get("call_id")) for item in items if item.get("type") == "function_call"}
+    given = {text(item.get("call_id")) for item in items if item.get("type") in _OUTPUTS}
+    for call in sorted(given - called):
+        raise Refusal(
+            "trouble",
+            f"No tool call found for function call output with call_id {call}.",
+            parameter="input",
+            status=400,
+        )
+    for call in sorted(called - given):
+        raise Refusal("trouble", f"No tool output found for function call {call}.", parameter="input", status=400)
+
+
+def _is_model_item(item: Fields) -> bool:
+    return item.get("role") == "assistant" or item.get("type") in ("function_call", "reasoning")
+
+
+def _rounds(items: Sequence[Fields]) -> int:
+    """Count the runs of items that the model wrote."""
+    rounds, inside = 0, False
+    for item in items:
+        rounds += _is_model_item(item) and not inside
+        inside = _is_model_item(item)
+    return rounds
+
+
+def _tool_results(items: Sequence[Fields]) -> tuple[str, ...]:
+    """Give the results that end the conversation."""
+    results: list[str] = []
+    for item in reversed(items):
+        if item.get("type") not in _OUTPUTS:
+            break
+        results.append(joined_text(item.get("output")))
+    return tuple(reversed(results))
+
+
+def _tools(body: Fields) -> tuple[Tool, ...]:
+    return tuple(
+        Tool(text(tool.get("name")), text(tool.get("description")), fields(tool.get("parameters")))
+        for tool in rows(body.get("tools"))
+        if tool.get("type") == "function"
+    )

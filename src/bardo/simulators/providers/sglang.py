@@ -1,0 +1,85 @@
+"""SGLang: `reasoning_content`, null where there is nothing, `matched_stop` beside the finish reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields
+from bardo.simulators.marks import HEXADECIMAL
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import ToolCall
+
+
+class SGLang(Chat):
+    """A server on one's own machine. No recording of it is known; this follows its published replies."""
+
+    name = "sglang"
+    catalog_name = "sglang"
+    needs_key = False
+    models = ("Qwen/Qwen3-0.6B",)
+    owner = "sglang"
+    off_switches = (("chat_template_kwargs.enable_thinking", False), ("chat_template_kwargs.thinking", False))
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return exchange.token("reply", 32, HEXADECIMAL)
+
+    def completion(self, exchange: Exchange) -> Fields:
+        return {**super().completion(exchange), "metadata": {"weight_version": "default"}}
+
+    def whole_choice(self, exchange: Exchange) -> Fields:
+        return {
+            "index": 0,
+            "message": self.message(exchange),
+            "logprobs": None,
+            "finish_reason": self.finish(exchange),
+            "matched_stop": None,
+        }
+
+    def message(self, exchange: Exchange) -> Fields:
+        calls = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+        return {
+            "role": "assistant",
+            "content": exchange.turn.text or None,
+            "reasoning_content": exchange.turn.reasoning or None,
+            "tool_calls": calls or None,
+        }
+
+    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
+        return call.id or f"call_{exchange.token(f'call{place}', 24, HEXADECIMAL)}"
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        function: Fields = {"name": call.name, "arguments": call.arguments_text}
+        return {"id": self.call_id(exchange, place, call), "index": place, "type": "function", "function": function}
+
+    def usage(self, exchange: Exchange) -> Fields:
+        usage = exchange.usage
+        return {
+            "prompt_tokens": usage.input_tokens,
+            "total_tokens": usage.total_tokens,
+            "completion_tokens": usage.output_tokens,
+            "prompt_tokens_details": None,
+            "reasoning_tokens": usage.reasoning_tokens,
+        }
+
+    def deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        empty: Fields = {"role": None, "content": None, "reasoning_content": None, "tool_calls": None}
+        for delta in super().deltas(exchange):
+            yield {**empty, **delta}
+
+    def choice(self, delta: Fields, finish: str | None) -> Fields:
+        return {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish, "matched_stop": None}
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        """The error is not inside an `error` object, except for keys."""
+        if refusal.status == 401:
+            return {"error": "Unauthorized"}
+        kind = "BadRequest" if refusal.status < 500 else "InternalServerError"
+        return {
+            "object": "error",
+            "message": refusal.message,
+            "type": kind,
+            "param": refusal.parameter,
+            "code": refusal.status,
+        }

@@ -1,0 +1,133 @@
+"""vLLM with a reasoning parser: `reasoning`, and many fields that are null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators.chat import Chat
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, without
+from bardo.simulators.marks import HEXADECIMAL
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import ToolCall
+
+
+class VLLM(Chat):
+    """`vllm serve` on one's own machine."""
+
+    name = "vllm"
+    catalog_name = "vllm"
+    needs_key = False
+    models = ("Qwen/Qwen3-0.6B",)
+    owner = "vllm"
+    reasoning_field = "reasoning"
+    off_switches = (
+        ("chat_template_kwargs.enable_thinking", False),
+        ("chat_template_kwargs.thinking", False),
+        ("reasoning_effort", "none"),
+    )
+    hiding_switches = (("include_reasoning", False),)
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return f"chatcmpl-{exchange.token('reply', 32, HEXADECIMAL)}"
+
+    def completion(self, exchange: Exchange) -> Fields:
+        return {
+            **self.envelope(exchange, "chat.completion"),
+            "choices": [self.whole_choice(exchange)],
+            "service_tier": None,
+            "system_fingerprint": None,
+            "usage": self.usage(exchange),
+            "prompt_logprobs": None,
+            "prompt_token_ids": None,
+            "kv_transfer_params": None,
+        }
+
+    def whole_choice(self, exchange: Exchange) -> Fields:
+        return {
+            "index": 0,
+            "message": self.message(exchange),
+            "logprobs": None,
+            "finish_reason": self.finish(exchange),
+            "stop_reason": None,
+            "token_ids": None,
+        }
+
+    def message(self, exchange: Exchange) -> Fields:
+        calls = [self.tool_call(exchange, place, call) for place, call in exchange.calls()]
+        return {
+            "role": "assistant",
+            "content": self.whole_content(exchange),
+            "refusal": None,
+            "annotations": None,
+            "audio": None,
+            "function_call": None,
+            "tool_calls": calls,
+            "reasoning": exchange.turn.reasoning or None,
+        }
+
+    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
+        return call.id or f"chatcmpl-tool-{exchange.token(f'call{place}', 16, HEXADECIMAL)}"
+
+    def usage(self, exchange: Exchange) -> Fields:
+        """vLLM does not count reasoning."""
+        return {**without(super().usage(exchange), ["completion_tokens_details"]), "prompt_tokens_details": None}
+
+    def choice(self, delta: Fields, finish: str | None) -> Fields:
+        choice: Fields = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return {**choice, "stop_reason": None} if finish else choice
+
+    def last_delta(self) -> Fields:
+        return {"content": ""}
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        kind = {401: "Unauthorized", 404: "NotFoundError", 500: "InternalServerError"}.get(refusal.status)
+        error: Fields = {
+            "message": refusal.message,
+            "type": kind or "BadRequestError",
+            "param": refusal.parameter,
+            "code": refusal.status,
+        }
+        return {"error": error}
+
+
+class InlineThink(VLLM):
+    """vLLM without a reasoning parser: tags in the content."""
+
+    name = "inline_think"
+    opener = "<think>\n"
+    closer = "\n</think>\n\n"
+
+    def message(self, exchange: Exchange) -> Fields:
+        return {**super().message(exchange), "reasoning": None}
+
+    def whole_content(self, exchange: Exchange) -> object:
+        thought, said = exchange.turn.reasoning, exchange.turn.text
+        return f"{self.opener}{thought}{self.closer}{said}" if thought else said
+
+    def deltas(self, exchange: Exchange) -> Iterator[Fields]:
+        yield from self.opening(exchange)
+        for piece in self._spoken(exchange):
+            yield self.content_delta(piece)
+        for place, call in exchange.calls():
+            yield from self.call_deltas(exchange, place, call)
+
+    def _spoken(self, exchange: Exchange) -> Iterator[str]:
+        if exchange.turn.reasoning:
+            yield from _halves(self.opener)
+            yield from exchange.pieces(exchange.turn.reasoning)
+            yield from _halves(self.closer)
+        yield from exchange.pieces(exchange.turn.text)
+
+
+class InlineThinkImplicit(InlineThink):
+    """The same, where the prompt's template already opened the tag, so that the reply only closes it."""
+
+    name = "inline_think_implicit"
+    opener = ""
+
+
+def _halves(tag: str) -> Sequence[str]:
+    """Cut a tag in two: tokenizers do."""
+    middle = tag.find("think") + 2
+    return (tag[:middle], tag[middle:]) if tag else ()

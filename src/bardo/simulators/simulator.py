@@ -1,0 +1,189 @@
+"""A simulated provider that can be run: in an event loop, or in a thread of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, replace
+
+from bardo.simulators.delivery import Action, deliver
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.faults import Fault, named_fault
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.presets import PRESETS
+from bardo.simulators.provider import Provider
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply
+from bardo.simulators.script import Script
+from bardo.simulators.wire import listening, refusing
+
+LOOPBACK = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A server that runs.
+
+    `base_url` is what bardo and OpenAI's library are configured with. `root` has only scheme, host and port: what
+    Anthropic's and Google's libraries are configured with.
+    """
+
+    root: str
+    base_url: str
+    requests: Sequence[Incoming]
+
+
+class Simulator:
+    """A provider's server, with a script.
+
+    `key` is the only key taken (None: any that is not empty), `models` the only models known (empty: any),
+    `delta_size` the characters of a streamed delta, `pace` the seconds between events, `fault` what goes wrong with
+    every request. `requests` holds what arrived.
+    """
+
+    def __init__(
+        self,
+        preset: str,
+        *,
+        script: Script | None = None,
+        key: str | None = None,
+        models: Sequence[str] = (),
+        fault: Fault | None = None,
+        delta_size: int = 8,
+        pace: float = 0.0,
+    ) -> None:
+        if preset not in PRESETS:
+            raise ValueError(f"no simulator is called {preset!r}; there are: {', '.join(sorted(PRESETS))}")
+        self.provider: Provider = PRESETS[preset]()
+        self.requests: list[Incoming] = []
+        self._script = script or Script()
+        self._key = key
+        self._models = tuple(models)
+        self._fault = fault
+        self._delta_size = max(1, delta_size)
+        self._pace = pace
+        self._asked = 0
+        self._met: dict[Fault, int] = {}
+
+    @asynccontextmanager
+    async def serve(self, *, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
+        """Serve in the running event loop; gives the base URL. Everything is closed when the block ends."""
+        opened = refusing(host, port) if self._refuses() else listening(self.actions, host, port)
+        async with opened as address:
+            yield self._running(address).base_url
+
+    @contextmanager
+    def running(self, *, host: str = LOOPBACK, port: int = 0) -> Iterator[Running]:
+        """Serve in a thread of its own, for programs without an event loop."""
+        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]] = Future()
+        thread = threading.Thread(
+            target=lambda: asyncio.run(self._until_stopped(started, host, port)),
+            name=f"simulator-{self.provider.name}",
+        )
+        thread.start()
+        try:
+            loop, stop, base_url = started.result()
+            try:
+                root = base_url.removesuffix(self.provider.base_path)
+                yield Running(root, base_url, self.requests)
+            finally:
+                loop.call_soon_threadsafe(stop.set)
+        finally:
+            thread.join()
+
+    async def _until_stopped(
+        self, started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]], host: str, port: int
+    ) -> None:
+        stop = asyncio.Event()
+        try:
+            async with self.serve(host=host, port=port) as base_url:
+                started.set_result((asyncio.get_running_loop(), stop, base_url))
+                await stop.wait()
+        except OSError as error:
+            if started.done():
+                raise
+            started.set_exception(error)
+
+    def _running(self, address: str) -> Running:
+        return Running(address, address + self.provider.base_path, self.requests)
+
+    def _refuses(self) -> bool:
+        return self._fault is not None and self._fault.kind == "refused"
+
+    def actions(self, incoming: Incoming) -> Iterator[Action]:
+        """Give what happens on the wire for one request. No socket is needed, so a test may ask directly."""
+        self.requests.append(incoming)
+        try:
+            reply, fault = self._answer(incoming)
+        except Refusal as refusal:
+            reply, fault = self.provider.refuse(refusal), None
+        fault = self._due(fault) or self._due(self._fault)
+        return deliver(reply, fault, self.provider.troubles(), pace=self._pace)
+
+    def _answer(self, incoming: Incoming) -> tuple[Reply, Fault | None]:
+        provider = self.provider
+        path = self._below_base(incoming)
+        asks = provider.answers(incoming, path)
+        listed = provider.catalog(path, self._models or provider.models)
+        if not asks and listed is None and provider.beside(incoming, path) is None:
+            raise provider.unknown_path(incoming)
+        if incoming.method != ("GET" if listed is not None else "POST"):
+            raise provider.wrong_method(incoming)
+        provider.admit(incoming, self._key)
+        beside = listed or provider.beside(incoming, path)
+        return (beside, None) if beside is not None else self._play(incoming, path)
+
+    def _below_base(self, incoming: Incoming) -> str:
+        provider, path = self.provider, incoming.path.rstrip("/")
+        base = provider.base_path if provider.prefix is None else provider.prefix
+        if not path.startswith(f"{base}/"):
+            raise provider.unknown_path(incoming)
+        return path.removeprefix(base)
+
+    def _play(self, incoming: Incoming, path: str) -> tuple[Reply, Fault | None]:
+        """Have the model answer."""
+        provider = self.provider
+        asked = provider.read(incoming, path)
+        try:
+            model, fault = named_fault(asked.model)
+        except ValueError as error:
+            raise Refusal("bad_value", str(error), parameter="model") from error
+        provider.known(model, self._models)
+        asked = replace(asked, model=model)
+        turn = self._script.turn(asked)
+        self._asked += 1
+        exchange = Exchange(
+            body=incoming.fields,
+            asked=asked,
+            model=model,
+            turn=turn,
+            usage=turn.counted(asked.characters),
+            seed=f"{provider.name}/{self._asked}",
+            created=int(time.time()),
+            delta_size=self._delta_size,
+        )
+        exchange = self._as_asked(exchange)
+        reply = provider.stream(exchange) if asked.streamed else provider.whole(exchange)
+        return reply, fault or turn.fault
+
+    def _as_asked(self, exchange: Exchange) -> Exchange:
+        """Leave out reasoning that the request switched off, or asked not to be shown."""
+        turn = exchange.turn
+        if self.provider.reasoning_is_off(exchange):
+            turn = turn.unreasoned()
+            return replace(exchange, turn=turn, usage=turn.counted(exchange.asked.characters))
+        if self.provider.reasoning_is_hidden(exchange):
+            return replace(exchange, turn=turn.concealed())
+        return exchange
+
+    def _due(self, fault: Fault | None) -> Fault | None:
+        """Give the fault unless it has struck as often as it may."""
+        if fault is None or fault.times is None:
+            return fault
+        met = self._met.get(fault, 0)
+        self._met[fault] = met + 1
+        return fault if met < fault.times else None

@@ -1,0 +1,123 @@
+"""What a simulated model says in one reply: values a test or a demonstration writes down beforehand."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+from bardo.simulators.faults import Fault
+
+Finish: TypeAlias = Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model makes. `arguments` as a string is sent as it is, so it may be broken JSON."""
+
+    name: str
+    arguments: Mapping[str, object] | str
+    id: str | None = None
+
+    @property
+    def arguments_text(self) -> str:
+        """The arguments as JSON text."""
+        if isinstance(self.arguments, str):
+            return self.arguments
+        return json.dumps(self.arguments, separators=(",", ":"), ensure_ascii=False)
+
+    @property
+    def arguments_value(self) -> object:
+        """The arguments as a value, for dialects that send them so; broken JSON stays text."""
+        if not isinstance(self.arguments, str):
+            return self.arguments
+        try:
+            value: object = json.loads(self.arguments)
+        except ValueError:
+            return self.arguments
+        return value
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens, in one algebra; each provider's own (reasoning inside or beside the output) is made from it.
+
+    `input_tokens` includes those read from and written to a cache.
+    """
+
+    input_tokens: int
+    answer_tokens: int
+    reasoning_tokens: int = 0
+    cached_input_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    @property
+    def output_tokens(self) -> int:
+        """All that was generated."""
+        return self.answer_tokens + self.reasoning_tokens
+
+    @property
+    def total_tokens(self) -> int:
+        """All that was read and generated."""
+        return self.input_tokens + self.output_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One reply of the model. What a provider never shows (OpenAI Chat: reasoning text) is still counted.
+
+    `reasoning_summary` is what providers that summarize show instead of `reasoning`. `redacted` sends the reasoning
+    as ciphertext only; `hidden` sends it as an empty block with a signature. Without `usage`, tokens are estimated
+    from the texts. `fault` breaks this reply.
+    """
+
+    text: str = ""
+    reasoning: str = ""
+    reasoning_summary: tuple[str, ...] = ()
+    redacted: bool = False
+    hidden: bool = False
+    tool_calls: tuple[ToolCall, ...] = ()
+    usage: Usage | None = None
+    finish: Finish | None = None
+    fault: Fault | None = None
+
+    @property
+    def reasons(self) -> bool:
+        """Whether the model reasoned at all, shown or not."""
+        counted = self.usage is not None and self.usage.reasoning_tokens > 0
+        return bool(self.reasoning or self.reasoning_summary or self.redacted or self.hidden or counted)
+
+    @property
+    def summary(self) -> tuple[str, ...]:
+        """The parts a summarizing provider shows."""
+        return self.reasoning_summary or ((self.reasoning,) if self.reasoning else ())
+
+    @property
+    def ending(self) -> Finish:
+        """Why the reply ended."""
+        return self.finish or ("tool_calls" if self.tool_calls else "stop")
+
+    def counted(self, prompt: int) -> Usage:
+        """Give the scripted usage, or an estimate; `prompt` is the characters the request held."""
+        if self.usage is not None:
+            return self.usage
+        answer = self.text + "".join(call.name + call.arguments_text for call in self.tool_calls)
+        thought = self.reasoning or "".join(self.reasoning_summary)
+        fallback = 16 if self.reasons else 0
+        return Usage(max(1, tokens_of(prompt)), tokens_of(len(answer)), tokens_of(len(thought)) or fallback)
+
+    def unreasoned(self) -> Turn:
+        """Give the same reply from a model whose reasoning was switched off."""
+        usage = replace(self.usage, reasoning_tokens=0) if self.usage else None
+        return replace(self, reasoning="", reasoning_summary=(), redacted=False, hidden=False, usage=usage)
+
+    def concealed(self) -> Turn:
+        """Give the same reply with its reasoning kept from the caller."""
+        return replace(self, reasoning="", reasoning_summary=(), redacted=False, hidden=self.reasons)
+
+
+def tokens_of(characters: int) -> int:
+    """Estimate tokens the usual way: four characters each."""
+    return math.ceil(characters / 4)

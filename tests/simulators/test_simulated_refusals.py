@@ -1,0 +1,171 @@
+"""A simulator refuses what its real counterpart refuses, in its words."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bardo.simulators import PRESETS, Simulator, presets
+from bardo.simulators.delivery import Head, Send
+from bardo.simulators.fields import at
+from bardo.simulators.incoming import read_incoming
+from simulators.support import Body, body_for, headers_for, path_for
+
+KEYED = [name for name in presets() if PRESETS[name].needs_key]
+MISSING_KEY = {"gemini": 403}
+WRONG_KEY = {"gemini": 400, "xai": 400}
+
+
+def ask(
+    simulator: Simulator,
+    body: Body | bytes,
+    *,
+    key: str = "k",
+    method: str = "POST",
+    path: str = "",
+    headers: dict[str, str] | None = None,
+) -> tuple[int, Body]:
+    preset = simulator.provider.name
+    raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+    target = path or path_for(preset, "any-model", streamed=False)
+    asked = read_incoming(method, target, headers_for(preset, key) if headers is None else headers, raw)
+    actions = list(simulator.actions(asked))
+    head = actions[0]
+    assert isinstance(head, Head)
+    return head.status, json.loads(b"".join(action.data for action in actions if isinstance(action, Send)))
+
+
+@pytest.mark.parametrize("preset", KEYED)
+def test_a_missing_key_is_refused(preset: str) -> None:
+    status, body = ask(Simulator(preset), body_for(preset), headers={"anthropic-version": "2023-06-01"})
+    assert status == MISSING_KEY.get(preset, 401)
+    assert body
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_a_wrong_key_is_refused_where_the_server_has_one(preset: str) -> None:
+    simulator = Simulator(preset, key="right-key-0001")
+    assert ask(simulator, body_for(preset), key="wrong")[0] == WRONG_KEY.get(preset, 401)
+    assert ask(simulator, body_for(preset), key="right-key-0001")[0] == 200
+
+
+@pytest.mark.parametrize("preset", sorted(set(presets()) - set(KEYED)))
+def test_a_local_server_needs_no_key(preset: str) -> None:
+    assert ask(Simulator(preset), body_for(preset), headers={})[0] == 200
+
+
+def test_a_wrong_key_is_not_given_back_whole() -> None:
+    for preset in presets():
+        _, body = ask(Simulator(preset, key="right"), body_for(preset), key="sk-very-secret-key")
+        assert "very-secret" not in json.dumps(body)
+
+
+def test_anthropic_wants_its_version_header() -> None:
+    status, body = ask(Simulator("anthropic"), body_for("anthropic"), headers={"x-api-key": "k"})
+    assert status == 400
+    assert at(body, "error.message") == "anthropic-version: header is required"
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_malformed_json_is_refused(preset: str) -> None:
+    for raw in (b"{", b"", b"[1]", b"\xff"):
+        assert ask(Simulator(preset), raw)[0] == 400
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_an_unknown_path_and_a_wrong_method_are_refused(preset: str) -> None:
+    assert ask(Simulator(preset), {}, path="/v1/unheard-of")[0] == 404
+    assert ask(Simulator(preset), b"", method="GET")[0] == 405
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_missing_fields_are_refused(preset: str) -> None:
+    full = body_for(preset)
+    names = {"gemini": ["contents"], "openai_responses": ["input", "model"]}.get(preset, ["messages", "model"])
+    for name in [*names, *(["max_tokens"] if preset == "anthropic" else [])]:
+        status, body = ask(Simulator(preset), {key: value for key, value in full.items() if key != name})
+        assert status == 400, name
+        assert body
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_a_wrong_role_is_refused(preset: str) -> None:
+    field = {"gemini": "contents", "openai_responses": "input"}.get(preset, "messages")
+    message = {"role": "robot", "content": "x", "parts": [{"text": "x"}]}
+    assert ask(Simulator(preset), {**body_for(preset), field: [message]})[0] == 400
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_an_unknown_model_is_refused_where_there_is_a_list(preset: str) -> None:
+    simulator = Simulator(preset, models=("only-this",))
+    assert ask(simulator, body_for(preset))[0] in (400, 404)
+    path = path_for(preset, "only-this", streamed=False)
+    assert ask(simulator, body_for(preset, model="only-this"), path=path)[0] == 200
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_only_anthropic_refuses_unknown_fields(preset: str) -> None:
+    status, body = ask(Simulator(preset), {**body_for(preset), "unheard_of": 1})
+    assert status == (400 if preset == "anthropic" else 200)
+    if preset == "anthropic":
+        assert at(body, "error.message") == "unheard_of: Extra inputs are not permitted"
+
+
+@pytest.mark.parametrize(
+    ("thinking", "words"),
+    [
+        ({"type": "enabled"}, "Field required"),
+        ({"type": "enabled", "budget_tokens": 100}, "greater than or equal to 1024"),
+        ({"type": "enabled", "budget_tokens": 4096}, "must be greater than `thinking.budget_tokens`"),
+    ],
+)
+def test_anthropic_checks_the_thinking_budget(thinking: Body, words: str) -> None:
+    status, body = ask(Simulator("anthropic"), {**body_for("anthropic"), "thinking": thinking})
+    assert status == 400
+    assert words in str(at(body, "error.message"))
+
+
+@pytest.mark.parametrize(
+    ("preset", "field", "items"),
+    [
+        ("openai_chat", "messages", [{"role": "tool", "tool_call_id": "c", "content": "x"}]),
+        ("openai_chat", "messages", [{"role": "assistant", "tool_calls": [{"id": "c"}]}]),
+        ("openai_responses", "input", [{"type": "function_call_output", "call_id": "c", "output": "x"}]),
+        ("openai_responses", "input", [{"type": "function_call", "call_id": "c"}]),
+        ("anthropic", "messages", [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]),
+        ("anthropic", "messages", [{"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}]),
+    ],
+)
+def test_calls_and_results_must_meet(preset: str, field: str, items: list[Body]) -> None:
+    assert ask(Simulator(preset), {**body_for(preset), field: items})[0] == 400
+
+
+def test_responses_continues_only_what_it_keeps() -> None:
+    simulator = Simulator("openai_responses")
+    _, kept = ask(simulator, body_for("openai_responses"))
+    _, dropped = ask(simulator, {**body_for("openai_responses"), "store": False})
+    for earlier, expected in ((kept["id"], 200), (dropped["id"], 400), ("resp_unknown", 400)):
+        body = {**body_for("openai_responses"), "previous_response_id": earlier}
+        assert ask(simulator, body)[0] == expected
+
+
+@pytest.mark.parametrize("preset", presets())
+def test_models_are_listed_in_the_providers_form(preset: str) -> None:
+    simulator = Simulator(preset, models=("one", "two"))
+    status, body = ask(simulator, b"", method="GET", path=f"{PRESETS[preset].base_path}/models")
+    listed = body["models" if preset == "gemini" else "data"]
+    assert status == 200
+    assert isinstance(listed, list)
+    name = "name" if preset == "gemini" else "id"
+    assert [row[name].removeprefix("models/") for row in listed] == ["one", "two"]
+
+
+def test_tokens_are_counted_without_asking_the_model() -> None:
+    asked = {name: value for name, value in body_for("anthropic").items() if name not in ("max_tokens", "stream")}
+    status, body = ask(Simulator("anthropic"), asked, path="/v1/messages/count_tokens")
+    assert status == 200
+    assert isinstance(body["input_tokens"], int)
+    status, body = ask(Simulator("gemini"), body_for("gemini"), path="/v1beta/models/m:countTokens")
+    assert status == 200
+    assert body["totalTokens"]

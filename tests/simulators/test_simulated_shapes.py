@@ -1,0 +1,168 @@
+"""Simulated replies have the keys, the order and the events of real ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import groupby
+
+import pytest
+
+from bardo.simulators import Script, Simulator, ToolCall, Turn, presets
+from simulators.support import Body, answered, events_of, key_paths, recorded
+
+FOLDERS = {
+    "anthropic": "anthropic-messages",
+    "cerebras": "cerebras",
+    "deepseek": "deepseek",
+    "fireworks": "fireworks",
+    "gemini": "gemini",
+    "groq": "groq",
+    "llama_server": "llamacpp",
+    "minimax": "minimax",
+    "mistral": "mistral",
+    "ollama": "ollama-openai",
+    "openai_chat": "openai-chat",
+    "openai_responses": "openai-responses",
+    "openrouter": "openrouter",
+    "qwen": "qwen-dashscope",
+    "venice": "venice",
+    "vllm": "vllm",
+    "xai": "xai-chat",
+    "zai": "zai",
+}
+UNRECORDED = {
+    ("qwen", False): (".choices[].message.reasoning_content", ".usage.completion_tokens_details"),
+    ("fireworks", True): (".choices[].delta.tool_calls",),
+}
+FILLED_BY_THE_RECORDER = {"vllm"}  # An SDK wrote these recordings and put in its own null fields.
+SORTED_BY_THE_RECORDER = {("qwen", False), ("zai", False)}
+NAMED_BY_THE_CALLER = (".input.", ".args.")
+
+forms = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+recorded_presets = pytest.mark.parametrize("preset", sorted(FOLDERS))
+
+
+def test_only_providers_without_a_recording_are_not_compared() -> None:
+    assert set(presets()) - set(FOLDERS) == {"inline_think", "inline_think_implicit", "sglang"}
+
+
+@forms
+@recorded_presets
+def test_no_key_is_invented(preset: str, streamed: bool) -> None:
+    real = {path for values in real_replies(preset, streamed) for value in values for path in key_paths(value)}
+    invented = paths(simulated(preset, streamed)) - real
+    allowed = UNRECORDED.get((preset, streamed), ())
+    assert {path for path in invented if not path.startswith(allowed) and not _named_by_caller(path)} == set()
+
+
+@forms
+@recorded_presets
+def test_no_key_that_every_real_reply_has_is_missing(preset: str, streamed: bool) -> None:
+    if preset in FILLED_BY_THE_RECORDER:
+        pytest.skip("recorded with fields the server did not send")
+    replies = list(real_replies(preset, streamed, thinking=True)) or list(real_replies(preset, streamed))
+    common = set.intersection(*(paths(values) for values in replies))
+    assert common - paths(simulated(preset, streamed)) == set()
+
+
+@forms
+@recorded_presets
+def test_keys_stand_in_the_real_order(preset: str, streamed: bool) -> None:
+    if (preset, streamed) in SORTED_BY_THE_RECORDER:
+        pytest.skip("recorded with sorted keys")
+    real: dict[str, set[tuple[str, ...]]] = {}
+    for values in real_replies(preset, streamed, verbatim=True):
+        for path, keys in (item for value in values for item in orders(value)):
+            real.setdefault(path, set()).add(keys)
+    if not real:
+        pytest.skip("no recording kept the order")
+    for path, keys in (item for value in simulated(preset, streamed) for item in orders(value)):
+        shares_keys = any(set(keys) & set(other) for other in real.get(path, ()))
+        if shares_keys and not path.endswith((".input", ".args")):
+            assert any(in_one_order(keys, other) for other in real[path]), (path, keys)
+
+
+@pytest.mark.parametrize(
+    ("preset", "file"),
+    [
+        ("anthropic", "claude-haiku-4-5-20251001-stream-thinking-tool-93605414.sse"),
+        ("openai_responses", "o4-mini-2025-04-16-stream-tool-942a5c2c.sse"),
+    ],
+)
+def test_events_of_a_tool_call_come_in_the_real_order(preset: str, file: str) -> None:
+    raw = next(raw for row, raw in recorded(FOLDERS[preset]) if str(row["file"]).endswith(file))
+    calls = (ToolCall("weather", {"city": "Paris"}),)
+    # The recorded OpenAI reply shows no summary of its reasoning.
+    turn = Turn(reasoning="I look.", tool_calls=calls, redacted=preset == "openai_responses")
+    simulator = Simulator(preset, script=Script((turn,)))
+    assert event_order(answered(simulator, streamed=True, tools=True)) == event_order(raw)
+
+
+def test_events_of_a_summarized_answer_come_in_the_real_order() -> None:
+    file = "gpt-5.6-stream-thinking-06e965fc.sse"
+    raw = next(raw for row, raw in recorded("openai-responses") if str(row["file"]).endswith(file))
+    assert event_order(answered(Simulator("openai_responses"), streamed=True)) == event_order(raw)
+
+
+def test_gemini_frames_end_in_crlf_as_the_real_ones_do() -> None:
+    frames = answered(Simulator("gemini"), streamed=True)
+    assert frames.count(b"\r\n\r\n") == len(events_of(frames))
+
+
+def test_anthropic_pads_its_events() -> None:
+    assert b"  }\n\nevent: content_block_" in answered(Simulator("anthropic"), streamed=True)
+
+
+def event_order(stream: bytes) -> list[str]:
+    """Give the names of the events, each run of one name once."""
+    return [name for name, _ in groupby(name for name, _ in events_of(stream))]
+
+
+def simulated(preset: str, streamed: bool) -> list[Body]:
+    """Give all JSON of an answer and of a tool call."""
+    models = ("anthropic/m", "x-ai/m", "z-ai/m") if preset == "openrouter" else ("m",)
+    simulator = Simulator(preset)
+    asked = [(model, tools) for model in models for tools in (False, True)]
+    replies = [answered(simulator, streamed=streamed, tools=tools, model=model) for model, tools in asked]
+    return [value for reply in replies for value in values_of(reply, streamed)]
+
+
+def real_replies(
+    preset: str, streamed: bool, *, thinking: bool = False, verbatim: bool = False
+) -> Iterator[list[Body]]:
+    """Give all JSON of each recorded reply."""
+    for row, raw in recorded(FOLDERS[preset]):
+        wanted = row["framing"] == ("sse" if streamed else "json") and not raw.lstrip().startswith(b"[")
+        thought = isinstance(row["what"], list) and "thinking" in row["what"]
+        untouched = row["fidelity"] in ("verbatim", "reframed")
+        if wanted and (thought or not thinking) and (untouched or not verbatim):
+            yield values_of(raw, streamed)
+
+
+def values_of(raw: bytes, streamed: bool) -> list[Body]:
+    return [value for _, value in events_of(raw)] if streamed else [json.loads(raw)]
+
+
+def paths(values: list[Body]) -> set[str]:
+    return {path for value in values for path in key_paths(value)}
+
+
+def orders(value: object, path: str = "") -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Give the keys of every object in their order."""
+    if isinstance(value, dict):
+        yield path, tuple(value)
+        for name, item in value.items():
+            yield from orders(item, f"{path}.{name}")
+    elif isinstance(value, list):
+        for item in value:
+            yield from orders(item, f"{path}[]")
+
+
+def in_one_order(mine: tuple[str, ...], other: tuple[str, ...]) -> bool:
+    common = [key for key in mine if key in other]
+    return bool(common) and common == [key for key in other if key in mine]
+
+
+def _named_by_caller(path: str) -> bool:
+    return any(name in path for name in NAMED_BY_THE_CALLER)
