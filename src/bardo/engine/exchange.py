@@ -55,7 +55,7 @@ def plan(request: Request, target: Target, lost: tuple[Degradation, ...] = ()) -
     speaks_same = request.dialect == row.dialect and request.body is not None
     if speaks_same and row.quirks.plain and not _transforms(request):
         return _forwarding(asked, target, lost)
-    wire = dialect(row.dialect).encode_request(asked, row)
+    wire = _with_own_headers(dialect(row.dialect).encode_request(asked, row), request, row.dialect)
     return Attempt(target=target, wire=wire, degraded=(*lost, *wire.degraded))
 
 
@@ -74,4 +74,12 @@ def _forwarding(request: Request, target: Target, lost: tuple[Degradation, ...])
     if asks_usage and row.dialect == "openai_chat":
         body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
     wire = WireRequest(path=shape.path, body=msgspec.json.encode(body), headers=shape.headers)
+    wire = _with_own_headers(wire, request, row.dialect)
     return Attempt(target=target, wire=wire, forward=True, withhold_usage=asks_usage, degraded=lost)
+
+
+def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
+    """Return the wire request with the client's dialect headers, where the provider speaks that dialect."""
+    if not request.headers or request.dialect != spoken:
+        return wire
+    return msgspec.structs.replace(wire, headers={**wire.headers, **request.headers})

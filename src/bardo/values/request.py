@@ -95,7 +95,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One call.
 
     `dialect` is the language it arrived in and `extra` the top-level fields of that language which bardo has no word for:
-    they are sent on where the target speaks it, and reported where it does not. `body` is the parsed original.
+    they are sent on where the target speaks it, and reported where it does not. `headers` are the dialect's own headers of the
+    request (its betas), sent on likewise. `body` is the parsed original.
     """
 
     model: str
@@ -111,5 +112,6 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     stream_usage: bool = True
     dialect: str = ""
     extra: dict[str, Any] = {}
+    headers: dict[str, str] = {}
     body: dict[str, Any] | None = None
     options: BardoOptions = BardoOptions()

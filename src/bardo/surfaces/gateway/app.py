@@ -102,7 +102,7 @@ class Gateway:
     async def _generate(self, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
         body = await read_body(scope, receive, self._max_body)
         request = dialect(route.dialect).decode_request(body, route.arrival)
-        request = with_header_options(request, scope)
+        request = with_headers(with_header_options(request, scope), scope)
         await _until_gone(receive, self._reply(route, request, answer))
 
     async def _reply(self, route: Route, request: Request, answer: Answer) -> None:
@@ -192,6 +192,16 @@ def with_header_options(request: Request, scope: Scope) -> Request:
         omit_reasoning=request.options.omit_reasoning or reasoning == "omit",
     )
     return msgspec.structs.replace(request, options=options)
+
+
+# Headers that belong to a dialect: they ask its provider for features, and hold no secret.
+_DIALECT_HEADERS = (b"anthropic-beta", b"openai-beta")
+
+
+def with_headers(request: Request, scope: Scope) -> Request:
+    """Return the request with the headers of its dialect."""
+    found = {name.decode(): value for name in _DIALECT_HEADERS if (value := header(scope, name))}
+    return msgspec.structs.replace(request, headers=found) if found else request
 
 
 class Answer:

@@ -1,0 +1,134 @@
+"""What a request says beside its messages: tools, thinking, output format, sampling."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from bardo.dialects.anthropic_messages.decode_messages import carried
+from bardo.dialects.anthropic_messages.words import NAME, without
+from bardo.dialects.jsonfield import number, optional, required, take
+from bardo.values.blocks import Carried
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Sampling, Tool, ToolChoice
+
+_CHOICES: dict[str, Literal["auto", "none", "required", "named"]] = {
+    "auto": "auto",
+    "any": "required",
+    "none": "none",
+    "tool": "named",
+}
+_SHOWN = {"summarized": True, "omitted": False, "updates": True}
+
+
+def read_tool(value: Any, at: str) -> Tool:
+    """Return a function, or a tool that Anthropic defines itself (it has a `type`), which is carried whole."""
+    tool = take(value, dict, at)
+    kind = optional(tool, "type", str, f"{at}.") or "custom"
+    if kind != "custom":
+        name = optional(tool, "name", str, f"{at}.") or kind
+        return Tool(name=name, hosted=True, carried=Carried(NAME, tool))
+    return Tool(
+        name=required(tool, "name", str, f"{at}."),
+        description=optional(tool, "description", str, f"{at}.") or "",
+        schema=required(tool, "input_schema", dict, f"{at}."),
+        strict=optional(tool, "strict", bool, f"{at}."),
+        carried=carried(without(tool, "type", "name", "description", "input_schema", "strict")),
+    )
+
+
+def read_tool_choice(fields: dict[str, Any]) -> ToolChoice | None:
+    """Return which tools may be called."""
+    choice = optional(fields, "tool_choice", dict)
+    if choice is None:
+        return None
+    kind = required(choice, "type", str, "tool_choice.")
+    if kind not in _CHOICES:
+        raise InvalidRequest(
+            f"tool_choice.type is {kind!r}", hint=f"use {', '.join(_CHOICES)}", param="tool_choice.type"
+        )
+    one_at_a_time = optional(choice, "disable_parallel_tool_use", bool, "tool_choice.")
+    return ToolChoice(
+        mode=_CHOICES[kind],
+        name=required(choice, "name", str, "tool_choice.") if kind == "tool" else "",
+        parallel=None if one_at_a_time is None else not one_at_a_time,
+    )
+
+
+def read_sampling(fields: dict[str, Any]) -> Sampling:
+    """Return how tokens are chosen."""
+    stops = optional(fields, "stop_sequences", list) or ()
+    return Sampling(
+        temperature=number(fields, "temperature"),
+        top_p=number(fields, "top_p"),
+        top_k=optional(fields, "top_k", int),
+        stop=tuple(take(stop, str, f"stop_sequences[{place}]") for place, stop in enumerate(stops)),
+    )
+
+
+def read_reasoning(fields: dict[str, Any], config: dict[str, Any]) -> ReasoningPolicy | None:
+    """Return how the model should think. The `thinking` object is carried, so that the dialect can be sent what it was told."""
+    thinking = optional(fields, "thinking", dict)
+    effort = _effort(config)
+    if thinking is None:
+        # Effort alone turns nothing on where a model does not think by itself.
+        return (
+            None
+            if effort is None
+            else ReasoningPolicy(mode="effort", effort=effort, carried=Carried(NAME, {"thinking": None}))
+        )
+    kind = required(thinking, "type", str, "thinking.")
+    display = optional(thinking, "display", str, "thinking.")
+    if display is not None and display not in _SHOWN:
+        raise InvalidRequest(
+            f"thinking.display is {display!r}", hint=f"use {', '.join(_SHOWN)}", param="thinking.display"
+        )
+    return ReasoningPolicy(
+        mode=_mode(kind, effort),
+        effort=effort,
+        budget=_budget(thinking) if kind == "enabled" else None,
+        visible=None if display is None else _SHOWN[display],
+        carried=Carried(NAME, {"thinking": thinking}),
+    )
+
+
+def _mode(kind: str, effort: Effort | None) -> Literal["off", "effort", "budget", "auto"]:
+    if kind == "disabled":
+        return "off"
+    if kind == "enabled":
+        return "budget"
+    if kind in ("adaptive", "between_tools"):
+        return "auto" if effort is None else "effort"
+    hint = "use enabled, adaptive, disabled or between_tools"
+    raise InvalidRequest(f"thinking.type is {kind!r}", hint=hint, param="thinking.type")
+
+
+def _budget(thinking: dict[str, Any]) -> int:
+    budget = required(thinking, "budget_tokens", int, "thinking.")
+    if budget < 1:
+        raise InvalidRequest("thinking.budget_tokens must be at least 1", param="thinking.budget_tokens")
+    return budget
+
+
+def _effort(config: dict[str, Any]) -> Effort | None:
+    word = optional(config, "effort", str, "output_config.")
+    if word is None:
+        return None
+    for effort in EFFORTS:
+        if effort == word:
+            return effort
+    raise InvalidRequest(
+        f"output_config.effort is {word!r}", hint=f"use {', '.join(EFFORTS)}", param="output_config.effort"
+    )
+
+
+def read_output_format(fields: dict[str, Any], config: dict[str, Any]) -> OutputFormat | None:
+    """Return the shape of the answer, from `output_config.format` or its older place, `output_format`."""
+    found, at = optional(config, "format", dict, "output_config."), "output_config.format."
+    if found is None:
+        found, at = optional(fields, "output_format", dict), "output_format."
+    if found is None:
+        return None
+    kind = required(found, "type", str, at)
+    if kind != "json_schema":
+        raise InvalidRequest(f"{at}type is {kind!r}", hint="use json_schema", param=f"{at}type")
+    return OutputFormat(mode="json_schema", schema=required(found, "schema", dict, at), strict=True)

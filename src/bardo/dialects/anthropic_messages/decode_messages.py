@@ -1,0 +1,167 @@
+"""The messages of a request: Anthropic's content blocks to ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.anthropic_messages.opaque import read_redacted, read_signature
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME, arguments_of, without
+from bardo.dialects.jsonfield import optional, required, take
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import Message, Role
+
+_ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
+
+
+def read_system(value: Any) -> tuple[Message, ...]:
+    """Return the system prompt, text or blocks, as the first message."""
+    if value is None:
+        return ()
+    return (Message("system", _content(value, "system")),)
+
+
+def read_message(message: dict[str, Any], at: str) -> Message:
+    """Return one message."""
+    role = required(message, "role", str, at)
+    if role not in _ROLES:
+        raise InvalidRequest(f"{at}role is {role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
+    content = _content(required(message, "content", (str, list), at), f"{at}content")
+    return Message(_ROLES[role], content, carried(without(message, "role", "content")))
+
+
+def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """Give each tool result the name of the tool that was called, which other dialects ask for."""
+    names = {
+        block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)
+    }
+    return tuple(
+        msgspec.structs.replace(message, blocks=tuple(_named(block, names) for block in message.blocks))
+        for message in messages
+    )
+
+
+def _named(block: Block, names: dict[str, str]) -> Block:
+    if not isinstance(block, ToolResultBlock):
+        return block
+    return msgspec.structs.replace(block, name=names.get(block.call_id, ""))
+
+
+def carried(fields: dict[str, Any]) -> Carried | None:
+    """Return fields of this dialect to be passed on, or None where there are none."""
+    return Carried(NAME, fields) if fields else None
+
+
+def _content(value: Any, at: str) -> tuple[Block, ...]:
+    said = take(value, (str, list), at)
+    if isinstance(said, str):
+        return (TextBlock(said),) if said else ()
+    blocks: list[Block] = []
+    for place, item in enumerate(said):
+        _read_block(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].", blocks)
+    return tuple(blocks)
+
+
+def _read_block(block: dict[str, Any], at: str, before: list[Block]) -> None:
+    kind = required(block, "type", str, at)
+    if kind == "redacted_thinking":
+        _read_redacted(block, at, before)
+    elif kind == "thinking":
+        before.append(_read_thinking(block, at))
+    elif kind == "tool_use":
+        before.append(_read_call(block, at))
+    elif kind == "tool_result":
+        before.append(_read_result(block, at))
+    else:
+        before.append(_read_plain(block, at))
+
+
+def _read_plain(block: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlock:
+    """Return a block that may stand in a tool result too."""
+    kind = required(block, "type", str, at)
+    if kind == "text":
+        return TextBlock(required(block, "text", str, at), carried=carried(without(block, "type", "text")))
+    if kind == "image":
+        return _read_image(block, at)
+    return UnknownBlock(NAME, block)
+
+
+def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:
+    source = required(block, "source", dict, at)
+    kind = required(source, "type", str, f"{at}source.")
+    rest = carried(without(block, "type", "source"))
+    if kind == "base64":
+        data = required(source, "data", str, f"{at}source.")
+        return ImageBlock(media_type=required(source, "media_type", str, f"{at}source."), data=data, carried=rest)
+    if kind == "url":
+        return ImageBlock(url=required(source, "url", str, f"{at}source."), carried=rest)
+    return UnknownBlock(NAME, block)
+
+
+def _read_thinking(block: dict[str, Any], at: str) -> ReasoningBlock:
+    text = required(block, "thinking", str, at)
+    states = read_signature(optional(block, "signature", str, at) or "")
+    rest = carried(without(block, "type", "thinking", "signature"))
+    # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
+    return ReasoningBlock(text=text, format=states[0].format if states else "thinking", opaque=states, carried=rest)
+
+
+def _read_redacted(block: dict[str, Any], at: str, before: list[Block]) -> None:
+    found = read_redacted(required(block, "data", str, at))
+    if found.owner is None or not _give_back(found.states, found.owner, before):
+        form = found.states[0].format if found.states else FORMAT
+        rest = carried(without(block, "type", "data"))
+        before.append(ReasoningBlock(format=form, opaque=found.states, carried=rest))
+
+
+def _give_back(states: tuple[Opaque, ...], owner: str, before: list[Block]) -> bool:
+    """Return state to the text or the tool call it was taken from; clients leave out text that is empty."""
+    if not owner:
+        last = before.pop() if before and isinstance(before[-1], TextBlock) else TextBlock("")
+        before.append(msgspec.structs.replace(last, opaque=(*last.opaque, *states)))  # type: ignore[union-attr]
+        return True
+    for place, block in enumerate(before):
+        if isinstance(block, ToolCallBlock) and block.id == owner:
+            before[place] = msgspec.structs.replace(block, opaque=(*block.opaque, *states))
+            return True
+    return False
+
+
+def _read_call(block: dict[str, Any], at: str) -> ToolCallBlock:
+    given = block.get("input")
+    return ToolCallBlock(
+        id=required(block, "id", str, at),
+        name=required(block, "name", str, at),
+        arguments=arguments_of(take({} if given is None else given, dict, f"{at}input")),
+        carried=carried(without(block, "type", "id", "name", "input")),
+    )
+
+
+def _read_result(block: dict[str, Any], at: str) -> ToolResultBlock:
+    return ToolResultBlock(
+        call_id=required(block, "tool_use_id", str, at),
+        content=_result_content(optional(block, "content", (str, list), at), f"{at}content"),
+        is_error=bool(optional(block, "is_error", bool, at)),
+        carried=carried(without(block, "type", "tool_use_id", "content", "is_error")),
+    )
+
+
+def _result_content(value: Any, at: str) -> tuple[TextBlock | ImageBlock | UnknownBlock, ...]:
+    if isinstance(value, str):
+        return (TextBlock(value),)
+    return tuple(
+        _read_plain(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].") for place, item in enumerate(value or ())
+    )

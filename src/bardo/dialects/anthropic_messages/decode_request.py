@@ -1,0 +1,87 @@
+"""A client's Messages request (or `count_tokens` request) to a Request."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.anthropic_messages.decode_controls import (
+    read_output_format,
+    read_reasoning,
+    read_sampling,
+    read_tool,
+    read_tool_choice,
+)
+from bardo.dialects.anthropic_messages.decode_messages import read_message, read_system, with_tool_names
+from bardo.dialects.anthropic_messages.words import NAME
+from bardo.dialects.jsonfield import decode_object, optional, required, take
+from bardo.dialects.options import read_options
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import Message, Request
+from bardo.values.wire import Arrival
+
+_READ = frozenset(
+    (
+        "model",
+        "messages",
+        "system",
+        "max_tokens",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "output_config",
+        "output_format",
+        "temperature",
+        "top_p",
+        "top_k",
+        "stop_sequences",
+        "stream",
+        "bardo",
+    )
+)
+
+
+def decode_request(body: bytes, arrival: Arrival) -> Request:
+    """Read a request. Raises InvalidRequest naming the field; one that is only counted needs no `max_tokens`."""
+    try:
+        return _read(decode_object(body), arrival)
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply") from None
+
+
+def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
+    config = optional(fields, "output_config", dict) or {}
+    left = {name: value for name, value in config.items() if name not in ("effort", "format")}
+    stream = optional(fields, "stream", bool)
+    return Request(
+        model=arrival.model or required(fields, "model", str),
+        messages=_messages(fields),
+        tools=tuple(
+            read_tool(tool, f"tools[{place}]") for place, tool in enumerate(optional(fields, "tools", list) or ())
+        ),
+        tool_choice=read_tool_choice(fields),
+        max_output_tokens=_limit(fields, arrival.counting),
+        sampling=read_sampling(fields),
+        reasoning=read_reasoning(fields, config),
+        output_format=read_output_format(fields, config),
+        stream=bool(stream if arrival.stream is None else arrival.stream),
+        dialect=NAME,
+        extra={name: value for name, value in fields.items() if name not in _READ}
+        | ({"output_config": left} if left else {}),
+        body={name: value for name, value in fields.items() if name != "bardo"},
+        options=read_options(fields),
+    )
+
+
+def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
+    said = required(fields, "messages", list)
+    messages = [
+        read_message(take(one, dict, f"messages[{place}]"), f"messages[{place}].") for place, one in enumerate(said)
+    ]
+    return with_tool_names((*read_system(fields.get("system")), *messages))
+
+
+def _limit(fields: dict[str, Any], counting: bool) -> int | None:
+    limit = optional(fields, "max_tokens", int) if counting else required(fields, "max_tokens", int)
+    if limit is not None and limit < 1:
+        raise InvalidRequest("max_tokens must be at least 1", param="max_tokens")
+    return limit

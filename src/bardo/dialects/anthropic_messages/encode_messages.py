@@ -1,0 +1,191 @@
+"""Messages for Anthropic: system text on top, turns that alternate, tool results first."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Sequence
+from typing import Any
+
+from bardo.dialects.anthropic_messages.losses import Losses
+from bardo.dialects.anthropic_messages.opaque import sign, thinking
+from bardo.dialects.anthropic_messages.words import FORMAT, INVALID_JSON, NAME, input_of, is_object
+from bardo.values.blocks import (
+    Block,
+    ImageBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.request import Message, Request
+
+Wire = dict[str, Any]
+_NO_ID = re.compile(r"[^a-zA-Z0-9_-]")
+_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+
+
+def encode_messages(request: Request, losses: Losses) -> Wire:
+    """Return the `system` and `messages` fields."""
+    leading = 0
+    while leading < len(request.messages) and _is_prompt(request.messages[leading]):
+        leading += 1
+    system = [wire for message in request.messages[:leading] for wire in _system(message, losses)]
+    turns: list[Wire] = []
+    for message in request.messages[leading:]:
+        _add_turn(turns, _turn(message, losses, own=request.dialect == NAME))
+    fields: Wire = {"system": _shortest(system)} if system else {}
+    return {**fields, "messages": [{**turn, "content": _shortest(_results_first(turn))} for turn in turns]}
+
+
+def tool_id(call_id: str) -> str:
+    """Return a call's id in the letters Anthropic takes; the same id always becomes the same."""
+    if call_id and not _NO_ID.search(call_id):
+        return call_id
+    return f"{_NO_ID.sub('_', call_id)}_{zlib.crc32(call_id.encode('utf-8', 'replace')):08x}"
+
+
+def _is_prompt(message: Message) -> bool:
+    # A system message that carries fields (an effort for the turns after it) means its place.
+    return message.role == "system" and message.carried is None
+
+
+def _system(message: Message, losses: Losses) -> list[Wire]:
+    return [wire for block in message.blocks for wire in _block(block, losses) if wire.get("type") == "text"]
+
+
+def _turn(message: Message, losses: Losses, *, own: bool) -> Wire:
+    fields = losses.own_fields(message.carried)
+    role: str = message.role
+    if role == "system" and not own:
+        role = "user"
+        losses.lose("system", "system", "Anthropic takes system text only before the conversation", sent="user")
+    return {"role": role, "content": [wire for block in message.blocks for wire in _block(block, losses)], **fields}
+
+
+def _add_turn(turns: list[Wire], turn: Wire) -> None:
+    """Add a turn, to the one before it where both speak in one role. A turn of which nothing is left is none."""
+    plain = len(turn) == 2
+    if plain and not turn["content"]:
+        return
+    if plain and turns and turns[-1]["role"] == turn["role"] and len(turns[-1]) == 2:
+        turns[-1]["content"] += turn["content"]
+    else:
+        turns.append(turn)
+
+
+def _results_first(turn: Wire) -> list[Wire]:
+    return sorted(turn["content"], key=lambda block: block.get("type") != "tool_result")
+
+
+def _shortest(blocks: list[Wire]) -> str | list[Wire]:
+    if len(blocks) == 1 and blocks[0].keys() == {"type", "text"} and blocks[0]["type"] == "text":
+        return str(blocks[0]["text"])
+    return blocks
+
+
+def _block(block: Block, losses: Losses) -> list[Wire]:
+    if isinstance(block, ReasoningBlock):
+        return _thinking(block, losses)
+    if isinstance(block, ToolCallBlock):
+        return [_call(block, losses)]
+    if isinstance(block, ToolResultBlock):
+        return [_result(block, losses)]
+    return _plain(block, losses)
+
+
+def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: Losses) -> list[Wire]:
+    if isinstance(block, UnknownBlock):
+        return _unknown(block, losses)
+    if isinstance(block, ImageBlock):
+        return [_image(block, losses)]
+    if isinstance(block, TextBlock):
+        losses.lose_state(block.opaque)
+    if not block.text.strip():
+        # Anthropic refuses text without a word in it.
+        if block.text:
+            losses.lose("text", block.text, "text of nothing but space is not accepted")
+        return []
+    return [{"type": "text", "text": block.text, **losses.own_fields(block.carried)}]
+
+
+def _unknown(block: UnknownBlock, losses: Losses) -> list[Wire]:
+    if block.dialect == NAME and isinstance(block.value, dict):
+        return [block.value]
+    kind = block.value.get("type") if isinstance(block.value, dict) else None
+    losses.lose(f"{block.dialect} {kind or 'content'}", kind, "a block only its own dialect knows", key=str(kind))
+    return []
+
+
+def _image(block: ImageBlock, losses: Losses) -> Wire:
+    inline = _DATA_URL.fullmatch(block.url)
+    source: Wire = {"type": "url", "url": block.url}
+    if inline:
+        source = {"type": "base64", "media_type": inline[1], "data": inline[2]}
+    elif block.data or not block.url:
+        source = {"type": "base64", "media_type": block.media_type or "image/png", "data": block.data}
+    if block.detail not in ("", "auto"):
+        losses.lose("image detail", block.detail, "Anthropic chooses the detail itself")
+    return {"type": "image", "source": source, **losses.own_fields(block.carried)}
+
+
+def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
+    own = [state for state in block.opaque if state.format == FORMAT]
+    if not own:
+        losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
+        return []
+    losses.lose_state(block.opaque)
+    losses.own_fields(block.carried)
+    signed = sign(own)
+    if signed.only_behind:
+        return list(signed.behind)
+    return [thinking(block.text, signed.signature), *signed.behind]
+
+
+def _call(block: ToolCallBlock, losses: Losses) -> Wire:
+    losses.lose_state(block.opaque)
+    if block.arguments.strip() and not is_object(block.arguments):
+        losses.lose(
+            "tool arguments", block.arguments, "input must be a JSON object", sent={INVALID_JSON: block.arguments}
+        )
+    return {
+        "type": "tool_use",
+        "id": _id(block.id, losses),
+        "name": block.name,
+        "input": input_of(block.arguments),
+        **losses.own_fields(block.carried),
+    }
+
+
+def _result(block: ToolResultBlock, losses: Losses) -> Wire:
+    content = [wire for part in block.content for wire in _plain(part, losses)]
+    fields: Wire = {"content": _shortest(content)} if content else {}
+    if block.is_error:
+        fields["is_error"] = True
+    return {
+        "type": "tool_result",
+        "tool_use_id": _id(block.call_id, losses),
+        **fields,
+        **losses.own_fields(block.carried),
+    }
+
+
+def _id(call_id: str, losses: Losses) -> str:
+    sent = tool_id(call_id)
+    if sent != call_id:
+        losses.lose("tool call id", call_id, "Anthropic takes letters, digits, _ and -", sent=sent, key=call_id)
+    return sent
+
+
+def lacks_thinking(turns: Sequence[Wire]) -> bool:
+    """Whether the tools that are being answered were called in a turn that does not begin with thinking."""
+    if len(turns) < 2 or turns[-1]["role"] != "user" or turns[-2]["role"] != "assistant":
+        return False
+    answers, called = (_kinds(turn["content"]) for turn in (turns[-1], turns[-2]))
+    return "tool_result" in answers and called[:1] not in (["thinking"], ["redacted_thinking"])
+
+
+def _kinds(content: str | list[Wire]) -> list[str]:
+    return [] if isinstance(content, str) else [str(block.get("type")) for block in content]

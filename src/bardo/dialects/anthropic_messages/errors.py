@@ -1,0 +1,100 @@
+"""Errors as Anthropic's servers write them, in both directions: `{"type": "error", "error": {"type", "message"}}`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.anthropic_messages.words import encode_json
+from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
+
+_QUOTED = 500
+
+_TYPES: dict[Kind, str] = {
+    "invalid_request": "invalid_request_error",
+    "authentication": "authentication_error",
+    "permission": "permission_error",
+    "billing": "billing_error",
+    "not_found": "not_found_error",
+    "method_not_allowed": "invalid_request_error",
+    "too_large": "request_too_large",
+    "rate_limit": "rate_limit_error",
+    "timeout": "timeout_error",
+    "overloaded": "overloaded_error",
+    "server": "api_error",
+    "upstream": "api_error",
+}
+
+_STATUSES: dict[str, int] = {
+    "invalid_request_error": 400,
+    "authentication_error": 401,
+    "billing_error": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "conflict_error": 409,
+    "request_too_large": 413,
+    "rate_limit_error": 429,
+    "api_error": 500,
+    "timeout_error": 504,
+    "overloaded_error": 529,
+}
+"""What an error inside a reply that began with 200 would have been."""
+
+
+def encode_error(error: BardoError) -> bytes:
+    """Write an error body."""
+    return encode_json(error_object(error))
+
+
+def error_object(error: BardoError) -> dict[str, Any]:
+    """Return the error as the object that stands in a body or in an `error` event."""
+    said: dict[str, Any] = {"type": _type_of(error), "message": str(error), "code": error.code}
+    if isinstance(error, InvalidRequest) and error.param:
+        said["param"] = error.param
+    return {"type": "error", "error": said}
+
+
+def _type_of(error: BardoError) -> str:
+    if isinstance(error, UpstreamRefused) and error.upstream_type in _STATUSES:
+        return error.upstream_type
+    return _TYPES[error.kind]
+
+
+def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
+    """Read an error answer. A body that is not the dialect's is quoted, shortened."""
+    try:
+        value = decode_leniently(body)
+    except ValueError:
+        value = excerpt(body)
+    return refusal(value, provider=provider, status=status, retry_after=headers.get("retry-after"))
+
+
+def refusal(value: Any, *, provider: str, status: int | None = None, retry_after: str | None = None) -> UpstreamRefused:
+    """Return the error that `value` tells of; `status` is found from its type where none came with it."""
+    said = value.get("error", value) if isinstance(value, dict) else value
+    fields: dict[str, Any] = said if isinstance(said, dict) else {}
+    kind = _text(fields.get("type"))
+    return UpstreamRefused(
+        _message(said, status),
+        provider=provider,
+        status=status if status is not None else _STATUSES.get(kind or "", 502),
+        upstream_code=_text(fields.get("code")),
+        upstream_type=kind,
+        param=_text(fields.get("param")),
+        retry_after=retry_after,
+        detail=said if fields else None,
+    )
+
+
+def _message(said: Any, status: int | None) -> str:
+    named = (said.get("message") or said.get("detail")) if isinstance(said, dict) else None
+    text = (as_text(named or said) if said else "").strip()
+    if len(text) > _QUOTED:
+        text = text[:_QUOTED] + "…"
+    return text or (f"the provider answered {status} without a word" if status else "the provider reported an error")
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, str):
+        return value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None

@@ -1,0 +1,67 @@
+"""Token counts: Anthropic's `input_tokens` leave the cache out and `output_tokens` include the thinking; ours include both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.values.degradation import Degradation
+from bardo.values.usage import Usage
+
+_INPUTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+
+
+def merge_usage(held: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+    """Return the totals so far: `message_start` reports provisionally, `message_delta` finally, and neither reports all fields."""
+    return held | {name: value for name, value in newer.items() if value is not None or name not in held}
+
+
+def decode_usage(raw: dict[str, Any], *, beside: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts in our algebra, and what could not be believed.
+
+    Thinking tokens stand in `output_tokens_details.thinking_tokens`; where they are missing they are not known.
+    """
+    fresh, cached, written = (whole(raw.get(name)) for name in _INPUTS)
+    details = raw.get("output_tokens_details")
+    thought = details.get("thinking_tokens") if isinstance(details, dict) else None
+    output, reasoning, corrected = output_with_reasoning(
+        whole(raw.get("output_tokens")), whole(thought), prompt=None, total=None, beside=beside
+    )
+    usage = Usage(
+        input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),
+        output_tokens=output,
+        reasoning_tokens=reasoning,
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+        raw=raw,
+    )
+    doubts = [doubt for name in (*_INPUTS, "output_tokens") for doubt in doubted(f"usage.{name}", raw.get(name))]
+    return usage, (*doubts, *doubted("usage.reasoning_tokens", thought), *corrected)
+
+
+def encode_usage(usage: Usage) -> dict[str, Any]:
+    """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
+    raw = usage.raw if _is_own(usage.raw) else {}
+    if raw and decode_usage(raw)[0] == usage:
+        return raw
+    cached, written = usage.cached_input_tokens, usage.cache_write_tokens
+    counts: dict[str, Any] = {
+        "input_tokens": max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0)),
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": cached,
+        "output_tokens": usage.output_tokens or 0,
+    }
+    known = {name: value for name, value in counts.items() if value is not None}
+    if usage.reasoning_tokens is not None:
+        known["output_tokens_details"] = {"thinking_tokens": usage.reasoning_tokens}
+    return {**raw, **known}
+
+
+def _is_own(raw: Any) -> bool:
+    # OpenAI's Responses use the same two names, with a total and details beside them.
+    return (
+        isinstance(raw, dict)
+        and "output_tokens" in raw
+        and "total_tokens" not in raw
+        and "input_tokens_details" not in raw
+    )

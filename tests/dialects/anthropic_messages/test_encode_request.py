@@ -1,0 +1,326 @@
+"""Requests to Anthropic: what is sent, and what is reported as not sent."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bardo.values.blocks import (
+    Carried,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.request import Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from dialects.anthropic_messages.replies import ARRIVAL, DIALECT, ROW
+
+NAME = "anthropic_messages"
+HI = (Message("user", (TextBlock("hi"),)),)
+TOOL = Tool(name="f", schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+SIGNED = ReasoningBlock(
+    text="t", format="anthropic-claude-v1", opaque=(Opaque("signature", "S", "anthropic-claude-v1"),)
+)
+FOREIGN = ReasoningBlock(
+    text="t", format="openai-responses-v1", opaque=(Opaque("encrypted", "E", "openai-responses-v1"),)
+)
+CALL = ToolCallBlock(id="t", name="f", arguments='{"a":1}')
+RESULT = ToolResultBlock(call_id="t", content=(TextBlock("42"),))
+
+
+def encode(
+    model: str = "claude-sonnet-5", messages: tuple[Message, ...] = HI, **fields: Any
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the body, and what was lost: each thing's name and what was sent instead."""
+    wire = DIALECT.encode_request(Request(model=model, messages=messages, **fields), ROW)
+    assert wire.path == "messages"
+    return json.loads(wire.body), {one.what: one.sent for one in wire.degraded}
+
+
+def test_a_plain_request() -> None:
+    body, lost = encode(messages=(Message("system", (TextBlock("Be brief."),)), *HI), stream=True)
+    assert body == {
+        "model": "claude-sonnet-5",
+        "max_tokens": 8192,
+        "system": "Be brief.",
+        "messages": [{"role": "user", "content": "hi"}],
+        "stream": True,
+    }
+    assert not lost
+
+
+ROUND = {
+    "model": "claude-sonnet-5",
+    "max_tokens": 4000,
+    "system": [{"type": "text", "text": "s", "cache_control": {"type": "ephemeral"}}],
+    "messages": [
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "q"},
+                {"type": "document", "source": {"type": "file", "file_id": "f"}},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "thinking", "thinking": "", "signature": "S"},
+                {"type": "redacted_thinking", "data": "R"},
+                {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {"q": 1}},
+                {"type": "web_search_tool_result", "tool_use_id": "s", "content": []},
+                {"type": "text", "text": "so", "citations": [{"n": 1}]},
+                {"type": "tool_use", "id": "t", "name": "f", "input": {"a": 1}, "caller": {"type": "direct"}},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t",
+                    "content": "42",
+                    "is_error": True,
+                    "cache_control": {"type": "ephemeral"},
+                },
+                {"type": "image", "source": {"type": "url", "url": "https://x/y"}},
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QQ=="}},
+            ],
+        },
+        {"role": "system", "content": [], "output_config": {"effort": "low"}},
+        {"role": "user", "content": "go on"},
+    ],
+    "tools": [
+        {
+            "name": "f",
+            "description": "d",
+            "input_schema": {"type": "object"},
+            "strict": True,
+            "cache_control": {"type": "ephemeral"},
+        },
+        {"type": "web_search_20260209", "name": "web_search", "max_uses": 3},
+    ],
+    "tool_choice": {"type": "auto", "disable_parallel_tool_use": True},
+    "thinking": {"type": "adaptive", "display": "updates", "block_binding": {"prefix_mismatch_behavior": "drop_block"}},
+    "output_config": {
+        "effort": "high",
+        "format": {"type": "json_schema", "schema": {"type": "object"}},
+        "task_budget": {"total": 20000},
+    },
+    "stop_sequences": ["END"],
+    "stream": True,
+    "metadata": {"user_id": "u"},
+    "service_tier": "auto",
+    "context_management": {"edits": []},
+}
+
+
+def test_a_request_of_the_dialect_goes_on_as_it_came() -> None:
+    request = DIALECT.decode_request(json.dumps(ROUND).encode(), ARRIVAL)
+    wire = DIALECT.encode_request(request, ROW)
+    assert json.loads(wire.body) == ROUND
+    assert wire.degraded == ()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"thinking": {"type": "enabled", "budget_tokens": 2000}, "model": "claude-sonnet-4-5"},
+        {"thinking": {"type": "disabled"}},
+        {"output_config": {"effort": "low"}},
+        {"thinking": {"type": "between_tools"}, "model": "claude-sonnet-5-5"},
+        {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}, "model": "claude-opus-4-6"},
+        {"tool_choice": {"type": "any"}, "tools": [{"name": "f", "input_schema": {"type": "object"}}]},
+        {"temperature": 0.5, "top_k": 4, "model": "claude-sonnet-4-5"},
+        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}, "model": "MiniMax-M3"},
+    ],
+    ids=str,
+)
+def test_controls_of_the_dialect_go_on_as_they_came(fields: dict[str, Any]) -> None:
+    body = {"model": "claude-sonnet-5", "max_tokens": 4000, "messages": [{"role": "user", "content": "hi"}], **fields}
+    wire = DIALECT.encode_request(DIALECT.decode_request(json.dumps(body).encode(), ARRIVAL), ROW)
+    assert (json.loads(wire.body), wire.degraded) == (body, ())
+
+
+def test_turns_alternate_and_results_come_first() -> None:
+    messages = (
+        Message("user", (TextBlock("a"),)),
+        Message("user", (TextBlock("b"),)),
+        Message("assistant", (TextBlock("c"),)),
+        Message("assistant", (CALL,)),
+        Message("user", (TextBlock("and"),)),
+        Message("user", (RESULT,)),
+    )
+    body, lost = encode(messages=messages, tools=(TOOL,))
+    assert [turn["role"] for turn in body["messages"]] == ["user", "assistant", "user"]
+    assert [block["type"] for block in body["messages"][1]["content"]] == ["text", "tool_use"]
+    assert body["messages"][2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "t", "content": "42"},
+        {"type": "text", "text": "and"},
+    ]
+    assert not lost
+
+
+def test_a_system_message_amid_the_conversation_becomes_the_users() -> None:
+    messages = (*HI, Message("assistant", (TextBlock("yes"),)), Message("system", (TextBlock("Be brief."),)))
+    body, lost = encode(messages=messages, dialect="openai_chat")
+    assert "system" not in body
+    assert body["messages"][-1] == {"role": "user", "content": "Be brief."}
+    assert lost == {"system": "user"}
+
+
+def test_foreign_reasoning_is_dropped_once_and_told() -> None:
+    gemini = Opaque("signature", "G", "google-gemini-v1")
+    unsigned = ReasoningBlock(text="u", format="reasoning_content")
+    messages = (
+        *HI,
+        Message("assistant", (FOREIGN, unsigned, TextBlock("x", opaque=(gemini,)))),
+        Message("user", (TextBlock("more"),)),
+        Message("assistant", (FOREIGN,)),
+        Message("user", (TextBlock("and more"),)),
+    )
+    wire = DIALECT.encode_request(Request(model="claude-sonnet-5", messages=messages), ROW)
+    assert [one.asked for one in wire.degraded] == ["openai-responses-v1", "unsigned", "google-gemini-v1"]
+    assert {one.what for one in wire.degraded} == {"reasoning"}
+    assert json.loads(wire.body)["messages"] == [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "x"},
+        {"role": "user", "content": [{"type": "text", "text": "more"}, {"type": "text", "text": "and more"}]},
+    ]
+
+
+def test_own_reasoning_goes_back_as_it_was() -> None:
+    redacted = ReasoningBlock(format="anthropic-claude-v1", opaque=(Opaque("redacted", "R", "anthropic-claude-v1"),))
+    empty = ReasoningBlock(format="anthropic-claude-v1", opaque=(Opaque("signature", "S2", "anthropic-claude-v1"),))
+    body, lost = encode(messages=(*HI, Message("assistant", (SIGNED, redacted, empty))))
+    assert body["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "t", "signature": "S"},
+        {"type": "redacted_thinking", "data": "R"},
+        {"type": "thinking", "thinking": "", "signature": "S2"},
+    ]
+    assert not lost
+
+
+def test_blocks_of_other_dialects() -> None:
+    blocks = (
+        UnknownBlock("openai_chat", {"type": "input_audio"}),
+        TextBlock("x", carried=Carried("openai_chat", {"prediction": 1})),
+        RefusalBlock("no"),
+        TextBlock(""),
+        TextBlock(" \n"),
+        ImageBlock(url="data:image/gif;base64,QQ==", detail="high"),
+    )
+    body, lost = encode(messages=(Message("user", blocks),))
+    assert body["messages"][0]["content"] == [
+        {"type": "text", "text": "x"},
+        {"type": "text", "text": "no"},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/gif", "data": "QQ=="}},
+    ]
+    assert set(lost) == {"openai_chat input_audio", "prediction", "text", "image detail"}
+
+
+def test_call_ids_fit_anthropics_letters_and_still_match() -> None:
+    call = ToolCallBlock(id="functions.look:0", name="look", arguments="not json")
+    result = ToolResultBlock(call_id="functions.look:0", name="look")
+    body, lost = encode(messages=(*HI, Message("assistant", (call,)), Message("user", (result,))), tools=(TOOL,))
+    (used,), (given,) = body["messages"][1]["content"], body["messages"][2]["content"]
+    assert used["id"] == given["tool_use_id"]
+    assert used["id"].startswith("functions_look_0_")
+    assert used["input"] == {"INVALID_JSON": "not json"}
+    assert set(lost) == {"tool call id", "tool arguments"}
+
+
+def test_what_the_dialect_cannot_say() -> None:
+    body, lost = encode(
+        sampling=Sampling(min_p=0.1, frequency_penalty=1.0, presence_penalty=1.0, seed=7, stop=("END", "\n")),
+        choices=2,
+        dialect="openai_chat",
+        extra={"logit_bias": {"1": 2}},
+        output_format=OutputFormat(mode="json_object"),
+        tools=(
+            Tool(
+                name="code_interpreter", hosted=True, carried=Carried("openai_responses", {"type": "code_interpreter"})
+            ),
+        ),
+        tool_choice=ToolChoice(mode="required"),
+    )
+    assert body == {
+        "model": "claude-sonnet-5",
+        "max_tokens": 8192,
+        "messages": [{"role": "user", "content": "hi"}],
+        "stop_sequences": ["END"],
+    }
+    assert set(lost) == {
+        *("min_p", "frequency_penalty", "presence_penalty", "seed", "stop", "n", "logit_bias", "response_format"),
+        *("tool code_interpreter", "tool_choice"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("model", "sampling", "sent", "lost"),
+    [
+        ("claude-sonnet-4-0", {"temperature": 1.5, "top_p": 0.5}, {"temperature": 1.0, "top_p": 0.5}, {"temperature"}),
+        (
+            "claude-sonnet-4-5",
+            {"temperature": 0.5, "top_p": 0.5, "top_k": 3},
+            {"temperature": 0.5, "top_k": 3},
+            {"top_p"},
+        ),
+        ("claude-opus-4-8", {"temperature": 0.5, "top_p": 0.5, "top_k": 3}, {}, {"temperature", "top_p", "top_k"}),
+        ("claude-sonnet-5", {"temperature": 1.0, "top_p": 1.0}, {}, set()),
+    ],
+)
+def test_sampling_follows_the_model(model: str, sampling: dict[str, Any], sent: dict[str, Any], lost: set[str]) -> None:
+    body, told = encode(model, sampling=Sampling(**sampling))
+    assert {name: body[name] for name in ("temperature", "top_p", "top_k") if name in body} == sent
+    assert set(told) == lost
+
+
+def test_sampling_is_restricted_while_thinking() -> None:
+    policy = ReasoningPolicy(mode="budget", budget=2000)
+    body, lost = encode("claude-sonnet-4-5", reasoning=policy, sampling=Sampling(temperature=0.5, top_p=0.96, top_k=3))
+    assert (body["top_p"], "temperature" in body, "top_k" in body) == (0.96, False, False)
+    assert set(lost) == {"temperature", "top_k"}
+
+
+def test_tools_and_their_choice() -> None:
+    body, lost = encode(tools=(TOOL, Tool(name="g")), tool_choice=ToolChoice(mode="named", name="f", parallel=True))
+    assert body["tools"] == [
+        {"name": "f", "input_schema": TOOL.schema},
+        {"name": "g", "input_schema": {"type": "object", "properties": {}}},
+    ]
+    assert body["tool_choice"] == {"type": "tool", "name": "f", "disable_parallel_tool_use": False}
+    assert not lost
+    body, lost = encode("claude-opus-5-5", tools=(TOOL,), tool_choice=ToolChoice(mode="named", name="f"))
+    assert (body["tool_choice"], lost) == ({"type": "auto"}, {"tool_choice": "auto"})
+
+
+def test_a_schema_for_the_answer() -> None:
+    shape = OutputFormat(mode="json_schema", name="answer", schema={"type": "object"})
+    body, lost = encode(output_format=shape)
+    assert body["output_config"] == {"format": {"type": "json_schema", "schema": {"type": "object"}}}
+    assert not lost
+    body, lost = encode("claude-3-5-haiku-latest", output_format=shape)
+    assert "output_config" not in body
+    assert set(lost) == {"response_format"}
+
+
+def test_a_budget_gives_way_to_a_forced_tool_and_to_a_turn_whose_thinking_is_lost() -> None:
+    policy = ReasoningPolicy(mode="budget", budget=2000)
+    forced, lost = encode("claude-sonnet-4-5", reasoning=policy, tools=(TOOL,), tool_choice=ToolChoice(mode="required"))
+    assert (forced["thinking"], forced["tool_choice"], lost) == (
+        {"type": "disabled"},
+        {"type": "any"},
+        {"reasoning": "off"},
+    )
+    loop = (*HI, Message("assistant", (FOREIGN, CALL)), Message("user", (RESULT,)))
+    without, _ = encode("claude-sonnet-4-5", messages=loop, reasoning=policy, tools=(TOOL,))
+    assert without["thinking"] == {"type": "disabled"}
+    loop = (*HI, Message("assistant", (SIGNED, CALL)), Message("user", (RESULT,)))
+    kept, lost = encode("claude-sonnet-4-5", messages=loop, reasoning=policy, tools=(TOOL,))
+    assert (kept["thinking"], lost) == ({"type": "enabled", "budget_tokens": 2000}, {})
