@@ -1,0 +1,135 @@
+"""A client's `generationConfig`: sampling, thinking and the shape of the answer."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.gemini.schema import json_schema
+from bardo.dialects.gemini.words import NAME, split_fields
+from bardo.dialects.jsonfield import number, optional, take
+from bardo.values.blocks import Carried
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Sampling
+
+_AT = "generationConfig."
+_THINKING_AT = "generationConfig.thinkingConfig."
+_JSON = "application/json"
+_KNOWN = (
+    "temperature",
+    "topP",
+    "topK",
+    "maxOutputTokens",
+    "stopSequences",
+    "seed",
+    "candidateCount",
+    "presencePenalty",
+    "frequencyPenalty",
+    "responseMimeType",
+    "responseSchema",
+    "responseJsonSchema",
+    "thinkingConfig",
+)
+
+
+class Config(msgspec.Struct, frozen=True, kw_only=True):
+    """What a `generationConfig` says; `others` are the fields bardo has no word for."""
+
+    sampling: Sampling = Sampling()
+    max_output_tokens: int | None = None
+    choices: int = 1
+    output_format: OutputFormat | None = None
+    reasoning: ReasoningPolicy | None = None
+    others: dict[str, Any] = {}
+
+
+def decode_config(value: Any) -> Config:
+    """Read the object. Raises InvalidRequest, naming the field."""
+    if value is None:
+        return Config()
+    fields, others = split_fields(take(value, dict, "generationConfig"), _KNOWN)
+    output_format = _output_format(fields)
+    if output_format is None:
+        # A type that is not JSON (an enum as plain text) goes back as it came, with the schema that belongs to it.
+        others |= {name: fields[name] for name in fields if name.startswith("response")}
+    choices = _whole(fields, "candidateCount")
+    if choices is not None and choices < 1:
+        raise InvalidRequest(f"{_AT}candidateCount must be at least 1", param=f"{_AT}candidateCount")
+    return Config(
+        sampling=_sampling(fields),
+        max_output_tokens=_whole(fields, "maxOutputTokens"),
+        choices=choices or 1,
+        output_format=output_format,
+        reasoning=_policy(fields.get("thinkingConfig")),
+        others=others,
+    )
+
+
+def _sampling(fields: dict[str, Any]) -> Sampling:
+    stop = optional(fields, "stopSequences", list, _AT) or []
+    return Sampling(
+        temperature=number(fields, "temperature", _AT),
+        top_p=number(fields, "topP", _AT),
+        top_k=_whole(fields, "topK"),
+        frequency_penalty=number(fields, "frequencyPenalty", _AT),
+        presence_penalty=number(fields, "presencePenalty", _AT),
+        seed=_whole(fields, "seed"),
+        stop=tuple(take(one, str, f"{_AT}stopSequences[{index}]") for index, one in enumerate(stop)),
+    )
+
+
+def _whole(fields: dict[str, Any], name: str, at: str = _AT) -> int | None:
+    """Return a whole number; 40.0 is one too, as clients in some languages write it."""
+    value = number(fields, name, at)
+    if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
+        raise InvalidRequest(f"{at}{name} must be a whole number", param=f"{at}{name}")
+    return None if value is None else int(value)
+
+
+def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
+    if optional(fields, "responseMimeType", str, _AT) != _JSON:
+        return None
+    schema = fields.get("responseJsonSchema")
+    if schema is None and "responseSchema" in fields:
+        schema = json_schema(take(fields["responseSchema"], dict, f"{_AT}responseSchema"))
+    if schema is None:
+        return OutputFormat(mode="json_object")
+    return OutputFormat(mode="json_schema", schema=schema)
+
+
+def _policy(value: Any) -> ReasoningPolicy | None:
+    if value is None:
+        return None
+    names = ("thinkingBudget", "thinkingLevel", "includeThoughts")
+    fields, others = split_fields(take(value, dict, _THINKING_AT[:-1]), names)
+    budget = _whole(fields, "thinkingBudget", _THINKING_AT)
+    effort = _effort(fields)
+    visible = optional(fields, "includeThoughts", bool, _THINKING_AT)
+    if budget is not None and effort is not None:
+        raise InvalidRequest(
+            "thinkingBudget and thinkingLevel cannot be used together", param=f"{_THINKING_AT}thinkingBudget"
+        )
+    if budget == -1:
+        others["thinkingBudget"] = -1
+    carried = Carried(NAME, others) if others else None
+    if effort is not None:
+        return ReasoningPolicy(mode="effort", effort=effort, visible=visible, carried=carried)
+    if budget is None or budget == -1:
+        return ReasoningPolicy(mode="auto", visible=visible, carried=carried)
+    if budget < -1:
+        raise InvalidRequest("thinkingBudget must be -1 or more", param=f"{_THINKING_AT}thinkingBudget")
+    if budget == 0:
+        return ReasoningPolicy(mode="off", visible=visible, carried=carried)
+    return ReasoningPolicy(mode="budget", budget=budget, visible=visible, carried=carried)
+
+
+def _effort(fields: dict[str, Any]) -> Effort | None:
+    level = (optional(fields, "thinkingLevel", str, _THINKING_AT) or "").lower()
+    if level in ("", "thinking_level_unspecified"):
+        return None
+    if level not in EFFORTS:
+        hint = f"one of {', '.join(EFFORTS)}"
+        raise InvalidRequest(f"unknown thinkingLevel {level!r:.60}", hint=hint, param=f"{_THINKING_AT}thinkingLevel")
+    return level

@@ -1,0 +1,185 @@
+"""The parts of a client's message as blocks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.gemini.call_book import CallBook
+from bardo.dialects.gemini.reply_parts import arguments_text
+from bardo.dialects.gemini.words import FORMAT, NAME, is_object, opaque_of, split_fields
+from bardo.dialects.jsonfield import optional, required, take
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+
+_PART = ("text", "thought", "thoughtSignature", "inlineData", "fileData", "functionCall", "functionResponse")
+# Whose sealed state goes with summaries; all others' goes with the full text.
+_SUMMARISING = (FORMAT, "openai-responses-v1", "xai-responses-v1")
+
+
+class PartsReader:
+    """Reads the parts of one message, which may come in several contents.
+
+    Thoughts that follow each other are one stretch of thinking; plain text that begins a further content continues the text before.
+    """
+
+    def __init__(self, book: CallBook, *, answer: bool = False) -> None:
+        self._book = book
+        self._answer = answer
+        self._blocks: list[Block] = []
+        self._thoughts: list[str] = []
+        self._texts: list[str] = []
+
+    def read(self, value: Any, at: str) -> None:
+        """Take the parts of one content. Raises InvalidRequest, naming the field."""
+        listed = [] if value is None else take(value, (list, dict, str), f"{at}.parts")
+        for index, part in enumerate(listed if isinstance(listed, list) else [listed]):
+            place = f"{at}.parts[{index}]"
+            if index:
+                self._end_text()
+            self._part({"text": part} if isinstance(part, str) else take(part, dict, place), f"{place}.")
+
+    def finish(self) -> tuple[Block, ...]:
+        """Return the blocks."""
+        self._end_text()
+        self._end_thinking()
+        return tuple(self._blocks)
+
+    def _part(self, raw: dict[str, Any], at: str) -> None:
+        fields, others = split_fields(raw, _PART)
+        signature = optional(fields, "thoughtSignature", str, at) or ""
+        opaque, sealed = opaque_of(signature)
+        thought = optional(fields, "thought", bool, at)
+        if thought and "text" in fields:
+            self._end_text()
+            self._thoughts.append(take(fields["text"], str, f"{at}text"))
+            if opaque or others:
+                self._end_thinking(opaque, others)
+            return
+        self._end_thinking()
+        others |= {"thought": True} if thought else {}
+        kept = others | ({"thoughtSignature": signature} if signature else {})
+        if "functionCall" in fields:
+            self._add(self._call(fields, opaque, others, at))
+        elif "functionResponse" in fields:
+            self._add(self._result(fields, kept, at))
+        elif "text" in fields:
+            self._text(take(fields["text"], str, f"{at}text"), opaque, others, sealed=sealed)
+        else:
+            self._add(image_block(fields, kept, at) or UnknownBlock(NAME, raw))
+
+    def _add(self, block: Block) -> None:
+        self._end_text()
+        self._blocks.append(block)
+
+    def _text(self, text: str, opaque: tuple[Opaque, ...], others: dict[str, Any], *, sealed: bool) -> None:
+        if not opaque and not others:
+            # An empty text, which ends many of Gemini's streams, says nothing in an answer.
+            self._texts += [text] if text or not self._answer else []
+            return
+        self._end_text()
+        last = self._blocks[-1] if self._blocks else None
+        if sealed and not text and isinstance(last, TextBlock) and not last.opaque:
+            # This is how bardo's own streams bring state that came after the text it belongs to.
+            self._blocks[-1] = msgspec.structs.replace(last, opaque=opaque)
+            return
+        self._blocks.append(TextBlock(text, opaque, Carried(NAME, others) if others else None))
+
+    def _end_text(self) -> None:
+        if self._texts:
+            self._blocks.append(TextBlock("".join(self._texts)))
+            self._texts.clear()
+
+    def _end_thinking(self, opaque: tuple[Opaque, ...] = (), others: dict[str, Any] | None = None) -> None:
+        text = "".join(self._thoughts)
+        self._thoughts.clear()
+        if not text and not opaque and not others:
+            return
+        format_name = opaque[0].format if opaque else FORMAT
+        summary = (text,) if text and format_name in _SUMMARISING else ()
+        self._blocks.append(
+            ReasoningBlock(
+                text="" if summary else text,
+                summary=summary,
+                format=format_name,
+                opaque=opaque,
+                carried=Carried(NAME, others) if others else None,
+            )
+        )
+
+    def _call(
+        self, fields: dict[str, Any], opaque: tuple[Opaque, ...], others: dict[str, Any], at: str
+    ) -> ToolCallBlock:
+        at = f"{at}functionCall."
+        call, inside = split_fields(take(fields["functionCall"], dict, at[:-1]), ("id", "name", "args"))
+        name = required(call, "name", str, at)
+        own_id = optional(call, "id", str, at)
+        carried = _nested(others, "functionCall", inside, own_id)
+        arguments = arguments_text(optional(call, "args", dict, at) or {})
+        call_id = self._book.called(name, own_id)
+        return ToolCallBlock(id=call_id, name=name, arguments=arguments, opaque=opaque, carried=carried)
+
+    def _result(self, fields: dict[str, Any], others: dict[str, Any], at: str) -> ToolResultBlock:
+        at = f"{at}functionResponse."
+        names = ("id", "name", "response", "parts")
+        result, inside = split_fields(take(fields["functionResponse"], dict, at[:-1]), names)
+        name = required(result, "name", str, at)
+        own_id = optional(result, "id", str, at)
+        text, is_error = _result_text(optional(result, "response", dict, at) or {})
+        media = [_medium(part, f"{at}parts[{i}]") for i, part in enumerate(optional(result, "parts", list, at) or ())]
+        return ToolResultBlock(
+            call_id=self._book.answered(name, own_id),
+            name=name,
+            content=(TextBlock(text), *media),
+            is_error=is_error,
+            carried=_nested(others, "functionResponse", inside, own_id),
+        )
+
+
+def image_block(fields: dict[str, Any], others: dict[str, Any], at: str) -> ImageBlock | None:
+    """Return the image a part holds, or None where it holds something else."""
+    carried = Carried(NAME, others) if others else None
+    for name, source in (("inlineData", "data"), ("fileData", "fileUri")):
+        if name not in fields:
+            continue
+        found, rest = split_fields(take(fields[name], dict, f"{at}{name}"), ("mimeType", source))
+        media_type = optional(found, "mimeType", str, f"{at}{name}.") or ""
+        content = required(found, source, str, f"{at}{name}.")
+        if rest or not media_type.startswith("image/"):
+            return None
+        if source == "data":
+            return ImageBlock(media_type=media_type, data=content, carried=carried)
+        return ImageBlock(media_type=media_type, url=content, carried=carried)
+    return None
+
+
+def _medium(value: Any, at: str) -> ImageBlock | UnknownBlock:
+    raw = take(value, dict, at)
+    fields, others = split_fields(raw, ("inlineData", "fileData"))
+    return image_block(fields, others, f"{at}.") or UnknownBlock(NAME, raw)
+
+
+def _nested(others: dict[str, Any], name: str, inside: dict[str, Any], own_id: str | None) -> Carried | None:
+    # Google may give no id: bardo needs one, and must not send what Google did not say.
+    held = inside | ({} if own_id else {"id": None})
+    fields = others | ({name: held} if held else {})
+    return Carried(NAME, fields) if fields else None
+
+
+def _result_text(response: dict[str, Any]) -> tuple[str, bool]:
+    """Return a result as text: what stands alone under `output` or `error`, else the object itself."""
+    is_error = set(response) == {"error"}
+    alone = next(iter(response.values())) if set(response) in ({"output"}, {"error"}) else None
+    if isinstance(alone, str) and not is_object(alone):
+        return alone, is_error
+    return msgspec.json.encode(response).decode(), is_error

@@ -1,0 +1,228 @@
+"""Messages as Gemini's `contents` and `systemInstruction`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.gemini.reply_blocks import Part, call_part, is_malformed, reasoning_parts, text_part
+from bardo.dialects.gemini.words import FORMAT, NAME, RAW_ARGUMENTS, is_object
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+    fields_for,
+)
+from bardo.values.degradation import Degradation
+from bardo.values.request import Message
+
+# What Google documents for a call that another model made: it says that there is no signature, and is none itself.
+NO_SIGNATURE = "skip_thought_signature_validator"
+
+
+class Losses:
+    """What could not be said, each kind of loss once."""
+
+    def __init__(self) -> None:
+        self.listed: list[Degradation] = []
+        self._seen: set[tuple[str, str]] = set()
+
+    def add(self, what: str, *, asked: Any = None, sent: Any = None, why: str) -> None:
+        """Report a loss, unless the like of it was reported."""
+        key = (what, str(asked))
+        if key not in self._seen:
+            self._seen.add(key)
+            self.listed.append(Degradation(what, asked=asked, sent=sent, why=why))
+
+    def foreign(self, carried: Carried | None) -> None:
+        """Report the fields of another dialect, by name."""
+        for name in carried.fields if carried is not None and carried.dialect != NAME else ():
+            self.add(name, why=f"{NAME} has no such field")
+
+
+class ContentWriter:
+    """Writes one conversation. `own` says that it came from a Gemini client, `levels` that the model is of Gemini 3 or later."""
+
+    def __init__(self, losses: Losses, *, own: bool, levels: bool) -> None:
+        self._losses = losses
+        self._own = own
+        self._levels = levels
+        self._names: dict[str, str] = {}
+
+    def write(self, messages: Sequence[Message]) -> tuple[Part | None, list[Part]]:
+        """Return the system instruction, if there is one, and the contents."""
+        leading = 0
+        while leading < len(messages) and messages[leading].role == "system":
+            leading += 1
+        system = [part for message in messages[:leading] for part in self._parts(message)]
+        contents = self._contents(messages[leading:])
+        if self._levels:
+            self._mark_unsigned(contents)
+        return ({"parts": system} if system else None), contents
+
+    def _contents(self, messages: Iterable[Message]) -> list[Part]:
+        contents: list[Part] = []
+        for message in messages:
+            parts = self._parts(message)
+            if not parts:
+                continue
+            if message.role == "system":
+                self._losses.add(
+                    "messages.role", asked="system", sent="user", why="only the first messages can be system"
+                )
+            content = {"role": self._role(message), "parts": parts, **fields_for(NAME, message.carried)}
+            if not self._own and contents and _are_results(contents[-1]) and _are_results(content):
+                # The results of one turn's calls must stand in one content.
+                contents[-1]["parts"] += parts
+            else:
+                contents.append(content)
+        return contents
+
+    def _role(self, message: Message) -> str:
+        return "model" if message.role == "assistant" else "user"
+
+    def _parts(self, message: Message) -> list[Part]:
+        self._losses.foreign(message.carried)
+        return [part for block in message.blocks for part in self._block(block)]
+
+    def _block(self, block: Block) -> list[Part]:
+        if not isinstance(block, UnknownBlock):
+            self._losses.foreign(block.carried)
+        match block:
+            case TextBlock():
+                opaque = self._own_state(block.opaque, "text")
+                fields = fields_for(NAME, block.carried)
+                return (
+                    [text_part(block.text, fields=fields, opaque=opaque)]
+                    if block.text or opaque or fields or self._own
+                    else []
+                )
+            case RefusalBlock():
+                return [text_part(block.text)]
+            case ReasoningBlock():
+                return self._thoughts(block)
+            case ToolCallBlock():
+                return [self._call(block)]
+            case ToolResultBlock():
+                return self._result(block)
+            case ImageBlock():
+                return [self._image(block)]
+            case UnknownBlock():
+                return self._unknown(block)
+
+    def _own_state(self, states: Sequence[Opaque], what: str) -> tuple[Opaque, ...]:
+        """Keep Gemini's signature; report anybody else's."""
+        for state in states:
+            if state.format != FORMAT:
+                why = "only the provider that made it can read it"
+                self._losses.add(f"{what}.opaque", asked=state.format or state.kind, why=why)
+        # Another wire may have held the signature under a name of its own.
+        return tuple(Opaque("signature", state.data, FORMAT) for state in states if state.format == FORMAT)[-1:]
+
+    def _thoughts(self, block: ReasoningBlock) -> list[Part]:
+        formats = {state.format for state in block.opaque} or {block.format}
+        if FORMAT not in formats:
+            asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
+            self._losses.add("reasoning", asked=asked, why="Gemini takes back only its own thoughts")
+            return []
+        return reasoning_parts(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "reasoning")))
+
+    def _call(self, block: ToolCallBlock) -> Part:
+        self._names[block.id] = block.name
+        if is_malformed(block):
+            why = "args must be an object, so the text stands under this key"
+            self._losses.add("tool_call.arguments", asked=block.id, sent=RAW_ARGUMENTS, why=why)
+        part = call_part(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "tool_call")))
+        if not self._own:
+            # An id that is not Gemini's own says nothing to it: calls and results are matched by name and order.
+            part["functionCall"].pop("id", None)
+        return part
+
+    def _result(self, block: ToolResultBlock) -> list[Part]:
+        fields = fields_for(NAME, block.carried)
+        media = [self._medium(one) for one in block.content if not isinstance(one, TextBlock)]
+        beside = [part for part in media if part]
+        inside: Part = {"name": self._name(block), "response": _response(block)}
+        if self._own:
+            inside["id"] = block.call_id
+        if beside and self._levels:
+            inside["parts"] = beside
+        inside |= fields.get("functionResponse", {})
+        others = {name: value for name, value in fields.items() if name != "functionResponse"}
+        part = {"functionResponse": {name: value for name, value in inside.items() if value is not None}, **others}
+        # Models before Gemini 3 know no media inside a result.
+        return [part] if self._levels else [part, *beside]
+
+    def _name(self, block: ToolResultBlock) -> str:
+        name = self._names.get(block.call_id) or block.name
+        if not name:
+            name = "unknown"
+            why = "no call in the conversation has this id, and Gemini asks for the function's name"
+            self._losses.add("tool_result.name", asked=block.call_id, sent=name, why=why)
+        return name
+
+    def _medium(self, block: ImageBlock | TextBlock | UnknownBlock) -> Part | None:
+        if isinstance(block, ImageBlock):
+            self._losses.foreign(block.carried)
+            return self._image(block)
+        return next(iter(self._unknown(block)), None) if isinstance(block, UnknownBlock) else None
+
+    def _image(self, block: ImageBlock) -> Part:
+        if block.detail and block.detail != "auto":
+            self._losses.add("image.detail", asked=block.detail, why=f"{NAME} has no such field")
+        kind = {"mimeType": block.media_type} if block.media_type else {}
+        fields = fields_for(NAME, block.carried)
+        head, comma, data = block.url.partition(";base64,")
+        if comma and head.startswith("data:"):
+            return {"inlineData": {"mimeType": head[5:], "data": data}, **fields}
+        if block.url:
+            return {"fileData": {**kind, "fileUri": block.url}, **fields}
+        return {"inlineData": {**kind, "data": block.data}, **fields}
+
+    def _unknown(self, block: UnknownBlock) -> list[Part]:
+        if block.dialect == NAME:
+            return [block.value]
+        name = block.value.get("type") if isinstance(block.value, dict) else None
+        self._losses.add(
+            "block", asked=name or block.dialect, why=f"a block of {block.dialect} that {NAME} cannot hold"
+        )
+        return []
+
+    def _mark_unsigned(self, contents: list[Part]) -> None:
+        """Mark the first call of each step of the current turn where it has no signature: Gemini 3 answers 400 otherwise."""
+        for content in contents[_turn_start(contents) :]:
+            calls = [part for part in content["parts"] if "functionCall" in part] if content["role"] == "model" else []
+            if calls and not calls[0].get("thoughtSignature"):
+                calls[0]["thoughtSignature"] = NO_SIGNATURE
+                why = "Gemini 3 asks for a signature and the conversation has none: Google's word for that was sent"
+                self._losses.add("thoughtSignature", sent=NO_SIGNATURE, why=why)
+
+
+def _turn_start(contents: list[Part]) -> int:
+    """Return where the current turn starts: at the last thing a person said."""
+    for index in range(len(contents) - 1, -1, -1):
+        if contents[index]["role"] != "model" and not _are_results(contents[index]):
+            return index
+    return 0
+
+
+def _are_results(content: Part) -> bool:
+    return any("functionResponse" in part for part in content["parts"])
+
+
+def _response(block: ToolResultBlock) -> dict[str, Any]:
+    """Return a result as the object Gemini wants."""
+    text = block.text
+    if is_object(text):
+        found: dict[str, Any] = msgspec.json.decode(text)
+        return found if not block.is_error or "error" in found else {"error": found}
+    return {"error" if block.is_error else "output": text}

@@ -1,0 +1,126 @@
+"""Gemini's error objects: `{"error": {"code", "message", "status", "details"}}`, read and written."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
+
+_TYPE = "type.googleapis.com/google.rpc."
+_QUOTED = 500
+
+_STATUSES: dict[Kind, str] = {
+    "invalid_request": "INVALID_ARGUMENT",
+    "authentication": "UNAUTHENTICATED",
+    "permission": "PERMISSION_DENIED",
+    "billing": "FAILED_PRECONDITION",
+    "not_found": "NOT_FOUND",
+    "method_not_allowed": "UNIMPLEMENTED",
+    "too_large": "INVALID_ARGUMENT",
+    "rate_limit": "RESOURCE_EXHAUSTED",
+    "timeout": "DEADLINE_EXCEEDED",
+    "overloaded": "UNAVAILABLE",
+    "server": "INTERNAL",
+    "upstream": "UNAVAILABLE",
+}
+
+
+def encode_error(error: BardoError) -> bytes:
+    """Write the error body. `error` is its first key: Google's SDK looks for it there in a stream."""
+    upstream = _own_object(error)
+    body = {
+        "code": error.status,
+        "message": str(error),
+        "status": upstream.get("status") or _STATUSES[error.kind],
+        "details": [*_details(error), *upstream.get("details", ())],
+    }
+    return msgspec.json.encode({"error": body})
+
+
+def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
+    """Read an error answer; a body that is not Gemini's is quoted, shortened."""
+    found = error_object(_parsed(body))
+    if found is None:
+        quoted = body.decode("utf-8", "replace").strip()[:_QUOTED]
+        message = quoted or f"the provider answered {status} without a word"
+        return UpstreamRefused(message, provider=provider, status=status, retry_after=headers.get("retry-after"))
+    return refused(found, provider=provider, status=status, retry_after=headers.get("retry-after"))
+
+
+def error_object(payload: Any) -> Any:
+    """Return what stands under `error` in a payload, or in a list of one, or None."""
+    first = payload[0] if isinstance(payload, list) and payload else payload
+    return first.get("error") if isinstance(first, dict) else None
+
+
+def refused(error: Any, *, provider: str, status: int | None = None, retry_after: str | None = None) -> UpstreamRefused:
+    """Return the provider's error object as an error. Without a `status`, the object's own code is it."""
+    fields = error if isinstance(error, dict) else {"message": str(error)}
+    code = fields.get("code")
+    if status is None:
+        status = code if type(code) is int and 400 <= code <= 599 else 502
+    details = [detail for detail in _list(fields.get("details")) if isinstance(detail, dict)]
+    name = fields.get("status")
+    return UpstreamRefused(
+        str(fields.get("message") or name or f"the provider answered {status}"),
+        provider=provider,
+        status=status,
+        upstream_code=_reason(details) or (None if code is None else str(code)),
+        upstream_type=name if isinstance(name, str) else None,
+        param=_violated_field(details),
+        retry_after=retry_after or _retry_delay(details),
+        detail=error,
+    )
+
+
+def _details(error: BardoError) -> list[dict[str, Any]]:
+    metadata = {"code": error.code}
+    if isinstance(error, InvalidRequest) and error.param:
+        metadata["param"] = error.param
+    info = {"@type": _TYPE + "ErrorInfo", "reason": error.code.upper(), "domain": "bardo", "metadata": metadata}
+    delay = error.retry_after if isinstance(error, UpstreamRefused) else None
+    if delay and delay.isdecimal() and not _retry_delay(_list(_own_object(error).get("details"))):
+        return [info, {"@type": _TYPE + "RetryInfo", "retryDelay": f"{delay}s"}]
+    return [info]
+
+
+def _own_object(error: BardoError) -> dict[str, Any]:
+    """Return the upstream's error object where it is Gemini's, else nothing."""
+    detail = error.detail if isinstance(error, UpstreamRefused) else None
+    if not isinstance(detail, dict) or not isinstance(detail.get("status"), str):
+        return {}
+    details = [entry for entry in _list(detail.get("details")) if isinstance(entry, dict)]
+    return {"status": detail["status"], "details": details}
+
+
+def _reason(details: list[dict[str, Any]]) -> str | None:
+    reasons = (detail.get("reason") for detail in details)
+    return next((reason for reason in reasons if isinstance(reason, str)), None)
+
+
+def _violated_field(details: list[dict[str, Any]]) -> str | None:
+    violations = (violation for detail in details for violation in _list(detail.get("fieldViolations")))
+    fields = (violation.get("field") for violation in violations if isinstance(violation, dict))
+    return next((field for field in fields if isinstance(field, str)), None)
+
+
+def _retry_delay(details: list[dict[str, Any]]) -> str | None:
+    for detail in details:
+        match = re.fullmatch(r"(\d{1,9}(?:\.\d+)?)s", str(detail.get("retryDelay", "")))
+        if match:
+            return match[1]
+    return None
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return None

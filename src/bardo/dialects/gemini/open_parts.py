@@ -1,0 +1,196 @@
+"""The parts of one candidate while it is being written.
+
+Text and thoughts go out as they come. A function call goes out whole, after it ended; state and fields go out with the part they
+belong to, or, when that has gone already, on an empty part right after it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.gemini.reply_blocks import Part, call_part, is_malformed, text_part
+from bardo.dialects.gemini.words import FORMAT, NAME, is_native
+from bardo.values.blocks import Carried, Opaque, ToolCallBlock
+from bardo.values.events import Finish
+from bardo.values.fold import merge_carried
+
+
+class _Waiting:
+    """State and fields of a block which are not written yet."""
+
+    def __init__(self) -> None:
+        self.opaque: list[Opaque] = []
+        self.carried: Carried | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.opaque or self.carried)
+
+    @property
+    def own(self) -> bool:
+        """Whether all of it is Gemini's, and so belongs to the very next text of the block."""
+        return bool(self) and all(map(is_native, self.opaque))
+
+    def add(self, state: Opaque | dict[str, Any]) -> None:
+        if isinstance(state, dict):
+            self.carried = merge_carried(self.carried, NAME, state)
+            return
+        self.opaque = [held for held in self.opaque if held.kind != state.kind or held.kind == "redacted"]
+        self.opaque.append(state)
+
+    def part(self, text: str, *, thought: bool) -> Part:
+        fields = self.carried.fields if self.carried else None
+        return text_part(text, thought=thought, fields=fields, opaque=tuple(self.opaque))
+
+
+class _Call:
+    """A function call whose arguments are still coming."""
+
+    def __init__(self) -> None:
+        self.id = self.name = ""
+        self.pieces: list[str] = []
+        self.ended = False
+        self.waiting = _Waiting()
+
+    def block(self) -> ToolCallBlock:
+        return ToolCallBlock(
+            id=self.id,
+            name=self.name,
+            arguments="".join(self.pieces),
+            opaque=tuple(self.waiting.opaque),
+            carried=self.waiting.carried,
+        )
+
+
+class OpenParts:
+    """What of one candidate is open. Every method returns the parts that can be written now."""
+
+    def __init__(self) -> None:
+        self.block = -1
+        self.thought = False
+        self.finish: Finish | None = None
+        self.carried: Carried | None = None
+        self.malformed: list[ToolCallBlock] = []
+        self.began = False
+        self._own = False
+        self._part: int | None = None
+        self._waiting = _Waiting()
+        self._early: dict[int, _Waiting] = {}
+        self._calls: dict[int, _Call] = {}
+        self._kinds: dict[int, bool] = {}
+
+    @property
+    def plain(self) -> bool:
+        """Whether the next text of the open block can be written as it is: all that waits is for its end."""
+        return self.block >= 0 and (self.thought or not self._waiting.own)
+
+    def text(self, block: int, text: str) -> list[Part]:
+        """Answer text; empty text begins a block whose state comes first."""
+        parts = self._enter(block, thought=False)
+        if not text:
+            return parts
+        if not self._waiting.own:
+            return [*parts, text_part(text)]
+        waiting, self._waiting = self._waiting, _Waiting()
+        return [*parts, waiting.part(text, thought=False)]
+
+    def think_start(self, block: int, format_name: str) -> list[Part]:
+        """Thinking begins."""
+        parts = self._enter(block, thought=True)
+        self._own = format_name == FORMAT
+        return parts
+
+    def think(self, block: int, text: str, part: int | None) -> list[Part]:
+        """Thinking. A new part of a summary is told by an empty part before it, or by a blank line where it is not Gemini's."""
+        parts = self._enter(block, thought=True)
+        further = self._part is not None and part != self._part
+        self._part = part if part is not None else self._part
+        if further and self._own:
+            return [*parts, text_part("", thought=True), text_part(text, thought=True)]
+        if further:
+            text = "\n\n" + text
+        return [*parts, text_part(text, thought=True)] if text else parts
+
+    def call_start(self, block: int, call_id: str, name: str) -> list[Part]:
+        """A function call begins."""
+        parts = self._leave(block)
+        call = self._call(block)
+        call.id, call.name = call_id or call.id, name or call.name
+        return parts
+
+    def call_piece(self, block: int, arguments: str) -> list[Part]:
+        """A piece of a call's arguments."""
+        self._call(block).pieces.append(arguments)
+        return []
+
+    def call_end(self, block: int) -> list[Part]:
+        """A call is complete. It goes out with what comes next, so that its signature can still join it."""
+        self._call(block).ended = True
+        return []
+
+    def state(self, block: int, state: Opaque | dict[str, Any]) -> list[Part]:
+        """Opaque state or fields, of the open block, of a call, of one to come, or of one that has gone."""
+        if block in self._calls:
+            self._calls[block].waiting.add(state)
+        elif block == self.block:
+            self._waiting.add(state)
+        elif block in self._kinds:
+            late = _Waiting()
+            late.add(state)
+            return [*self._leave(block), late.part("", thought=self._kinds[block])]
+        else:
+            self._early.setdefault(block, _Waiting()).add(state)
+        return []
+
+    def unknown(self, block: int, value: Any) -> list[Part]:
+        """A whole part of Gemini's that bardo has no word for."""
+        self.began = True
+        return [*self._leave(block), value]
+
+    def rest(self) -> list[Part]:
+        """Everything that was still held."""
+        for call in self._calls.values():
+            call.ended = True
+        return [*self._leave(-1), *(waiting.part("", thought=False) for waiting in self._early.values())]
+
+    def _call(self, block: int) -> _Call:
+        call = self._calls.get(block)
+        if call is None:
+            self.began = True
+            call = self._calls[block] = _Call()
+            call.waiting = self._early.pop(block, call.waiting)
+            self._kinds[block] = False
+        return call
+
+    def _enter(self, block: int, *, thought: bool) -> list[Part]:
+        if block == self.block and thought == self.thought:
+            return []
+        parts = self._leave(block)
+        self.began = True
+        self.block, self.thought = block, thought
+        self._own, self._part = False, None
+        self._waiting = self._early.pop(block, self._waiting)
+        self._kinds[block] = thought
+        return parts
+
+    def _leave(self, block: int) -> list[Part]:
+        """Return what must stand before `block`."""
+        parts = [self._waiting.part("", thought=self.thought)] if self._waiting and block != self.block else []
+        if parts:
+            self._waiting = _Waiting()
+        if block != self.block:
+            self.block = -1
+        return parts + self._ended_calls()
+
+    def _ended_calls(self) -> list[Part]:
+        """Return the complete calls in the order they began, up to one that is not."""
+        parts = []
+        for block in tuple(self._calls):
+            if not self._calls[block].ended:
+                break
+            call = self._calls.pop(block).block()
+            if is_malformed(call):
+                self.malformed.append(msgspec.structs.replace(call, carried=None))
+            parts.append(call_part(call))
+        return parts

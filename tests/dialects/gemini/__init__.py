@@ -1,0 +1,1 @@
+"""The Gemini dialect, tested from both sides of the wire."""

@@ -1,0 +1,119 @@
+"""Every recorded Gemini reply: any cut says the same, what is read writes back, and no word is lost or doubled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.dialects.gemini import DIALECT
+from bardo.values.blocks import UnknownBlock
+from bardo.values.errors import UpstreamRefused
+from bardo.values.fold import fold
+from bardo.values.response import Response
+from bardo.values.wire import Arrival
+from dialects.gemini.support import REQUEST, ROW, cut_at_random, events_of, streamed
+from recordings import Recording, rows
+
+ALL = rows("gemini")
+GOOD = [one for one in ALL if one.meta["http_status"] == 200]
+ASKED = [one for one in GOOD if (one.meta.get("request_body") or {}).get("contents")]
+
+pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
+
+
+def decoded(recording: Recording) -> Response:
+    return fold(events_of([recording.body], sse=recording.framing == "sse"))
+
+
+def payloads(recording: Recording) -> list[Any]:
+    body = recording.body
+    if recording.framing == "sse":
+        lines = body.replace(b"\r\n", b"\n").split(b"\n")
+        return [msgspec.json.decode(line[5:]) for line in lines if line.startswith(b"data:")]
+    whole = msgspec.json.decode(body)
+    return whole if isinstance(whole, list) else [whole]
+
+
+def wire_parts(recording: Recording) -> list[dict[str, Any]]:
+    return [
+        part
+        for payload in payloads(recording)
+        for candidate in payload["candidates"]
+        for part in candidate.get("content", {}).get("parts", ())
+    ]
+
+
+@pytest.mark.parametrize("recording", GOOD, ids=str)
+def test_a_recorded_reply_ends_well(recording: Recording) -> None:
+    response = decoded(recording)
+    assert response.error is None
+    assert response.degraded == ()
+    assert response.finish.reason in ("stop", "length", "tool_calls")
+    assert response.model
+    assert response.blocks
+
+
+@pytest.mark.parametrize("recording", GOOD, ids=str)
+def test_any_cut_says_the_same(recording: Recording) -> None:
+    pieces = cut_at_random(recording.body, recording.file)
+    assert fold(events_of(pieces, sse=recording.framing == "sse")) == decoded(recording)
+
+
+@pytest.mark.parametrize("recording", GOOD, ids=str)
+def test_every_word_stands_once(recording: Recording) -> None:
+    response, found = decoded(recording), wire_parts(recording)
+    thoughts = "".join(part["text"] for part in found if part.get("thought"))
+    answer = "".join(part["text"] for part in found if "text" in part and not part.get("thought"))
+    assert "".join("".join(block.summary) for block in response.reasoning_blocks) == thoughts
+    assert response.text == answer
+    calls = [part["functionCall"] for part in found if "functionCall" in part]
+    assert [(call.name, call.arguments) for call in response.tool_calls] == [(c["name"], c["args"]) for c in calls]
+    others = [part for part in found if not part.keys() & {"text", "functionCall"}]
+    assert [block.value for block in response.blocks if isinstance(block, UnknownBlock)] == others
+    signatures = [part["thoughtSignature"] for part in found if "thoughtSignature" in part and part not in others]
+    states = [state.data for block in response.blocks for state in getattr(block, "opaque", ())]
+    assert states == signatures
+
+
+@pytest.mark.parametrize("recording", GOOD, ids=str)
+def test_usage_adds_up_to_the_replys_own_total(recording: Recording) -> None:
+    usage, last = decoded(recording).usage, payloads(recording)[-1]["usageMetadata"]
+    assert usage.raw == last
+    assert usage.total_tokens == last["totalTokenCount"]
+    assert usage.reasoning_tokens == last.get("thoughtsTokenCount")
+    assert usage.cached_input_tokens == last.get("cachedContentTokenCount")
+
+
+@pytest.mark.parametrize("recording", GOOD, ids=str)
+def test_what_is_read_writes_back(recording: Recording) -> None:
+    events = events_of([recording.body], sse=recording.framing == "sse")
+    response = fold(events)
+    assert fold(events_of([DIALECT.encode_response(response, REQUEST)], sse=False)) == response
+    assert fold(events_of([streamed(events)], sse=True)) == response
+    assert fold(events_of([streamed(events, "json_array")], sse=False)) == response
+
+
+@pytest.mark.parametrize("recording", [one for one in ALL if one not in GOOD], ids=str)
+def test_a_recorded_error_is_the_providers_own(recording: Recording) -> None:
+    said = payloads(recording)[0]["error"]
+    inside = decoded(recording).error
+    outside = DIALECT.decode_error(said["code"], recording.body, {}, "google")
+    for error in (inside, outside):
+        assert isinstance(error, UpstreamRefused)
+        assert (error.status, error.message, error.upstream_type) == (said["code"], said["message"], said["status"])
+
+
+@pytest.mark.parametrize("recording", ASKED, ids=str)
+def test_a_recorded_request_writes_back(recording: Recording) -> None:
+    body = msgspec.json.encode(recording.meta["request_body"])
+    arrival = Arrival(model=recording.meta["model"], stream=recording.stream)
+    request = DIALECT.decode_request(body, arrival)
+    wire = DIALECT.encode_request(request, ROW)
+    again = DIALECT.decode_request(wire.body, arrival)
+    # Two clients asked Gemini 3 for a budget: it takes levels, and the difference is reported.
+    clamped = bool(wire.degraded)
+    assert [one.asked for one in wire.degraded] == ([6400] if clamped else [])
+    policy = request.reasoning if clamped else again.reasoning
+    assert msgspec.structs.replace(again, body=None, reasoning=policy) == msgspec.structs.replace(request, body=None)
