@@ -1,0 +1,371 @@
+"""What an app sees of its clients under granian, and how servers start and stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import queue
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from bardo.edge.lifecycle import Application, Message, Receive, Scope, Send
+from bardo.edge.serving import BackgroundServer, load_factory, serve
+from bardo.values.errors import ConfigError
+
+PATIENCE = 10.0
+
+Answer = Callable[[Receive, Send, "queue.Queue[object]"], Awaitable[None]]
+
+
+def app_of(answer: Answer, seen: queue.Queue[object]) -> Application:
+    """An app that reads its request whole, then does what `answer` says; its life is told to `seen`."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            while True:
+                message = await receive()
+                seen.put(message["type"])
+                await send({"type": f"{message['type']}.complete"})
+                if message["type"] == "lifespan.shutdown":
+                    return
+        while (await receive()).get("more_body"):
+            pass
+        await answer(receive, send, seen)
+
+    return app
+
+
+@contextmanager
+def serving(answer: Answer, grace: float = PATIENCE) -> Iterator[tuple[BackgroundServer, queue.Queue[object]]]:
+    seen: queue.Queue[object] = queue.Queue()
+    with BackgroundServer(app_of(answer, seen), grace=grace) as server:
+        assert seen.get(timeout=PATIENCE) == "lifespan.startup"
+        yield server, seen
+
+
+def asking(address: str) -> socket.socket:
+    """Open a connection to `address` and send one request."""
+    host, _, port = address.removeprefix("http://").rpartition(":")
+    client = socket.create_connection((host, int(port)), timeout=PATIENCE)
+    client.sendall(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\nConnection: close\r\n\r\nabc")
+    return client
+
+
+def rest(client: socket.socket) -> bytes:
+    """Read what comes to the end of the connection."""
+    pieces = []
+    while piece := client.recv(1 << 20):
+        pieces.append(piece)
+    client.close()
+    return b"".join(pieces)
+
+
+def start() -> Message:
+    return {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]}
+
+
+def body(data: bytes, *, last: bool = False) -> Message:
+    return {"type": "http.response.body", "body": data, "more_body": not last}
+
+
+async def hello(receive: Receive, send: Send, seen: queue.Queue[object]) -> None:
+    await send(start())
+    await send(body(b"hello", last=True))
+
+
+def test_an_app_is_served_while_the_block_runs_and_its_lifespan_with_it() -> None:
+    with serving(hello) as (server, seen):
+        assert rest(asking(server.address)).endswith(b"hello")
+    assert seen.get_nowait() == "lifespan.shutdown"
+    with pytest.raises(OSError, match="refused"):
+        asking(server.address)
+
+
+def test_a_client_that_leaves_before_the_reply_is_a_disconnect() -> None:
+    async def answer(receive: Receive, send: Send, seen: queue.Queue[object]) -> None:
+        seen.put("asked")
+        seen.put((await receive())["type"])
+
+    with serving(answer) as (server, seen):
+        client = asking(server.address)
+        assert seen.get(timeout=PATIENCE) == "asked"
+        client.close()
+        assert seen.get(timeout=PATIENCE) == "http.disconnect"
+
+
+def test_a_client_that_leaves_in_mid_stream_is_a_disconnect_and_sending_goes_nowhere() -> None:
+    async def answer(receive: Receive, send: Send, seen: queue.Queue[object]) -> None:
+        gone = asyncio.ensure_future(receive())
+        await send(start())
+        await send(body(b"one"))
+        seen.put((await gone)["type"])
+        for _ in range(3):
+            await send(body(b"two"))
+        seen.put("nothing raised")
+
+    with serving(answer) as (server, seen):
+        client = asking(server.address)
+        assert b"200" in client.recv(1000)
+        client.close()
+        assert seen.get(timeout=PATIENCE) == "http.disconnect"
+        assert seen.get(timeout=PATIENCE) == "nothing raised"
+
+
+def test_a_slow_reader_slows_the_app_down() -> None:
+    pieces, piece = 1024, b"x" * 65536
+    sent: list[int] = []
+
+    async def answer(receive: Receive, send: Send, seen: queue.Queue[object]) -> None:
+        loop = asyncio.get_running_loop()
+        await send(start())
+        for number in range(pieces):
+            pause = loop.call_later(0.3, seen.put, "paused")
+            await send(body(piece))
+            pause.cancel()
+            sent.append(number)
+        await send(body(b"", last=True))
+
+    with serving(answer) as (server, seen):
+        client = asking(server.address)
+        assert seen.get(timeout=PATIENCE) == "paused"
+        assert len(sent) < pieces / 2
+        assert len(rest(client)) > pieces * len(piece)
+        assert len(sent) == pieces
+
+
+def test_a_stream_may_end_within_its_grace_while_the_server_stops() -> None:
+    leaving = threading.Event()
+
+    async def answer(receive: Receive, send: Send, seen: queue.Queue[object]) -> None:
+        await send(start())
+        await send(body(b"begin "))
+        await asyncio.to_thread(leaving.wait, PATIENCE)
+        await send(body(b"end", last=True))
+
+    with serving(answer) as (server, seen):
+        client = asking(server.address)
+        first = client.recv(1000)
+        # The block is left before the stream ends: stopping starts first, then the app goes on.
+        threading.Timer(0.1, leaving.set).start()
+    assert b"end" in first + rest(client)
+    assert seen.get_nowait() == "lifespan.shutdown"
+
+
+def test_a_request_that_outlives_the_grace_is_cancelled_and_its_connection_closed() -> None:
+    async def answer(receive: Receive, send: Send, seen: queue.Queue[object]) -> None:
+        await send(start())
+        await send(body(b"begin "))
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            await send(body(b"goodbye"))
+            raise
+
+    with serving(answer, grace=0.05) as (server, seen):
+        client = asking(server.address)
+        first = client.recv(1000)
+    whole = first + rest(client)
+    assert b"goodbye" in whole
+    assert not whole.endswith(b"0\r\n\r\n"), "a reply cut short must not look complete"
+    assert seen.get_nowait() == "lifespan.shutdown"
+
+
+def test_a_server_leaves_no_file_open() -> None:
+    def open_files() -> int:
+        return sum(1 for _ in Path("/proc/self/fd").iterdir())
+
+    if not Path("/proc/self/fd").exists():
+        pytest.skip("counts files the way Linux shows them")
+    with serving(hello):
+        pass
+    before = open_files()
+    for _ in range(3):
+        with serving(hello) as (server, _):
+            rest(asking(server.address))
+    assert open_files() <= before
+
+
+def test_a_start_up_that_fails_is_raised_where_the_server_was_asked_for() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        raise ConfigError("no providers")
+
+    with pytest.raises(ConfigError, match="no providers"), BackgroundServer(app):
+        raise AssertionError("the block must not run")
+
+
+def test_an_app_that_knows_no_lifespan_is_served_all_the_same() -> None:
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        await send(start())
+        await send(body(b"hello", last=True))
+
+    with BackgroundServer(app) as server:
+        assert rest(asking(server.address)).endswith(b"hello")
+
+
+@pytest.fixture
+def taken_port() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        yield taken.getsockname()[1]
+
+
+def test_a_port_in_use_is_told_before_anything_starts(taken_port: int) -> None:
+    with pytest.raises(ConfigError, match=f"port {taken_port} on 127.0.0.1 is already in use") as caught:
+        serve("bardo.edge.serving:serve", port=taken_port)
+    assert caught.value.hint == "stop what listens there, or choose another port"
+
+
+def test_a_background_server_tells_a_port_in_use_too(taken_port: int) -> None:
+    server = BackgroundServer(app_of(hello, queue.Queue()), port=taken_port)
+    with pytest.raises(ConfigError, match="already in use"):
+        server.__enter__()
+
+
+@pytest.mark.parametrize("host", ["nobody.invalid", "192.0.2.1"])
+def test_an_address_that_is_not_here_is_a_matter_of_configuration(host: str) -> None:
+    with pytest.raises(ConfigError, match=host):
+        serve("bardo.edge.serving:serve", host=host, port=0)
+
+
+@pytest.mark.parametrize("path", ["no.such.module:app", "bardo.edge.serving:missing", "nonsense", ""])
+def test_a_path_that_names_no_app_is_a_matter_of_configuration(path: str) -> None:
+    with pytest.raises(ConfigError, match="does not name an app"):
+        load_factory(path)
+
+
+SERVED = """
+import asyncio, os
+
+def say(word):
+    os.write(1, word.encode() + b"\\n")  # In one piece: workers share this pipe.
+
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        while True:
+            kind = (await receive())["type"]
+            if os.environ.get("FAIL"):
+                raise RuntimeError("no providers")
+            say(kind)
+            await send({"type": kind + ".complete"})
+            if kind == "lifespan.shutdown":
+                return
+    while (await receive()).get("more_body"):
+        pass
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b"pid %d " % os.getpid(), "more_body": True})
+    try:
+        await asyncio.sleep(float(os.environ.get("LASTS", "0")))
+    except asyncio.CancelledError:
+        say("cancelled")
+        raise
+    await send({"type": "http.response.body", "body": b"end"})
+
+def create():
+    return app
+"""
+
+
+class Process:
+    """`serve` in a process of its own, as the command line runs it."""
+
+    def __init__(self, folder: Path, arguments: str, environment: dict[str, str]) -> None:
+        (folder / "served.py").write_text(SERVED)
+        code = f"from bardo.edge.serving import serve; serve('served:create', port=0, announce=print, {arguments})"
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-c", code],
+            env={**os.environ, "PYTHONPATH": str(folder), **environment},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        assert self.process.stdout is not None
+        self.address = self.process.stdout.readline().strip()
+
+    def ask(self) -> socket.socket:
+        """Send a request as soon as somebody listens."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return asking(self.address)
+            except ConnectionRefusedError:
+                if time.monotonic() > until or self.process.poll() is not None:
+                    raise
+                time.sleep(0.01)
+
+    def stop(self, number: signal.Signals = signal.SIGTERM) -> tuple[int, str, str]:
+        self.process.send_signal(number)
+        return self.ended()
+
+    def ended(self) -> tuple[int, str, str]:
+        """Return exit code, output and errors."""
+        output, errors = self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode, output, errors
+
+
+@contextmanager
+def process_serving(folder: Path, arguments: str = "", **environment: str) -> Iterator[Process]:
+    process = Process(folder, arguments, environment)
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.process.pid, signal.SIGKILL)
+        process.process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_serve_ends_an_open_stream_before_it_stops(tmp_path: Path, number: signal.Signals) -> None:
+    with process_serving(tmp_path, "grace=10", LASTS="0.5") as process:
+        client = process.ask()
+        first = client.recv(1000)
+        code, output, errors = process.stop(number)
+        assert b"end" in first + rest(client)
+    assert (code, output.split(), errors) == (0, ["lifespan.startup", "lifespan.shutdown"], "")
+
+
+def test_serve_cancels_what_outlives_the_grace(tmp_path: Path) -> None:
+    with process_serving(tmp_path, "grace=0.1", LASTS="60") as process:
+        client = process.ask()
+        assert client.recv(1000)
+        code, output, _ = process.stop()
+        assert b"end" not in rest(client)
+    assert (code, output.split()) == (0, ["lifespan.startup", "cancelled", "lifespan.shutdown"])
+
+
+def test_serve_runs_as_many_workers_as_asked(tmp_path: Path) -> None:
+    workers: set[bytes] = set()
+    until = time.monotonic() + PATIENCE
+    with process_serving(tmp_path, "workers=2") as process:
+        while len(workers) < 2 and time.monotonic() < until:
+            workers.add(rest(process.ask()).split(b"pid ")[1].split()[0])
+        code, output, _ = process.stop()
+    assert len(workers) == 2
+    assert (code, output.split().count("lifespan.shutdown")) == (0, 2)
+
+
+def test_serve_ends_with_an_error_where_the_app_cannot_start(tmp_path: Path) -> None:
+    with process_serving(tmp_path, FAIL="1") as process:
+        code, _, errors = process.ended()
+    assert code == 1
+    assert "start-up failed: no providers" in errors
+
+
+def test_serve_with_uvicorn(tmp_path: Path) -> None:
+    pytest.importorskip("uvicorn")
+    with process_serving(tmp_path, "server='uvicorn', grace=10", LASTS="0.3") as process:
+        client = process.ask()
+        first = client.recv(1000)
+        _, output, _ = process.stop()
+        assert b"end" in first + rest(client)
+    assert output.split() == ["lifespan.startup", "lifespan.shutdown"]
