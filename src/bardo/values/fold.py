@@ -302,6 +302,11 @@ class _Choice:
         block = self._blocks.get(number)
         if block is None or isinstance(block, UnknownBlock):
             block = self._blocks[number] = kind()
+        elif type(block) is _Text and kind is not _Text and not block.pieces:
+            # State or fields came before the block itself, and nobody knew yet what it would be.
+            known, block = block, kind()
+            block.opaque, block.carried = known.opaque, known.carried
+            self._blocks[number] = block
         return block
 
     def put(self, number: int, block: UnknownBlock) -> None:

@@ -1,0 +1,278 @@
+"""Blocks as they arrive, brought into the order of items.
+
+One message or reasoning item is open at a time; calls stay open beside it until they end, since their pieces may alternate. An item is
+announced when there is something to say of it, so that its id and fields, which follow its start, stand in the announcement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bardo.dialects.openai_responses.item_stream import ItemStream
+from bardo.dialects.openai_responses.state import FORMAT, NAME
+from bardo.dialects.openai_responses.written import (
+    Written,
+    WrittenCall,
+    WrittenMessage,
+    WrittenOther,
+    WrittenPart,
+    WrittenReasoning,
+    joins,
+    merged,
+    message_for,
+    target_of,
+)
+from bardo.values.blocks import Opaque
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Event,
+    OpaqueState,
+    RefusalChunk,
+    ThinkChunk,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownContent,
+)
+
+Unit = WrittenPart | WrittenReasoning | WrittenCall
+_THOUGHTS = frozenset({"reasoning_text", "summary_text"})
+
+
+class _Early:
+    """What came for a block before the block did."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self.states: list[Opaque] = []
+
+
+class BlockStream:
+    """Writes the blocks of one reply. The dialect has one choice; pieces of others are left out."""
+
+    def __init__(self, stream: ItemStream) -> None:
+        self._stream = stream
+        self._live: dict[int, WrittenPart] = {}
+        self._units: dict[int, Unit] = {}
+        self._early: dict[int, _Early] = {}
+        self._pending: tuple[int, Unit] | None = None
+        self._current: Written | None = None
+
+    def settle(self, out: list[bytes]) -> None:
+        """Announce what was waiting for something to say."""
+        if self._pending is not None:
+            (block, unit), self._pending = self._pending, None
+            self._announce(block, unit, out)
+
+    def close(self, status: str, out: list[bytes]) -> None:
+        """The reply is over: close everything, in order."""
+        self.settle(out)
+        for item in self._stream.items:
+            self._stream.close(item, status, out)
+        for early in self._early.values():
+            if early.states:
+                self._stream.ride("text", early.states)
+        self._stream.write_riders(out)
+
+    def take_content(self, event: ContentChunk) -> Sequence[bytes]:
+        """Write answer text."""
+        part = self._live.get(event.block)
+        if part is not None and part.kind == "output_text" and not event.choice:
+            return (self._stream.delta(part, event.text),)
+        return self._text("output_text", event.block, event.text, event.choice)
+
+    def take_refusal(self, event: RefusalChunk) -> Sequence[bytes]:
+        """Write words of a refusal."""
+        return self._text("refusal", event.block, event.text, event.choice)
+
+    def take_thought(self, event: ThinkChunk) -> Sequence[bytes]:
+        """Write thinking."""
+        part = self._live.get(event.block)
+        if part is not None and part.number == event.part and part.kind in _THOUGHTS and not event.choice:
+            return (self._stream.delta(part, event.text),)
+        return self._first_thought(event)
+
+    def take_think_start(self, event: ThinkStart) -> Sequence[bytes]:
+        """Begin a reasoning item. Its end is told when the next item begins, since state of it may still follow."""
+        out: list[bytes] = []
+        if not event.choice and not self._thinks(event.block):
+            self._wait(event.block, self._new_reasoning(event.block), out)
+            if event.format != FORMAT:
+                # No id of its own will follow: the client learns at once that there is thinking.
+                self.settle(out)
+        return out
+
+    def take_call(self, event: ToolCallStart) -> Sequence[bytes]:
+        """Begin a call."""
+        out: list[bytes] = []
+        if not event.choice:
+            early = self._early.pop(event.block, None) or _Early()
+            call = WrittenCall(event.id, event.name, early.fields)
+            call.states = early.states
+            self._wait(event.block, call, out)
+        return out
+
+    def take_arguments(self, event: ToolCallChunk) -> Sequence[bytes]:
+        """Write a piece of a call's arguments."""
+        out: list[bytes] = []
+        if event.choice:
+            return out
+        self.settle(out)
+        part = self._live.get(event.block)
+        if part is not None and part.kind == "arguments" and not part.closed:
+            out.append(self._stream.delta(part, event.arguments))
+        return out
+
+    def take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
+        """Close a call."""
+        out: list[bytes] = []
+        unit = self._units.get(event.block)
+        if isinstance(unit, WrittenCall) and not event.choice:
+            self.settle(out)
+            self._stream.close(unit, "completed", out)
+        return out
+
+    def take_opaque(self, event: OpaqueState) -> Sequence[bytes]:
+        """Keep state for its item; what comes too late for that gets an item of its own."""
+        out: list[bytes] = []
+        unit = self._units.get(event.block)
+        if event.choice:
+            return out
+        if unit is None:
+            self._early.setdefault(event.block, _Early()).states.append(event.opaque)
+        elif unit.over:
+            self._stream.ride(target_of(unit), [event.opaque])
+        else:
+            unit.take(event.opaque)
+            if isinstance(unit, WrittenReasoning) and event.opaque.kind == "id":
+                self.settle(out)
+        return out
+
+    def take_fields(self, event: BlockFields) -> Sequence[bytes]:
+        """Keep fields of this dialect for their block, and tell annotations at once."""
+        out: list[bytes] = []
+        if event.choice or event.dialect != NAME:
+            return out
+        unit = self._units.get(event.block)
+        if unit is None:
+            early = self._early.setdefault(event.block, _Early())
+            early.fields = merged(early.fields, event.fields)
+            return out
+        told = len(unit.fields.get("annotations") or ())
+        unit.learn(event.fields)
+        if isinstance(unit, WrittenPart) and unit.item is not None and not unit.closed:
+            self._stream.annotate(unit, told, out)
+        return out
+
+    def take_unknown(self, event: UnknownContent) -> Sequence[bytes]:
+        """Pass on an item of this dialect."""
+        out: list[bytes] = []
+        if event.choice or event.dialect != NAME or not isinstance(event.value, dict):
+            return out
+        self.settle(out)
+        self._turn(out)
+        item = WrittenOther(event.value)
+        self._stream.open(item, out)
+        self._stream.close(item, "completed", out)
+        return out
+
+    def _text(self, kind: str, block: int, text: str, choice: int) -> Sequence[bytes]:
+        out: list[bytes] = []
+        if choice:
+            return out
+        unit = self._units.get(block)
+        if not isinstance(unit, WrittenPart) or unit.closed or unit.kind != kind:
+            early = self._early.pop(block, None) or _Early()
+            unit = WrittenPart(kind, early.fields)
+            unit.states = early.states
+            self._wait(block, unit, out)
+        if text:
+            self.settle(out)
+            out.append(self._stream.delta(unit, text))
+        return out
+
+    def _first_thought(self, event: ThinkChunk) -> Sequence[bytes]:
+        out: list[bytes] = []
+        if event.choice:
+            return out
+        if not self._thinks(event.block):
+            self._wait(event.block, self._new_reasoning(event.block), out)
+        self.settle(out)
+        item, kind = self._units[event.block], "reasoning_text" if event.part is None else "summary_text"
+        assert isinstance(item, WrittenReasoning)
+        part = next((one for one in item.parts if (one.kind, one.number) == (kind, event.part)), None)
+        if part is None:
+            part = WrittenPart(kind, number=event.part)
+            self._stream.open_part(item, part, out)
+        self._live[event.block] = part
+        out.append(self._stream.delta(part, event.text))
+        return out
+
+    def _thinks(self, block: int) -> bool:
+        unit = self._units.get(block)
+        return isinstance(unit, WrittenReasoning) and not unit.closed
+
+    def _new_reasoning(self, block: int) -> WrittenReasoning:
+        early = self._early.pop(block, None) or _Early()
+        item = WrittenReasoning(early.fields)
+        for opaque in early.states:
+            item.take(opaque)
+        return item
+
+    def _wait(self, block: int, unit: Unit, out: list[bytes]) -> None:
+        self.settle(out)
+        self._live.pop(block, None)
+        self._units[block] = unit
+        self._pending = (block, unit)
+
+    def _announce(self, block: int, unit: Unit, out: list[bytes]) -> None:
+        if isinstance(unit, WrittenPart):
+            self._stream.open_part(self._message_of(unit, out), unit, out)
+            self._stream.annotate(unit, 0, out)
+            self._live[block] = unit
+            return
+        self._turn(out)
+        self._stream.open(unit, out)
+        if isinstance(unit, WrittenCall):
+            self._live[block] = part = WrittenPart("arguments", {"name": unit.name})
+            self._stream.open_part(unit, part, out)
+        else:
+            self._current = unit
+
+    def _message_of(self, part: WrittenPart, out: list[bytes]) -> WrittenMessage:
+        current = self._current
+        if isinstance(current, WrittenMessage) and joins(current, part):
+            self._forget(current)
+            return current
+        self._turn(out)
+        self._current = message = message_for(part)
+        self._stream.open(message, out)
+        return message
+
+    def _turn(self, out: list[bytes]) -> None:
+        """The open message or reasoning item is over: something else begins."""
+        if self._current is not None:
+            closing, self._current = self._current, None
+            self._forget(closing)
+            self._stream.close(closing, "completed", out)
+        self._stream.write_riders(out)
+
+    def _forget(self, item: Written) -> None:
+        self._live = {block: part for block, part in self._live.items() if part.item is not item}
+
+
+BLOCKS: dict[type[Event], Callable[[BlockStream, Any], Sequence[bytes]]] = {
+    ThinkStart: BlockStream.take_think_start,
+    ThinkChunk: BlockStream.take_thought,
+    ContentChunk: BlockStream.take_content,
+    RefusalChunk: BlockStream.take_refusal,
+    ToolCallStart: BlockStream.take_call,
+    ToolCallChunk: BlockStream.take_arguments,
+    ToolCallEnd: BlockStream.take_call_end,
+    OpaqueState: BlockStream.take_opaque,
+    BlockFields: BlockStream.take_fields,
+    UnknownContent: BlockStream.take_unknown,
+}

@@ -1,0 +1,222 @@
+"""A provider's reply to events: whole bodies and streams through one path.
+
+A whole body is the `response` object that also ends every stream, so its items are read by the same code. Plain deltas, which are nearly
+all frames, are decoded to one small struct and given on at once; everything else takes the slow path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects.lenient import decode_leniently
+from bardo.dialects.openai_responses.errors import refusal_in_reply
+from bardo.dialects.openai_responses.reply_end import ReplyFrame
+from bardo.dialects.openai_responses.reply_items import CallItem, ReasoningItem
+from bardo.dialects.openai_responses.reply_message import MessageItem
+from bardo.dialects.openai_responses.reply_parts import (
+    DELTA_KINDS,
+    DONE_KINDS,
+    PART_EVENTS,
+    Misshapen,
+    Part,
+    fields_of,
+    kind_of,
+    list_of,
+    text_of,
+    words_of,
+)
+from bardo.dialects.openai_responses.reply_table import ItemTable, index_of
+from bardo.streams.frames import Frame
+from bardo.values.errors import BrokenStream, MalformedReply
+from bardo.values.events import Event, Failed
+
+
+class _Delta(msgspec.Struct, gc=False):
+    """What must be known of a delta to give it on."""
+
+    type: str = ""
+    delta: str | None = None
+    output_index: int = -1
+    content_index: int = 0
+    summary_index: int = 0
+
+
+_DELTA = msgspec.json.Decoder(_Delta)
+_NO_PART = Part(-1, -1)
+
+
+class ReplyReader:
+    """Reads one reply."""
+
+    def __init__(self, row: ProviderRow) -> None:
+        self._frame = ReplyFrame(row)
+        self._items = ItemTable()
+        self._live = _NO_PART
+        self._over = False
+
+    def feed(self, item: Frame) -> Sequence[Event]:
+        """Take one frame. Never raises: what cannot be read ends the reply with Failed."""
+        if item.data is None or self._over:
+            return ()
+        try:
+            delta = _DELTA.decode(item.data)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return self._feed_slowly(item.data, item.complete)
+        live = self._live
+        if (
+            delta.type == live.delta_type
+            and delta.output_index == live.output_index
+            and delta.content_index == live.content_index
+            and delta.summary_index == live.summary_index
+            and delta.delta is not None
+        ):
+            live.pieces.append(delta.delta)
+            return (live.event(delta.delta),)
+        return self._feed_slowly(item.data, item.complete)
+
+    def finish(self) -> Sequence[Event]:
+        """The bytes are over: a reply without its end is broken."""
+        if self._over:
+            return ()
+        out: list[Event] = []
+        self._break_off(Failed(BrokenStream("the stream ended before the reply was complete")), out)
+        return out
+
+    def _feed_slowly(self, data: bytes, complete: bool) -> Sequence[Event]:
+        out: list[Event] = []
+        try:
+            if data.strip() not in (b"", b"[DONE]"):
+                self._take(fields_of(decode_leniently(data)), out)
+        except ValueError as problem:
+            if complete:
+                self._break_off(Failed(MalformedReply(f"the reply is not valid JSON: {problem}")), out)
+        except Misshapen as problem:
+            if complete:
+                self._break_off(Failed(MalformedReply(f"the reply is not of the Responses dialect: {problem}")), out)
+        return out
+
+    def _break_off(self, failed: Failed, out: list[Event]) -> None:
+        self._over = True
+        for item in self._items.all():
+            item.close(out)
+        self._frame.give_fields(out)
+        out.append(failed)
+
+    def _take(self, value: dict[str, Any], out: list[Event]) -> None:
+        name = value.get("type")
+        if isinstance(name, str) and name in _TAKE:
+            _TAKE[name](self, value, out)
+        elif value.get("object") == "response" or isinstance(value.get("output"), list):
+            self._end(value, _status(value, ""), {}, out)
+        elif value.get("error") or isinstance(value.get("detail"), str):
+            self._take_error(value, out)
+        elif not isinstance(name, str):
+            raise Misshapen("neither an event nor a response")
+        # Events of a server tool's progress say nothing that its finished item does not.
+
+    def _take_opening(self, value: dict[str, Any], out: list[Event]) -> None:
+        self._frame.take(fields_of(value.get("response")), out)
+
+    def _take_ending(self, value: dict[str, Any], out: list[Event]) -> None:
+        response = fields_of(value.get("response") or {})
+        additional = {name: one for name, one in value.items() if name not in _ENVELOPE}
+        self._end(response, _status(response, value["type"].rpartition(".")[2]), additional, out)
+
+    def _end(self, response: dict[str, Any], status: str, additional: dict[str, Any], out: list[Event]) -> None:
+        self._frame.take(response, out)
+        self._take_flat_reasoning(response.get("reasoning"), out)
+        for index, raw in enumerate(list_of(response.get("output"))):
+            item = fields_of(raw)
+            self._items.finished(index, item).complete(item, out)
+        for held in self._items.all():
+            held.close(out)
+        called = self._items.holds(CallItem)
+        self._frame.end(status, additional, called=called, out=out)
+        self._over = True
+
+    def _take_flat_reasoning(self, text: Any, out: list[Event]) -> None:
+        if isinstance(text, str) and text and not self._items.holds(ReasoningItem):
+            self._items.add_reasoning().complete({"content": [text]}, out)
+
+    def _take_added(self, value: dict[str, Any], out: list[Event]) -> None:
+        # Some servers announce an item without saying which.
+        if value.get("item") is not None:
+            raw = fields_of(value["item"])
+            self._items.item(index_of(value), raw).open(raw, out)
+
+    def _take_done(self, value: dict[str, Any], out: list[Event]) -> None:
+        if value.get("item") is not None:
+            raw = fields_of(value["item"])
+            self._items.item(index_of(value), raw).complete(raw, out)
+
+    def _take_delta(self, value: dict[str, Any], out: list[Event]) -> None:
+        part = self._part(DELTA_KINDS[value["type"]], value, out)
+        part.add(words_of(value.get("delta")), out)
+        self._follow(part, value)
+
+    def _follow(self, part: Part, value: dict[str, Any]) -> None:
+        self._live = _NO_PART
+        if part.said and index_of(value) is not None:
+            part.delta_type, part.output_index = value["type"], value["output_index"]
+            part.content_index, part.summary_index = value.get("content_index", 0), value.get("summary_index", 0)
+            self._live = part
+
+    def _take_text_done(self, value: dict[str, Any], out: list[Event]) -> None:
+        kind = DONE_KINDS[value["type"]]
+        full = words_of(value.get(_DONE_FIELDS.get(kind, "text")))
+        if full:
+            self._part(kind, value, out).settle(full, out)
+
+    def _take_part(self, value: dict[str, Any], out: list[Event]) -> None:
+        raw = fields_of(value.get("part"))
+        kind, full = kind_of(raw), text_of(raw)
+        if kind is not None and full:
+            self._part(kind, value, out).settle(full, out)
+
+    def _take_annotation(self, value: dict[str, Any], out: list[Event]) -> None:
+        item = self._items.holder("output_text", value, out)
+        if isinstance(item, MessageItem):
+            item.annotate(_number(value, "content_index"), value.get("annotation"), out)
+
+    def _take_error(self, value: dict[str, Any], out: list[Event]) -> None:
+        self._break_off(Failed(refusal_in_reply(value.get("error") or value)), out)
+
+    def _part(self, kind: str, value: dict[str, Any], out: list[Event]) -> Part:
+        index = _number(value, "summary_index" if kind == "summary_text" else "content_index")
+        return self._items.holder(kind, value, out).part(kind, index, out)
+
+
+def _number(value: dict[str, Any], name: str) -> int:
+    found = value.get(name)
+    return found if isinstance(found, int) else 0
+
+
+def _status(response: dict[str, Any], word: str) -> str:
+    """Return how the reply ended. A whole body has only its status; in a stream, a status may not have been brought up to date."""
+    status = response.get("status")
+    if isinstance(status, str) and status and (status != "in_progress" or not word):
+        return status
+    return word if word in _ENDINGS else "completed"
+
+
+_ENDINGS = frozenset({"completed", "incomplete", "failed", "cancelled"})
+_ENVELOPE = frozenset({"type", "sequence_number", "response"})
+_DONE_FIELDS = {"refusal": "refusal", "arguments": "arguments"}
+_TAKE: dict[str, Callable[[ReplyReader, dict[str, Any], list[Event]], None]] = {
+    "error": ReplyReader._take_error,
+    "response.output_item.added": ReplyReader._take_added,
+    "response.output_item.done": ReplyReader._take_done,
+    "response.output_text.annotation.added": ReplyReader._take_annotation,
+    **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), ReplyReader._take_opening),
+    **dict.fromkeys(
+        ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"),
+        ReplyReader._take_ending,
+    ),
+    **dict.fromkeys(DELTA_KINDS, ReplyReader._take_delta),
+    **dict.fromkeys(DONE_KINDS, ReplyReader._take_text_done),
+    **dict.fromkeys(PART_EVENTS, ReplyReader._take_part),
+}

@@ -1,0 +1,73 @@
+"""Events to the stream of a Responses client, in the order OpenAI's own servers keep.
+
+What bardo itself has to say stands in the last frame, under `bardo` in the finished response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bardo.dialects.openai_responses.block_stream import BLOCKS, BlockStream
+from bardo.dialects.openai_responses.envelope import Envelope
+from bardo.dialects.openai_responses.errors import error_object
+from bardo.dialects.openai_responses.item_stream import ItemStream
+from bardo.values.events import Event, Failed, ReplyStart
+from bardo.values.request import Request
+
+
+class ReplyWriter:
+    """Writes one streamed reply."""
+
+    content_type = "text/event-stream"
+
+    def __init__(self, request: Request) -> None:
+        self._envelope = Envelope(request)
+        self._stream = ItemStream(lambda: self._envelope.id)
+        self._blocks = BlockStream(self._stream)
+        self._begun = self._over = False
+
+    def feed(self, item: Event) -> Sequence[bytes]:
+        """Take one event."""
+        take = BLOCKS.get(type(item))
+        if take is None:
+            return self._take(item)
+        return take(self._blocks, item) if self._begun else [*self._begin(), *take(self._blocks, item)]
+
+    def finish(self) -> Sequence[bytes]:
+        """Close what is open, and end the stream. After a failure there is nothing left to say."""
+        if self._over:
+            return ()
+        self._over = True
+        out = self._begin()
+        self._blocks.close(self._envelope.item_status, out)
+        response = self._envelope.closing(self._stream.output())
+        ending = response["status"] if response["status"] in ("incomplete", "failed") else "completed"
+        self._stream.say(f"response.{ending}", {"response": response}, out)
+        return out
+
+    def _take(self, event: Event) -> Sequence[bytes]:
+        if isinstance(event, Failed):
+            return self._fail(event)
+        self._envelope.take(event)
+        return self._begin() if isinstance(event, ReplyStart) else ()
+
+    def _begin(self) -> list[bytes]:
+        out: list[bytes] = []
+        if not self._begun:
+            self._begun = True
+            for name in ("response.created", "response.in_progress"):
+                self._stream.say(name, {"response": self._envelope.opening()}, out)
+        return out
+
+    def _fail(self, event: Failed) -> Sequence[bytes]:
+        """End the stream. Where it never began, frames were forwarded, and the client has been told of a response already."""
+        out: list[bytes] = []
+        self._over = True
+        self._blocks.settle(out)
+        self._envelope.error = event.error
+        told = error_object(event.error)
+        # Typed clients read the flat fields; OpenAI's servers write the object.
+        flat = {"code": told["code"], "message": told["message"], "param": told["param"]}
+        self._stream.say("error", {**flat, "error": told}, out)
+        self._stream.say("response.failed", {"response": self._envelope.closing(self._stream.output())}, out)
+        return out

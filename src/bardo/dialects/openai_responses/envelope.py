@@ -1,0 +1,153 @@
+"""The `response` object around the output: what was asked, echoed as OpenAI's servers do, and how it ended.
+
+A reply that came in this dialect brings its own fields; they are written as they came, and nothing is added to them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.openai_responses.errors import error_object
+from bardo.dialects.openai_responses.reply_end import LENGTH_WORDS
+from bardo.dialects.openai_responses.state import NAME
+from bardo.dialects.openai_responses.usage import write_usage
+from bardo.values.errors import BardoError
+from bardo.values.events import Event, Extension, Finish, ReplyFields, ReplyStart, UsageUpdate
+from bardo.values.request import Request
+from bardo.values.usage import Usage
+
+_STATUSES = frozenset({"completed", "incomplete", "failed", "in_progress", "cancelled", "queued"})
+_DEFAULTS: dict[str, Any] = {
+    "background": False,
+    "instructions": None,
+    "max_output_tokens": None,
+    "max_tool_calls": None,
+    "metadata": {},
+    "parallel_tool_calls": True,
+    "previous_response_id": None,
+    "prompt_cache_key": None,
+    "reasoning": {"effort": None, "summary": None},
+    "safety_identifier": None,
+    "service_tier": "default",
+    "store": False,
+    "temperature": None,
+    "text": {"format": {"type": "text"}},
+    "tool_choice": "auto",
+    "tools": [],
+    "top_logprobs": 0,
+    "top_p": None,
+    "truncation": "disabled",
+    "user": None,
+}
+# bardo keeps no replies and runs none in the background, whatever was asked.
+_NOT_ECHOED = frozenset({"store", "background", "service_tier"})
+
+
+class Envelope:
+    """What is known of the reply beside its items."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self.start = ReplyStart()
+        self.usage = Usage()
+        self.finish = Finish("unknown")
+        self.error: BardoError | None = None
+        self.extension: dict[str, Any] = {}
+        self._fields: dict[str, Any] | None = None
+        self._id = ""
+
+    @property
+    def id(self) -> str:
+        """The reply's id, which does not change once it was told. Made from the request where the provider gave none."""
+        if not self._id:
+            self._id = self.start.id or f"resp_bardo_{_digest(self._request, self.start)}"
+        return self._id
+
+    def take(self, event: Event) -> None:
+        """Take an event that says something of the reply as a whole."""
+        match event:
+            case ReplyStart():
+                self._take_start(event)
+            case ReplyFields(dialect=dialect, fields=fields, choice=None) if dialect == NAME:
+                self._fields = {**(self._fields or {}), **fields}
+            case UsageUpdate(usage=usage):
+                self.usage = usage
+            case Finish(choice=0):
+                self.finish = event
+            case Extension(fields=fields):
+                self.extension = {**self.extension, **fields}
+            case _:
+                pass
+
+    def _take_start(self, event: ReplyStart) -> None:
+        held = self.start
+        created = held.created if event.created is None else event.created
+        self.start = ReplyStart(id=event.id or held.id, model=event.model or held.model, created=created)
+
+    @property
+    def status(self) -> str:
+        """How the reply ended, in this dialect's words."""
+        if self.error is not None or self.finish.reason == "error":
+            return "failed"
+        if self.finish.reason in ("length", "refusal") or self._incomplete_details is not None:
+            return "incomplete"
+        raw = self.finish.raw
+        return raw if self.finish.reason == "unknown" and raw in _STATUSES else "completed"
+
+    @property
+    def item_status(self) -> str:
+        """What an item that was still open at the end is: cut off, unless the provider's own items say themselves what they are."""
+        cut = self.finish.reason == "length" and self._fields is None
+        return "incomplete" if cut or self.error is not None else "completed"
+
+    def opening(self) -> dict[str, Any]:
+        """Return the response as it is announced."""
+        return self._object("in_progress", [], self._echo())
+
+    def closing(self, output: list[dict[str, Any]]) -> dict[str, Any]:
+        """Return the finished response; bardo's own words stand last, under `bardo`."""
+        response = self._object(self.status, output, self._echo() if self._fields is None else self._fields)
+        response["usage"] = write_usage(self.usage)
+        response["incomplete_details"] = self._incomplete_details
+        if self.error is not None:
+            told = error_object(self.error)
+            response["error"] = {"code": told["code"], "message": told["message"]}
+        if self.extension:
+            response["bardo"] = self.extension
+        return response
+
+    def _object(self, status: str, output: list[dict[str, Any]], fields: dict[str, Any]) -> dict[str, Any]:
+        return {
+            "id": self.id,
+            "object": "response",
+            "created_at": self.start.created or 0,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "model": self.start.model or self._request.model,
+            "output": output,
+            "usage": None,
+            **fields,
+        }
+
+    def _echo(self) -> dict[str, Any]:
+        body = (self._request.body or {}) if self._request.dialect == NAME else {}
+        asked = {name: body[name] for name in _DEFAULTS if body.get(name) is not None and name not in _NOT_ECHOED}
+        return {**_DEFAULTS, **asked}
+
+    @property
+    def _incomplete_details(self) -> dict[str, Any] | None:
+        if self.finish.reason == "length":
+            return {"reason": self.finish.raw if self.finish.raw in LENGTH_WORDS else "max_output_tokens"}
+        if self.finish.reason == "refusal":
+            return {"reason": "content_filter"}
+        own = (self._fields or {}).get("incomplete_details")
+        return own if isinstance(own, dict) else None
+
+
+def _digest(request: Request, start: ReplyStart) -> str:
+    seed = msgspec.json.encode([request.model, request.body, start.created])
+    return hashlib.sha256(seed).hexdigest()[:24]

@@ -1,0 +1,215 @@
+"""The items of a request's `input`, read as messages.
+
+Items of one assistant turn (reasoning, messages, calls, what server tools did) become the blocks of one message, results of consecutive
+calls those of one user message. What belongs to a whole item is carried, so that the same items can be written again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.openai_responses.input_parts import blocks_of
+from bardo.dialects.openai_responses.state import FORMAT, NAME, Sealed, is_made, opened
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import Message, Role
+
+_ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system", "assistant": "assistant"}
+
+
+def read_input(items: list[Any], at: str) -> list[Message]:
+    """Return the messages of a list of input items. Raises InvalidRequest, naming the item."""
+    reader = _InputReader()
+    for index, item in enumerate(items):
+        reader.take(take(item, dict, f"{at}[{index}]"), f"{at}[{index}].")
+    return reader.finish()
+
+
+class _InputReader:
+    """Gathers the blocks of a turn until the next one begins."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._turn: list[Block] = []
+        self._results: list[Block] = []
+        self._names: dict[str, str] = {}
+
+    def take(self, item: dict[str, Any], at: str) -> None:
+        """Take one item; one with a role and no type is a message."""
+        kind = optional(item, "type", str, at) or _kind_untold(item, at)
+        read = _READERS.get(kind)
+        if read is not None:
+            read(self, item, at)
+        else:
+            self._say(UnknownBlock(NAME, item))
+
+    def finish(self) -> list[Message]:
+        """Give the messages."""
+        self._end_turn()
+        self._end_results()
+        return self._messages
+
+    def _say(self, *blocks: Block) -> None:
+        self._end_results()
+        self._turn.extend(blocks)
+
+    def _end_turn(self) -> None:
+        if self._turn:
+            self._messages.append(Message("assistant", tuple(self._turn)))
+            self._turn = []
+
+    def _end_results(self) -> None:
+        if self._results:
+            self._messages.append(Message("user", tuple(self._results)))
+            self._results = []
+
+    def read_message(self, item: dict[str, Any], at: str) -> None:
+        role = required(item, "role", str, at)
+        if role not in _ROLES:
+            raise InvalidRequest(f"{at}role must be one of {', '.join(_ROLES)}", param=f"{at}role")
+        blocks = blocks_of(item.get("content"), f"{at}content", answer=role == "assistant")
+        additional = _additional(item, _MESSAGE)
+        if role == "assistant":
+            self._say(*_marked(blocks, additional))
+            return
+        self._end_turn()
+        self._end_results()
+        if role != "user":
+            additional["role"] = role
+        self._messages.append(Message(_ROLES[role], blocks, Carried(NAME, additional) if additional else None))
+
+    def read_reasoning(self, item: dict[str, Any], at: str) -> None:
+        encrypted = optional(item, "encrypted_content", str, at)
+        sealed = opened(encrypted) if encrypted else None
+        if sealed is not None and sealed.target:
+            self._return_state(sealed)
+            return
+        text = _texts(item, "content", at)
+        summary = _texts(item, "summary", at)
+        own = optional(item, "format", str, at) or FORMAT
+        states = sealed.states if sealed else _states(item, encrypted, own, at)
+        additional = _additional(item, _REASONING)
+        self._say(
+            ReasoningBlock(
+                text="".join(text),
+                summary=tuple(summary),
+                format=(states[0].format if sealed and states else "") or own,
+                opaque=states,
+                carried=Carried(NAME, additional) if additional else None,
+            )
+        )
+
+    def _return_state(self, sealed: Sealed) -> None:
+        """Give sealed state back to the block it belongs to; where that is gone, keep it as reasoning."""
+        for index in range(len(self._turn) - 1, -1, -1):
+            block = self._turn[index]
+            if _is_target(block, sealed.target) and isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock):
+                self._turn[index] = _with_states(block, sealed.states)
+                return
+        form = sealed.states[0].format if sealed.states else FORMAT
+        self._say(ReasoningBlock(format=form, opaque=sealed.states))
+
+    def read_call(self, item: dict[str, Any], at: str) -> None:
+        call_id, name = required(item, "call_id", str, at), required(item, "name", str, at)
+        self._names[call_id] = name
+        additional = _additional(item, _CALL)
+        self._say(
+            ToolCallBlock(
+                id=call_id,
+                name=name,
+                arguments=optional(item, "arguments", str, at) or "",
+                carried=Carried(NAME, additional) if additional else None,
+            )
+        )
+
+    def read_result(self, item: dict[str, Any], at: str) -> None:
+        call_id = required(item, "call_id", str, at)
+        additional = _additional(item, _RESULT)
+        self._end_turn()
+        self._results.append(
+            ToolResultBlock(
+                call_id=call_id,
+                name=self._names.get(call_id, ""),
+                content=blocks_of(item.get("output"), f"{at}output", answer=False),  # type: ignore[arg-type]
+                carried=Carried(NAME, additional) if additional else None,
+            )
+        )
+
+
+_READERS: dict[str, Callable[[_InputReader, dict[str, Any], str], None]] = {
+    "message": _InputReader.read_message,
+    "reasoning": _InputReader.read_reasoning,
+    "function_call": _InputReader.read_call,
+    "function_call_output": _InputReader.read_result,
+}
+_MESSAGE = frozenset({"type", "role", "content"})
+_REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})
+_CALL = frozenset({"type", "call_id", "name", "arguments"})
+_RESULT = frozenset({"type", "call_id", "output"})
+
+
+def _kind_untold(item: dict[str, Any], at: str) -> str:
+    if "role" in item:
+        return "message"
+    return "item_reference" if "id" in item else required(item, "type", str, at)
+
+
+def _additional(item: dict[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    """Return the fields bardo has no word for; an id that bardo made means nothing to a provider."""
+    fields = {name: value for name, value in item.items() if name not in known and value is not None}
+    if isinstance(fields.get("id"), str) and is_made(fields["id"]):
+        del fields["id"]
+    return fields
+
+
+def _marked(blocks: tuple[Block, ...], item: dict[str, Any]) -> list[Block]:
+    """Mark the blocks with the message they stand in: all of them by its id, or the first as where it begins."""
+    marked: list[Block] = []
+    for block in blocks:
+        if isinstance(block, TextBlock | RefusalBlock) and (not marked or "id" in item):
+            fields = {**(block.carried.fields if block.carried else {}), "item": item}
+            block = msgspec.structs.replace(block, carried=Carried(NAME, fields))
+        elif isinstance(block, UnknownBlock):
+            block = UnknownBlock(NAME, {"type": "message", "role": "assistant", **item, "content": [block.value]})
+        marked.append(block)
+    return marked
+
+
+def _states(item: dict[str, Any], encrypted: str | None, own: str, at: str) -> tuple[Opaque, ...]:
+    item_id = optional(item, "id", str, at)
+    states = [Opaque("id", item_id, FORMAT)] if item_id and not is_made(item_id) else []
+    return (*states, Opaque("encrypted", encrypted, own)) if encrypted else tuple(states)
+
+
+def _texts(item: dict[str, Any], name: str, at: str) -> list[str]:
+    found = []
+    for index, part in enumerate(optional(item, name, list, at) or []):
+        here = f"{at}{name}[{index}]"
+        found.append(part if isinstance(part, str) else required(take(part, dict, here), "text", str, f"{here}."))
+    return found
+
+
+def _is_target(block: Block, target: str) -> bool:
+    if isinstance(block, ToolCallBlock):
+        return target == f"call:{block.id}"
+    return (isinstance(block, TextBlock) and target == "text") or (
+        isinstance(block, ReasoningBlock) and target == "reasoning"
+    )
+
+
+def _with_states(block: TextBlock | ToolCallBlock | ReasoningBlock, states: tuple[Opaque, ...]) -> Block:
+    return msgspec.structs.replace(block, opaque=(*block.opaque, *states))

@@ -1,0 +1,52 @@
+"""The content of one input item: a string, or a list of parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.jsonfield import kind_of, optional, required, take
+from bardo.dialects.openai_responses.state import NAME
+from bardo.values.blocks import Block, Carried, ImageBlock, RefusalBlock, TextBlock, UnknownBlock
+from bardo.values.errors import InvalidRequest
+
+_TEXTS = frozenset({"input_text", "output_text", "text"})
+
+
+def blocks_of(content: Any, at: str, *, answer: bool) -> tuple[Block, ...]:
+    """Return the blocks of some content. `answer`: it is the model's own, so that it may hold refusals but no pictures."""
+    if isinstance(content, str):
+        return (TextBlock(content),)
+    if not isinstance(content, list):
+        raise InvalidRequest(f"{at} must be a string or an array, not {kind_of(content)}", param=at)
+    return tuple(
+        _block(take(part, dict, f"{at}[{index}]"), f"{at}[{index}].", answer) for index, part in enumerate(content)
+    )
+
+
+def _block(part: dict[str, Any], at: str, answer: bool) -> Block:
+    kind = required(part, "type", str, at)
+    if kind in _TEXTS:
+        return TextBlock(required(part, "text", str, at), carried=_carried(part, "text"))
+    if kind == "refusal" and answer:
+        return RefusalBlock(required(part, "refusal", str, at), carried=_carried(part, "refusal"))
+    if kind == "input_image" and not answer and isinstance(part.get("image_url"), str):
+        return _image(part, at)
+    return UnknownBlock(NAME, part)
+
+
+def _image(part: dict[str, Any], at: str) -> ImageBlock:
+    url, detail = required(part, "image_url", str, at), optional(part, "detail", str, at) or ""
+    carried = _carried(part, "image_url", "detail")
+    head, comma, data = url.partition(",")
+    if head.startswith("data:") and comma and head.endswith(";base64"):
+        media_type = head.removeprefix("data:").removesuffix(";base64")
+        return ImageBlock(media_type=media_type, data=data, detail=detail, carried=carried)
+    return ImageBlock(url=url, detail=detail, carried=carried)
+
+
+def _carried(part: dict[str, Any], *known: str) -> Carried | None:
+    fields = {name: value for name, value in part.items() if name not in ("type", *known) and value not in _EMPTY}
+    return Carried(NAME, fields) if fields else None
+
+
+_EMPTY: tuple[Any, ...] = (None, [], {})

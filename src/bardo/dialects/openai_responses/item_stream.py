@@ -1,0 +1,135 @@
+"""Output items as events: announced, told piece by piece, and closed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.openai_responses.state import made_id
+from bardo.dialects.openai_responses.written import Written, WrittenPart, WrittenRider
+from bardo.streams.sse import encode_sse
+from bardo.values.blocks import Opaque
+
+_JSON = msgspec.json.Encoder()
+_DELTAS = {
+    "output_text": "response.output_text.delta",
+    "refusal": "response.refusal.delta",
+    "reasoning_text": "response.reasoning_text.delta",
+    "summary_text": "response.reasoning_summary_text.delta",
+    "arguments": "response.function_call_arguments.delta",
+}
+
+
+class ItemStream:
+    """Writes the events of the items of one reply. `reply_id` is asked when an item needs an id."""
+
+    def __init__(self, reply_id: Callable[[], str]) -> None:
+        self.items: list[Written] = []
+        self._reply_id = reply_id
+        self._sequence = 0
+        self._riders: list[tuple[str, list[Opaque]]] = []
+
+    def say(self, name: str, fields: dict[str, Any], out: list[bytes]) -> None:
+        """Write one event."""
+        body = {"type": name, **fields, "sequence_number": self._sequence}
+        self._sequence += 1
+        out.append(encode_sse(_JSON.encode(body), name))
+
+    def delta(self, part: WrittenPart, text: str) -> bytes:
+        """Write a piece of an announced part."""
+        part.pieces.append(text)
+        number = self._sequence
+        self._sequence = number + 1
+        return part.prefix + _JSON.encode(text) + b',"sequence_number":%d}\n\n' % number
+
+    def open(self, item: Written, out: list[bytes]) -> None:
+        """Announce an item."""
+        item.index = len(self.items)
+        item.id = item.id or made_id(item.prefix, self._reply_id(), item.index)
+        self.items.append(item)
+        self.say("response.output_item.added", {"output_index": item.index, "item": item.begun()}, out)
+
+    def open_part(self, item: Written, part: WrittenPart, out: list[bytes]) -> None:
+        """Announce a part of an item; the one before it is over."""
+        self._close_parts(item, out)
+        part.item = item
+        part.index = sum(1 for one in item.parts if one.kind == part.kind or part.kind in ("output_text", "refusal"))
+        item.parts.append(part)
+        part.prefix = _prefix(_DELTAS[part.kind], _place(part))
+        if part.kind == "summary_text":
+            self.say("response.reasoning_summary_part.added", {**_place(part), "part": part.shown("")}, out)
+        elif part.kind != "arguments":
+            self.say("response.content_part.added", {**_place(part), "part": part.shown("")}, out)
+
+    def annotate(self, part: WrittenPart, since: int, out: list[bytes]) -> None:
+        """Tell the annotations of a part, from number `since` on."""
+        annotations = part.fields.get("annotations")
+        for index, annotation in enumerate(annotations or ()):
+            if index >= since:
+                fields = {**_place(part), "annotation_index": index, "annotation": annotation}
+                self.say("response.output_text.annotation.added", fields, out)
+
+    def close(self, item: Written, status: str, out: list[bytes]) -> None:
+        """Tell that an item is over. Its riders wait for `write_riders`."""
+        if item.closed:
+            return
+        self._close_parts(item, out)
+        item.status = status
+        self.say("response.output_item.done", {"output_index": item.index, "item": item.shown(status)}, out)
+        self._riders.extend(item.riders())
+
+    def ride(self, target: str, states: list[Opaque]) -> None:
+        """Keep state whose item is over already."""
+        self._riders.append((target, states))
+
+    def write_riders(self, out: list[bytes]) -> None:
+        """Write the items that hold other items' opaque state."""
+        waiting, self._riders = self._riders, []
+        for target, states in waiting:
+            item = WrittenRider(target, states)
+            self.open(item, out)
+            self.close(item, "completed", out)
+
+    def output(self) -> list[dict[str, Any]]:
+        """Return the items as the finished response lists them."""
+        return [item.shown(item.status or "incomplete") for item in self.items]
+
+    def _close_parts(self, item: Written, out: list[bytes]) -> None:
+        for part in item.parts:
+            if not part.closed:
+                part.closed = True
+                self._close_part(part, out)
+
+    def _close_part(self, part: WrittenPart, out: list[bytes]) -> None:
+        place, text = _place(part), part.text
+        done = _DELTAS[part.kind].removesuffix("delta") + "done"
+        if part.kind == "arguments":
+            self.say(done, {**place, "name": part.fields.get("name", ""), "arguments": text}, out)
+            return
+        if part.kind == "refusal":
+            self.say(done, {**place, "refusal": text}, out)
+        elif part.kind == "output_text":
+            self.say(done, {**place, "logprobs": part.fields.get("logprobs") or [], "text": text}, out)
+        else:
+            self.say(done, {**place, "text": text}, out)
+        closing = (
+            "response.reasoning_summary_part.done" if part.kind == "summary_text" else "response.content_part.done"
+        )
+        self.say(closing, {**place, "part": part.shown(text)}, out)
+
+
+def _place(part: WrittenPart) -> dict[str, Any]:
+    assert part.item is not None
+    place: dict[str, Any] = {"item_id": part.item.id, "output_index": part.item.index}
+    if part.kind == "summary_text":
+        place["summary_index"] = part.index
+    elif part.kind != "arguments":
+        place["content_index"] = part.index
+    return place
+
+
+def _prefix(name: str, place: dict[str, Any]) -> bytes:
+    fields = {"type": name, **place} | ({"logprobs": []} if name == _DELTAS["output_text"] else {})
+    return b"event: " + name.encode() + b"\ndata: " + _JSON.encode(fields)[:-1] + b',"delta":'

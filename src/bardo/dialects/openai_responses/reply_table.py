@@ -1,0 +1,88 @@
+"""The items of a reply, found by whatever a server says of them: an index, an id, or only a kind."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+from bardo.dialects.openai_responses.reply_items import CallItem, Item, OtherItem, ReasoningItem
+from bardo.dialects.openai_responses.reply_message import MessageItem
+from bardo.values.events import Event
+
+_ITEMS: dict[str, type[Item]] = {"message": MessageItem, "reasoning": ReasoningItem, "function_call": CallItem}
+
+
+class ItemTable:
+    """All items of one reply, by their output index; an item whose index is not known has a negative one."""
+
+    def __init__(self) -> None:
+        self._items: dict[int, Item] = {}
+        self._numbers = itertools.count()
+
+    def all(self) -> Iterable[Item]:
+        """Return the items, in order of appearance."""
+        return self._items.values()
+
+    def holds(self, kind: type[Item]) -> bool:
+        """Whether an item of this kind has appeared."""
+        return any(isinstance(item, kind) for item in self._items.values())
+
+    def add_reasoning(self) -> Item:
+        """Return a new reasoning item that stands in no list."""
+        return self._add(None, ReasoningItem(self._numbers))
+
+    def holder(self, kind: str, value: dict[str, Any], out: list[Event]) -> Item:
+        """Return the item a text belongs to: by index, by id, else the latest that can hold it, else a new one."""
+        item = self._items.get(index_of(value, -1))
+        if item is not None and kind in item.kinds:
+            return item
+        able = [one for one in self._items.values() if kind in one.kinds]
+        named = [one for one in able if one.id and one.id == value.get("item_id")]
+        unnumbered = able if index_of(value) is None else []
+        if found := (named or unnumbered)[-1:]:
+            return found[0]
+        item = next(one for one in _ITEMS.values() if kind in one.kinds)(self._numbers)
+        item.open({"id": value.get("item_id")}, out)
+        return self._add(index_of(value), item)
+
+    def item(self, index: int | None, raw: dict[str, Any]) -> Item:
+        """Return the item an event of items is about, begun where it is new."""
+        kind = _ITEMS.get(type_of(raw), OtherItem)
+        item = (self._named(raw) or self._unfinished(kind)) if index is None else self._items.get(index)
+        if item is None or type(item) is not kind or (kind is OtherItem and item.type != type_of(raw)):
+            item = self._add(index, kind(self._numbers))
+        return item
+
+    def finished(self, index: int, raw: dict[str, Any]) -> Item:
+        """Return the item that the finished response lists at `index`."""
+        return self._named(raw) or self._unnumbered(index, raw) or self.item(index, raw)
+
+    def _unfinished(self, kind: type[Item]) -> Item | None:
+        return next((one for one in self._items.values() if type(one) is kind and not one.done), None)
+
+    def _unnumbered(self, index: int, raw: dict[str, Any]) -> Item | None:
+        kind = _ITEMS.get(type_of(raw), OtherItem)
+        held = list(self._items.items())[index : index + 1]
+        return next((item for key, item in held if key < 0 and type(item) is kind), None)
+
+    def _named(self, raw: dict[str, Any]) -> Item | None:
+        found, kind = raw.get("id"), _ITEMS.get(type_of(raw), OtherItem)
+        return next((one for one in self._items.values() if one.id and one.id == found and type(one) is kind), None)
+
+    def _add(self, index: int | None, item: Item) -> Item:
+        key = index if index is not None and index not in self._items else -1 - len(self._items)
+        self._items[key] = item
+        return item
+
+
+def index_of(value: dict[str, Any], otherwise: int | None = None) -> Any:
+    """Return the output index of an event, or `otherwise` where it has none."""
+    found = value.get("output_index")
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else otherwise
+
+
+def type_of(raw: dict[str, Any]) -> str:
+    """Return the type of an item, empty where it is not told."""
+    name = raw.get("type")
+    return name if isinstance(name, str) else ""

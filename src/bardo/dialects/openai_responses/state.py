@@ -1,0 +1,66 @@
+"""Whose opaque state this dialect carries as its own, and how other state rides along.
+
+Native state is written as it came. Any other is sealed into the one field that clients give back unread: the `encrypted_content` of a
+reasoning item. State of a text or a call, which have no such field, travels in a reasoning item of its own that says where it belongs.
+Item ids that bardo had to make are known by their form, and never taken for a provider's.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.sealing import seal, unseal
+from bardo.values.blocks import Opaque
+
+NAME = "openai_responses"
+FORMAT = "openai-responses-v1"
+_ATTACHED = "bardo-attached"
+_MADE = "_bardo_"
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """What a seal held. `target` is empty for the reasoning item's own state, else `text`, `reasoning` or `call:<call_id>`."""
+
+    states: tuple[Opaque, ...]
+    target: str = ""
+
+
+def is_native(opaque: Opaque, fields: Mapping[str, Any]) -> bool:
+    """Whether `opaque` is written as it is; an item's `format` field vouches for the formats a router passes on."""
+    known = opaque.format == FORMAT or (opaque.format != "" and opaque.format == fields.get("format"))
+    return known and opaque.kind in ("id", "encrypted")
+
+
+def replaced(states: Sequence[Opaque], opaque: Opaque) -> list[Opaque]:
+    """Return `states` with `opaque` added; a later one of its kind replaces the earlier, as in a Response."""
+    return [held for held in states if held.kind != opaque.kind or held.kind == "redacted"] + [opaque]
+
+
+def attach(target: str, states: Sequence[Opaque]) -> str:
+    """Seal state that belongs to something else than the item it travels in."""
+    return seal((Opaque("id", target, _ATTACHED), *states))
+
+
+def opened(text: str) -> Sealed | None:
+    """Return what was sealed into an `encrypted_content`, or None where it is a provider's own."""
+    states = unseal(text)
+    if states is None:
+        return None
+    if states and states[0].format == _ATTACHED:
+        return Sealed(states[1:], states[0].data)
+    return Sealed(states)
+
+
+def made_id(prefix: str, reply: str, index: int) -> str:
+    """Return a stable id for item `index` of a reply whose provider gave it none."""
+    digest = hashlib.sha256(reply.encode("utf-8", "replace")).hexdigest()[:20]
+    return f"{prefix}{_MADE}{digest}_{index}"
+
+
+def is_made(item_id: str) -> bool:
+    """Whether bardo made this id."""
+    return _MADE in item_id

@@ -1,0 +1,250 @@
+"""Output items as they are written for a client, whole or streamed.
+
+They gather what the reply says of each item and give it as the object that stands in `output`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bardo.dialects.openai_responses.state import attach, is_native, replaced
+from bardo.dialects.sealing import seal
+from bardo.values.blocks import Opaque
+
+
+class WrittenPart:
+    """One text: of a message, of thinking, of a summary, or the arguments of a call. `number` is the part of a summary it holds."""
+
+    __slots__ = ("closed", "fields", "index", "item", "kind", "number", "pieces", "prefix", "states")
+
+    def __init__(self, kind: str, fields: dict[str, Any] | None = None, *, number: int | None = None) -> None:
+        self.kind = kind
+        self.fields = fields or {}
+        self.number = number
+        self.pieces: list[str] = []
+        # Set when it is announced: where it stands, and how each of its deltas begins.
+        self.index = 0
+        self.item: Written | None = None
+        self.states: list[Opaque] = []
+        self.prefix = b""
+        self.closed = False
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return "".join(self.pieces)
+
+    @property
+    def over(self) -> bool:
+        """Whether state comes too late for it: its message is closed."""
+        return self.item is not None and self.item.closed
+
+    def take(self, opaque: Opaque) -> None:
+        """Keep opaque state."""
+        self.states = replaced(self.states, opaque)
+
+    def learn(self, fields: dict[str, Any]) -> None:
+        """Take fields of this dialect; those of the message become the message's."""
+        self.fields = merged(self.fields, fields)
+        if self.item is not None and isinstance(fields.get("item"), dict):
+            self.item.fields = fields["item"]
+
+    def shown(self, text: str) -> dict[str, Any]:
+        """Return the part with `text` in it."""
+        if self.kind == "refusal":
+            return {"type": "refusal", "refusal": text, **self._own()}
+        if self.kind == "output_text":
+            return {"type": "output_text", "annotations": [], "logprobs": [], "text": text, **self._own()}
+        return {"type": self.kind, "text": text}
+
+    def _own(self) -> dict[str, Any]:
+        return {name: value for name, value in self.fields.items() if name != "item"}
+
+
+class Written:
+    """An output item being written. `states` is opaque state that must be written with it."""
+
+    prefix = ""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self.fields = fields
+        self.id = str(fields.get("id") or "")
+        self.index = -1
+        self.parts: list[WrittenPart] = []
+        self.states: list[Opaque] = []
+        self.status = ""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it was told to be over."""
+        return self.status != ""
+
+    @property
+    def over(self) -> bool:
+        """Whether state comes too late for it."""
+        return self.closed
+
+    def shown(self, status: str) -> dict[str, Any]:
+        """Return the item as it stands in the output."""
+        raise NotImplementedError
+
+    def begun(self) -> dict[str, Any]:
+        """Return the item as it is announced, before it says anything."""
+        return self.shown("in_progress")
+
+    @property
+    def additional(self) -> dict[str, Any]:
+        """The fields that bardo has no word for. An id that comes after the announcement comes too late."""
+        return {name: value for name, value in self.fields.items() if name != "id"}
+
+    def take(self, opaque: Opaque) -> None:
+        """Keep opaque state; a later one of its kind replaces the earlier."""
+        self.states = replaced(self.states, opaque)
+
+    def learn(self, fields: dict[str, Any]) -> None:
+        """Take fields of this dialect."""
+        self.fields = merged(self.fields, fields)
+        if self.index < 0 and "id" in fields:
+            self.id = str(fields["id"])
+
+    def riders(self) -> list[tuple[str, list[Opaque]]]:
+        """Return the state that must travel in an item of its own, with what it belongs to."""
+        return []
+
+
+class WrittenMessage(Written):
+    """A message. Its fields are what the blocks carry under `item`."""
+
+    prefix = "msg"
+
+    def shown(self, status: str) -> dict[str, Any]:
+        parts = [part.shown(part.text) for part in self.parts]
+        fixed = {"type": "message", "id": self.id, "status": status, "role": "assistant", "content": parts}
+        return {**fixed, **self.additional}
+
+    def begun(self) -> dict[str, Any]:
+        return {**self.shown("in_progress"), "status": "in_progress", "content": []}
+
+    def riders(self) -> list[tuple[str, list[Opaque]]]:
+        states = [opaque for part in self.parts for opaque in part.states]
+        return [("text", states)] if states else []
+
+
+class WrittenReasoning(Written):
+    """A reasoning item."""
+
+    prefix = "rs"
+
+    def take(self, opaque: Opaque) -> None:
+        super().take(opaque)
+        if opaque.kind == "id" and is_native(opaque, self.fields) and self.index < 0:
+            self.id = opaque.data
+
+    def shown(self, status: str) -> dict[str, Any]:
+        summary = [part.shown(part.text) for part in self._ordered()]
+        item: dict[str, Any] = {"type": "reasoning", "id": self.id, "summary": summary}
+        if text := "".join(part.text for part in self.parts if part.kind == "reasoning_text"):
+            item["content"] = [{"type": "reasoning_text", "text": text}]
+        if encrypted := self._encrypted():
+            item["encrypted_content"] = encrypted
+        return {**item, **self.additional}
+
+    def begun(self) -> dict[str, Any]:
+        return {"type": "reasoning", "id": self.id, "summary": []}
+
+    def _encrypted(self) -> str:
+        """Return its own ciphertext as it is. Anything else is sealed, an id that came after the announcement included."""
+        native = all(is_native(opaque, self.fields) for opaque in self.states)
+        if not native or any(opaque.kind == "id" and opaque.data != self.id for opaque in self.states):
+            return seal(self.states)
+        return next((opaque.data for opaque in self.states if opaque.kind == "encrypted"), "")
+
+    def _ordered(self) -> list[WrittenPart]:
+        return sorted((part for part in self.parts if part.kind == "summary_text"), key=lambda part: part.number or 0)
+
+
+class WrittenCall(Written):
+    """A function call."""
+
+    prefix = "fc"
+
+    def __init__(self, call_id: str, name: str, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self.call_id = call_id
+        self.name = name
+
+    def shown(self, status: str) -> dict[str, Any]:
+        return {
+            "type": "function_call",
+            "id": self.id,
+            "status": status,
+            "arguments": "".join(part.text for part in self.parts),
+            "call_id": self.call_id,
+            "name": self.name,
+            **self.additional,
+        }
+
+    def begun(self) -> dict[str, Any]:
+        return {**self.shown("in_progress"), "status": "in_progress", "arguments": ""}
+
+    def riders(self) -> list[tuple[str, list[Opaque]]]:
+        return [(f"call:{self.call_id}", self.states)] if self.states else []
+
+
+class WrittenOther(Written):
+    """An item passed on whole."""
+
+    prefix = "item"
+
+    def shown(self, status: str) -> dict[str, Any]:
+        return self.fields
+
+    def begun(self) -> dict[str, Any]:
+        return self.fields
+
+
+class WrittenRider(Written):
+    """A reasoning item that holds nothing but the sealed state of something else."""
+
+    prefix = "rs"
+
+    def __init__(self, target: str, states: Sequence[Opaque]) -> None:
+        super().__init__({})
+        self._sealed = attach(target, states)
+
+    def shown(self, status: str) -> dict[str, Any]:
+        return {"type": "reasoning", "id": self.id, "summary": [], "encrypted_content": self._sealed}
+
+
+def merged(held: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
+    """Return `held` with `fields` added; lists are appended to, as in a Response."""
+    result = dict(held)
+    for name, value in fields.items():
+        before = result.get(name)
+        result[name] = before + value if isinstance(before, list) and isinstance(value, list) else value
+    return result
+
+
+def joins(message: WrittenMessage, part: WrittenPart) -> bool:
+    """Whether the part continues the message: it says so, or says nothing of a message of its own.
+
+    State follows the message of its text, and would be taken for that of a later text in the same message.
+    """
+    item = part.fields.get("item")
+    if any(one.states for one in message.parts):
+        return False
+    return item is None or (bool(message.id) and item.get("id") == message.id)
+
+
+def message_for(part: WrittenPart) -> WrittenMessage:
+    """Return a new message for the part."""
+    item = part.fields.get("item")
+    return WrittenMessage(dict(item) if isinstance(item, dict) else {})
+
+
+def target_of(unit: WrittenPart | Written) -> str:
+    """Return what state that comes too late for `unit` is said to belong to."""
+    if isinstance(unit, WrittenCall):
+        return f"call:{unit.call_id}"
+    return "text" if isinstance(unit, WrittenPart) else "reasoning"
