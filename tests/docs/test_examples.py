@@ -1,0 +1,102 @@
+"""The examples of the pages run.
+
+`<!-- run -->` above a fenced block has it run here: `python` is executed, `toml` is read as a bardo.toml, and in `console` each line
+`$ bardo …` is a command. `<!-- output -->` above the block that follows holds what it prints. The gateway's address and folder are
+those of the fixtures.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from bardo.edge.settings import parse_settings
+from bardo.surfaces.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ADDRESS = "http://127.0.0.1:8484"
+_BLOCK = re.compile(
+    r"<!-- run -->\n```(?P<language>\w+)\n(?P<text>.*?)^```\n(?:\n<!-- output -->\n```\w*\n(?P<output>.*?)^```$)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+class Example(NamedTuple):
+    """One block to run, and what it prints where the page says so."""
+
+    place: str
+    language: str
+    text: str
+    output: str | None
+
+
+def examples(page: Path) -> list[Example]:
+    """Return the blocks of a page that are to be run."""
+    text = page.read_text(encoding="utf-8")
+    return [
+        Example(
+            f"{page.relative_to(ROOT)}:{text.count(chr(10), 0, found.start()) + 1}",
+            found["language"],
+            found["text"],
+            found["output"],
+        )
+        for found in _BLOCK.finditer(text)
+    ]
+
+
+EXAMPLES = [example for page in PAGES for example in examples(page)]
+
+
+def run_python(example: Example, address: str) -> None:
+    text = example.text.replace(ADDRESS, address)
+    exec(compile(text, example.place, "exec"), {"__name__": "__main__"})
+
+
+def run_console(example: Example, address: str) -> None:
+    for line in example.text.replace(ADDRESS, address).splitlines():
+        program, *arguments = shlex.split(line.removeprefix("$ "))
+        assert program == "bardo", "a console example holds commands of bardo, one a line"
+        assert main(arguments) == 0
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
+@pytest.mark.usefixtures("folder")
+def test_an_example_runs_and_prints_what_the_page_says(
+    example: Example, gateway: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    match example.language:
+        case "python":
+            run_python(example, gateway)
+        case "toml":
+            assert parse_settings(example.text).source == "bardo.toml"
+        case "console":
+            run_console(example, gateway)
+        case other:
+            pytest.fail(f"no way to run {other}")
+    if example.output is not None:
+        assert _shown(capsys.readouterr().out) == _shown(example.output)
+
+
+def _shown(text: str) -> list[str]:
+    return [line.rstrip() for line in text.rstrip().splitlines()]
+
+
+def test_every_marked_block_is_found() -> None:
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    assert len(EXAMPLES) == sum(text.count("<!-- run -->\n") for text in texts)
+    assert sum(example.output is not None for example in EXAMPLES) == sum(
+        text.count("<!-- output -->\n") for text in texts
+    )
+    assert len(EXAMPLES) > 15
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    local = [link for link in links if not link.startswith(("http://", "https://"))]
+    assert [link for link in local if not (page.parent / link).exists()] == []

@@ -1,0 +1,93 @@
+"""The pages say what the code says: generated parts are current, and names that pages list by hand are all there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from bardo.simulators import KINDS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
+
+
+def _tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "tools" / "make_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+make_reference = _tool()
+
+
+def text_of(name: str) -> str:
+    return (DOCS / name).read_text(encoding="utf-8")
+
+
+def in_source(pattern: str, below: str = "") -> set[str]:
+    """Return what `pattern` finds in the package."""
+    files = (ROOT / "src" / "bardo" / below).rglob("*.py")
+    return {found for file in files for found in re.findall(pattern, file.read_text(encoding="utf-8"))}
+
+
+@pytest.mark.parametrize("page", make_reference.pages(), ids=lambda page: str(page.relative_to(DOCS)))
+def test_the_generated_parts_of_a_page_are_current(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert make_reference.renewed(text) == text, "run tools/make_reference.py"
+
+
+def test_every_generated_part_stands_on_exactly_one_page() -> None:
+    used = [name for page in make_reference.pages() for name in make_reference.names(page.read_text(encoding="utf-8"))]
+    assert sorted(used) == sorted(make_reference.SECTIONS)
+
+
+def test_a_changed_page_would_be_noticed() -> None:
+    stale = "<!-- generated: retryable-statuses -->\n`200`\n<!-- end -->"
+    assert make_reference.renewed(stale) != stale
+    assert "`429`" in make_reference.renewed(stale)
+
+
+def test_every_setting_has_a_meaning_and_every_meaning_a_setting() -> None:
+    written = re.findall(r"^\| `\[+(\w+)\]+` `(\w+)`", make_reference.settings(), re.MULTILINE)
+    assert {f"{section}.{key}" for section, key in written} == set(make_reference.MEANINGS)
+
+
+def test_the_headers_page_lists_exactly_the_headers_there_are() -> None:
+    listed = {name.lower() for name in re.findall(r"`(X-Bardo-[\w-]+)", text_of("reference/headers-and-extensions.md"))}
+    real = {name.lower() for name in in_source(r"(?i)\bx-bardo-[a-z-]*[a-z]")}
+    assert listed == real
+
+
+def test_the_configuration_page_lists_exactly_the_variables_there_are() -> None:
+    listed = set(re.findall(r"`(BARDO_\w+)`", text_of("how-to/configure-providers.md")))
+    assert listed == in_source(r'"(BARDO_[A-Z_]+)"')
+
+
+def test_the_simulators_page_names_every_fault() -> None:
+    page = text_of("how-to/test-against-simulators.md")
+    assert [kind for kind in KINDS if f"`{kind}" not in page] == []
+
+
+def test_every_decision_has_a_number_and_a_date() -> None:
+    for record in (DOCS / "decisions").glob("[0-9]*.md"):
+        title, date = record.read_text(encoding="utf-8").split("\n\n")[:2]
+        assert title.startswith(f"# {record.name[:4]} ")
+        assert re.fullmatch(r"\d{4}-\d\d-\d\d", date), f"{record.name} opens with its title and its date"
+
+
+def test_every_dependency_has_its_line() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    tables = tomllib.loads(project)
+    optional = [line for extra in tables["project"]["optional-dependencies"].values() for line in extra]
+    lines = [*tables["project"]["dependencies"], *optional, *tables["dependency-groups"]["dev"]]
+    named = {re.match(r"[\w-]+", line)[0] for line in lines if isinstance(line, str)}  # type: ignore[index]
+    record = text_of("decisions/0002-dependencies.md").lower()
+    assert [name for name in sorted(named) if f"`{name}" not in record] == []
