@@ -1,0 +1,100 @@
+"""The table of commands, and what an error becomes: a clear line on stderr and an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from bardo.surfaces.render.console import say_problem
+from bardo.values.errors import BardoError, CallerError, OperatorError
+
+INTERRUPTED = 130
+# As a shell reports a program that a closed pipe ended.
+PIPE_CLOSED = 141
+
+# In the order in which a newcomer needs them.
+COMMANDS = ("demo", "serve", "ask", "parse", "log", "costs", "doctor", "catalog", "simulate")
+
+
+class Commands(TyperGroup):
+    """Runs a command; its BardoError is told, not thrown."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BardoError as problem:
+            say_problem(problem)
+            raise typer.Exit(exit_code(problem)) from problem
+        except KeyboardInterrupt as interrupted:
+            raise typer.Exit(INTERRUPTED) from interrupted
+        except BrokenPipeError as closed:
+            raise typer.Exit(PIPE_CLOSED) from closed
+
+
+def exit_code(problem: BardoError) -> int:
+    """Return 2 where the call or the configuration must change, else 1."""
+    return 2 if isinstance(problem, CallerError | OperatorError) else 1
+
+
+def make_app(*names: str) -> typer.Typer:
+    """Return the application with the named commands, by default with all."""
+    app = typer.Typer(
+        cls=Commands,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_bardo)
+    for name in names or COMMANDS:
+        import_module(f"bardo.surfaces.cli.{name}").register(app)
+    return app
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A narrow encoding, or half a surrogate pair in a model's answer, costs one character and not the answer.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    # Only the named command is loaded; help and a mistyped name need all of them.
+    named = [name for name in COMMANDS if name in arguments[:1]]
+    try:
+        make_app(*named)(list(arguments), prog_name="bardo")
+    except SystemExit as end:
+        return _flushed(end.code if isinstance(end.code, int) else int(end.code is not None))
+    return _flushed(0)
+
+
+def _flushed(code: int) -> int:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The interpreter flushes once more at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PIPE_CLOSED
+    return code
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from bardo._version import __version__
+
+        print(f"bardo {__version__}")
+        raise typer.Exit
+
+
+def _bardo(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Say once how a model should think, and read every model's thinking in one form.
+
+    Try `bardo demo` first: it needs no key and no network.
+    """

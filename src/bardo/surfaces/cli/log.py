@@ -1,0 +1,110 @@
+"""`bardo log`: what the gateway was asked, newest last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from functools import partial
+from typing import Annotated
+
+import msgspec
+import typer
+
+from bardo.edge.assembly import log_path
+from bardo.edge.log import CallOutcome, LogReader, LogRow
+from bardo.edge.settings import load_settings
+from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
+from bardo.surfaces.render.calls import call_facts, calls_table
+from bardo.surfaces.render.console import say, show, show_json
+from bardo.values.errors import InvalidRequest
+
+_LOOK_SECONDS = 0.5
+
+
+class Outcome(StrEnum):
+    """How a call may have ended."""
+
+    OK = "ok"
+    ERROR = "error"
+    BROKEN = "broken"
+    CANCELLED = "cancelled"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command and its subcommand."""
+    log = typer.Typer(rich_markup_mode=None)
+    log.callback(invoke_without_command=True, epilog="Example: bardo log --since 2h --outcome error")(recent)
+    log.command("show", epilog="Example: bardo log show req_2b7b702b")(show_call)
+    app.add_typer(log, name="log")
+
+
+def recent(
+    context: typer.Context,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
+    provider: Annotated[str | None, typer.Option(help="Only calls this provider served, by its id.")] = None,
+    model: Annotated[str | None, typer.Option(help="Only calls this model served.")] = None,
+    outcome: Annotated[Outcome | None, typer.Option(help="Only calls that ended so.")] = None,
+    since: Since = None,
+    follow: Annotated[bool, typer.Option("--follow", help="Wait for new calls until Ctrl-C.")] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Show the last calls from the inference log, newest last.
+
+    `~` marks an estimated count, `–` one that nobody reported. --json prints an array, with --follow one object a line.
+    """
+    if context.invoked_subcommand:
+        return
+    ended: CallOutcome | None = outcome.value if outcome else None
+    begin = since_time(since, time.time())
+    with LogReader(log_path(load_settings(config))) as reader:
+        last = reader.last_row_number()
+        rows = reader.recent(limit, provider=provider, model=model, outcome=ended, since=begin)[::-1]
+        if follow:
+            wanted = partial(_fits, provider=provider, model=model, outcome=ended)
+            _follow(reader, rows, last, wanted, as_json=as_json)
+        elif as_json:
+            show_json(rows)
+        elif rows:
+            show(calls_table(rows, time.time()))
+        else:
+            say("no calls" if last == 0 else "no calls that match")
+
+
+def show_call(
+    request_id: Annotated[str, typer.Argument(metavar="ID", help="The request's id, or its beginning.")],
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Show one call in full, by its id or the beginning of its id."""
+    with LogReader(log_path(load_settings(config))) as reader:
+        row = reader.get(request_id)
+    if row is None:
+        raise InvalidRequest(f"no call has the id {request_id!r}", hint="`bardo log` lists the last ones")
+    if as_json:
+        show_json(row)
+    else:
+        show(call_facts(row, time.time()))
+
+
+def _follow(
+    reader: LogReader, rows: list[LogRow], last: int, wanted: Callable[[LogRow], bool], *, as_json: bool
+) -> None:
+    """Print `rows`, then what is stored after row number `last`, until Ctrl-C."""
+    head = True
+    while True:
+        if as_json:
+            for row in rows:
+                print(msgspec.json.encode(row).decode(), flush=True)
+        elif rows or head:
+            show(calls_table(rows, time.time(), head=head))
+            head = False
+        time.sleep(_LOOK_SECONDS)
+        new = reader.after(last)
+        last = new.row_number
+        rows = [row for row in new.rows if wanted(row)]
+
+
+def _fits(row: LogRow, *, provider: str | None, model: str | None, outcome: CallOutcome | None) -> bool:
+    return provider in (None, row.provider) and model in (None, row.model) and outcome in (None, row.outcome)

@@ -1,0 +1,71 @@
+"""`bardo serve`: run the gateway."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from typing import Annotated
+
+import typer
+
+from bardo.edge.assembly import open_log
+from bardo.edge.directory import with_keys
+from bardo.edge.keys import Keyring
+from bardo.edge.serving import serve as serve_app
+from bardo.edge.settings import Settings, load_settings, provider_of
+from bardo.surfaces.cli.options import Config
+from bardo.surfaces.render.console import say
+
+APP = "bardo.surfaces.gateway.main:create_app"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("serve", epilog="Example: bardo serve --config bardo.toml --port 8484")(serve)
+
+
+def serve(
+    config: Config = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on; by default 127.0.0.1.")] = None,
+    port: Annotated[int | None, typer.Option(min=0, max=65535, help="By default 8484; 0 finds a free one.")] = None,
+    workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the port; by default 1.")] = None,
+    uvicorn: Annotated[bool, typer.Option("--uvicorn", help="Serve with uvicorn instead of granian.")] = False,
+) -> None:
+    """Run the gateway until Ctrl-C. Providers come from the configuration, or from keys in the environment."""
+    if config is not None:
+        # The workers are processes of their own: they read the configuration themselves.
+        os.environ["BARDO_CONFIG"] = str(config.absolute())
+    settings = load_settings()
+    _check_log(settings)
+    # uvicorn raises the signal that ended it once more when all is closed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with contextlib.suppress(KeyboardInterrupt):
+        serve_app(
+            APP,
+            host=host or settings.gateway.host,
+            port=settings.gateway.port if port is None else port,
+            workers=workers or settings.gateway.workers,
+            server="uvicorn" if uvicorn else "granian",
+            announce=lambda address: _announce(address, settings),
+        )
+
+
+def _check_log(settings: Settings) -> None:
+    """Create or migrate the log before workers open it side by side. Raises LogProblem."""
+    log = open_log(settings)
+    if log is not None:
+        log.close()
+
+
+def _announce(address: str, settings: Settings) -> None:
+    say(f"bardo listens on {address}  (Ctrl-C ends it)")
+    say(f"configuration: {settings.source or 'none; keys in the environment and local servers are used'}")
+    say(f"providers: {_providers(settings) or 'none yet; local servers are looked for on their usual ports'}")
+    say(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
+
+
+def _providers(settings: Settings) -> str:
+    providers = [provider_of(entry, settings.source) for entry in settings.providers] or with_keys(Keyring())
+    return ", ".join(f"{provider.id} ({provider.base_url})" for provider in providers)

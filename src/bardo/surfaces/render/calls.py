@@ -1,0 +1,171 @@
+"""The inference log as people read it: calls, one call in full, and totals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bardo.edge.log.row import LogRow, LogTotal
+from bardo.surfaces.render.tables import Column, facts, table
+from bardo.surfaces.render.words import (
+    NOT_REPORTED,
+    count,
+    difference,
+    dollars,
+    excerpt,
+    moment,
+    printable,
+    seconds,
+    short_dialect,
+)
+from bardo.values.degradation import Degradation
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_SHORT_ID = 10
+
+_CALL_COLUMNS = (
+    Column("time", least=8),
+    Column("id", least=_SHORT_ID),
+    Column("dialects", least=16),
+    Column("model", cut=True, least=14),
+    Column("in", right=True, least=5),
+    Column("out", right=True, least=5),
+    Column("thinking", right=True, least=8),
+    Column("took", right=True, least=6),
+    Column("outcome", least=7),
+)
+
+
+def calls_table(rows: Sequence[LogRow], now: float, *, head: bool = True) -> Table:
+    """Return calls, one a line. `now` is Unix time."""
+    return table(_CALL_COLUMNS, (_call(row, now) for row in rows), head=head)
+
+
+def _call(row: LogRow, now: float) -> tuple[str, ...]:
+    return (
+        moment(row.started_at, now),
+        row.request_id[:_SHORT_ID],
+        dialects(row),
+        excerpt(served_by(row), 60),
+        count(row.input_tokens),
+        count(row.output_tokens),
+        count(row.reasoning_tokens, estimated=row.tokens_approx),
+        seconds(row.seconds),
+        outcome(row),
+    )
+
+
+def dialects(row: LogRow) -> str:
+    """Write which way a call went: the client's dialect, then the provider's where it is another."""
+    client, provider = short_dialect(row.client_dialect or "python"), short_dialect(row.provider_dialect)
+    return client if client == provider or not row.provider_dialect else f"{client}→{provider}"
+
+
+def served_by(row: LogRow) -> str:
+    """Write who served which model; where nobody did, what was asked for."""
+    return f"{row.provider}/{row.model}" if row.provider else row.model_asked
+
+
+def outcome(row: LogRow) -> str:
+    """Write how a call ended, with the status where it failed."""
+    return f"{row.outcome} {row.status}" if row.outcome == "error" and row.status else row.outcome
+
+
+def call_facts(row: LogRow, now: float) -> Table:
+    """Return one call in full."""
+    pairs: list[tuple[str, str]] = [
+        ("id", row.request_id),
+        ("time", f"{moment(row.started_at, now)}, took {seconds(row.seconds)}{_first_byte(row)}"),
+        ("asked for", f"{row.model_asked} in {row.client_dialect or 'python'}{', streamed' if row.streamed else ''}"),
+        ("served by", f"{served_by(row)} in {row.provider_dialect}" if row.provider else "nobody"),
+        ("attempts", str(row.attempts)),
+        ("frames", _frames(row)),
+        ("outcome", outcome(row)),
+        ("error", f"{row.error_class}: {printable(row.error_message or '')}" if row.error_class else ""),
+        ("finish", _finish(row)),
+        ("visibility", row.visibility or NOT_REPORTED),
+        ("thinking", _thinking(row)),
+        ("input", _input(row)),
+        ("output", f"{count(row.output_tokens)} tokens"),
+        ("cost", dollars(row.cost_usd)),
+        *(("degraded", difference(msgspec.convert(given, Degradation))) for given in row.degraded),
+        ("receipt", _json(row.receipt)),
+        ("usage as sent", _json(row.usage_raw)),
+        ("request", printable(row.request_content or "")),
+        ("reply", printable(row.reply_content or "")),
+    ]
+    return facts((name, value) for name, value in pairs if value)
+
+
+def _first_byte(row: LogRow) -> str:
+    return "" if row.first_byte_seconds is None else f" (first piece after {seconds(row.first_byte_seconds)})"
+
+
+def _frames(row: LogRow) -> str:
+    if not row.client_dialect or not row.provider:
+        return ""
+    return "passed through" if row.passed_through else "rebuilt for the client"
+
+
+def _finish(row: LogRow) -> str:
+    if row.finish_raw and row.finish_raw != row.finish_reason:
+        return f"{row.finish_reason} ({row.finish_raw})"
+    return row.finish_reason or ""
+
+
+def _thinking(row: LogRow) -> str:
+    if row.reasoning_tokens is None:
+        return "tokens not reported"
+    how = "estimated from its text" if row.tokens_approx else "reported by the provider"
+    return f"{count(row.reasoning_tokens, estimated=row.tokens_approx)} tokens, {how}"
+
+
+def _input(row: LogRow) -> str:
+    cached = f", of them {count(row.cached_input_tokens)} from the cache" if row.cached_input_tokens else ""
+    return f"{count(row.input_tokens)} tokens{cached}"
+
+
+def _json(value: object) -> str:
+    return "" if value is None else printable(msgspec.json.encode(value).decode())
+
+
+_TOTAL_COLUMNS = (
+    Column("provider"),
+    Column("model", cut=True),
+    Column("calls", right=True),
+    Column("failed", right=True),
+    Column("in", right=True),
+    Column("out", right=True),
+    Column("thinking", right=True),
+    Column("cost", right=True),
+    Column(""),
+)
+
+
+def totals_table(totals: Sequence[LogTotal]) -> Table:
+    """Return calls, tokens and cost of every provider and model."""
+    return table(_TOTAL_COLUMNS, (_total(total) for total in totals))
+
+
+def _total(total: LogTotal) -> tuple[str, ...]:
+    return (
+        total.provider or "nobody",
+        total.model or NOT_REPORTED,
+        count(total.calls),
+        count(total.failed),
+        count(total.input_tokens),
+        count(total.output_tokens),
+        count(total.reasoning_tokens),
+        dollars(total.cost_usd),
+        f"for {total.cost_known} of {total.calls}" if 0 < total.cost_known < total.calls else "",
+    )
+
+
+def causes_table(causes: Mapping[str, float]) -> Table:
+    """Return what the calls cost, by why it arose."""
+    columns = (Column("cause"), Column("cost", right=True))
+    return table(columns, ((cause, dollars(amount)) for cause, amount in causes.items()))

@@ -1,0 +1,84 @@
+"""Where words go: answers to stdout, everything else to stderr.
+
+Colours appear only on a terminal, and never against NO_COLOR. In a pipe no line is cut or wrapped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bardo.surfaces.render.words import printable
+from bardo.values.errors import BardoError, UpstreamRefused
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+
+_WIDE = 10_000
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return rich's console for one of the two streams."""
+    from rich.console import Console
+
+    found = Console(stderr=stderr, highlight=False, emoji=False)
+    return found if found.is_terminal else Console(stderr=stderr, highlight=False, emoji=False, width=_WIDE)
+
+
+def show(renderable: RenderableType, *, stderr: bool = False) -> None:
+    """Print a table or a text."""
+    target = console(stderr=stderr)
+    if target.is_terminal:
+        target.print(renderable)
+        return
+    with target.capture() as capture:
+        target.print(renderable)
+    lines = [line.rstrip() for line in capture.get().splitlines()]
+    print("\n".join(lines), file=sys.stderr if stderr else sys.stdout)
+
+
+def show_json(value: Any) -> None:
+    """Print a value as JSON, for programs."""
+    encoded = msgspec.json.format(msgspec.json.encode(value, enc_hook=as_plain), indent=2)
+    print(encoded.decode())
+
+
+def as_plain(value: Any) -> Any:
+    """Return what JSON has no word for as plain values: an error as its fields, anything else as text."""
+    if isinstance(value, BardoError):
+        return {"code": value.code, "kind": value.kind, "status": value.status, **vars(value)}
+    return str(value)
+
+
+def say(message: str) -> None:
+    """Print a line on stderr."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def say_problem(problem: BardoError) -> None:
+    """Print what went wrong and what to do about it, on stderr."""
+    mark = "\x1b[1;31mbardo:\x1b[0m" if _has_colours() else "bardo:"
+    say(f"{mark} {printable(_who(problem) + problem.message)}")
+    hint = problem.hint or _when(problem)
+    if hint:
+        say(f"       {printable(hint)}")
+
+
+def _who(problem: BardoError) -> str:
+    """Name the provider whose words the message is."""
+    if isinstance(problem, UpstreamRefused):
+        return f"{problem.provider} answered {problem.status}: "
+    return ""
+
+
+def _when(problem: BardoError) -> str:
+    retry_after = getattr(problem, "retry_after", None)
+    return f"it asks to be left alone for {retry_after} seconds" if retry_after else ""
+
+
+def _has_colours() -> bool:
+    """Whether stderr takes colours; an error is no reason to load rich."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,190 @@
+"""`bardo log` and `bardo costs`: what was asked, and what nobody reported."""
+
+from __future__ import annotations
+
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.edge.assembly import log_path
+from bardo.edge.log import LogRow, LogWriter
+from bardo.edge.settings import Settings
+from bardo.surfaces.cli.options import since_time
+from bardo.values.errors import InvalidRequest
+from surfaces.cli.support import Ran, bardo, ended, line_with, running, write_log
+
+NOW = time.time()
+CALLS = (
+    LogRow(
+        request_id="req_aaa111",
+        started_at=NOW - 7200,
+        seconds=1.5,
+        client_dialect="openai_chat",
+        provider="lab",
+        provider_dialect="anthropic_messages",
+        model_asked="claude",
+        model="claude",
+        streamed=True,
+        finish_reason="stop",
+        finish_raw="end_turn",
+        visibility="visible",
+        input_tokens=1200,
+        output_tokens=40,
+        reasoning_tokens=29,
+        tokens_approx=True,
+        cost_usd=0.25,
+        cost_by_cause={"thinking": 0.2, "answer": 0.05},
+        degraded=({"what": "reasoning_effort", "asked": "high", "sent": "medium", "why": "highest"},),
+        receipt={"intent": None},
+    ),
+    LogRow(
+        request_id="req_aab222",
+        started_at=NOW - 60,
+        client_dialect="gemini",
+        model_asked="nix",
+        outcome="error",
+        status=404,
+        error_class="UnknownModel",
+        error_message="no provider here serves 'nix'",
+    ),
+    LogRow(
+        request_id="req_ccc333",
+        started_at=NOW - 30,
+        client_dialect="gemini",
+        provider="box",
+        provider_dialect="gemini",
+        model_asked="m",
+        model="m",
+        reasoning_tokens=7,
+    ),
+)
+
+
+@pytest.fixture(autouse=True)
+def log(folder: Path) -> None:
+    write_log(CALLS)
+
+
+def ids(ran: Ran) -> list[Any]:
+    return [row["request_id"] for row in ran.json]
+
+
+def test_calls_are_a_line_each_newest_last() -> None:
+    head, *lines = bardo("log").out.splitlines()
+    assert head.split() == ["time", "id", "dialects", "model", "in", "out", "thinking", "took", "outcome"]
+    assert lines[0].split()[-9:] == [
+        "req_aaa111",
+        "chat→messages",
+        "lab/claude",
+        "1,200",
+        "40",
+        "~29",
+        "1.50",
+        "s",
+        "ok",
+    ]
+    assert lines[1].split()[1:] == ["req_aab222", "gemini", "nix", "–", "–", "–", "0.00", "s", "error", "404"]
+    assert lines[2].split()[1:] == ["req_ccc333", "gemini", "box/m", "–", "–", "7", "0.00", "s", "ok"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], ["req_aaa111", "req_aab222", "req_ccc333"]),
+        (["--limit", "1"], ["req_ccc333"]),
+        (["--provider", "lab"], ["req_aaa111"]),
+        (["--model", "m"], ["req_ccc333"]),
+        (["--outcome", "error"], ["req_aab222"]),
+        (["--since", "1h"], ["req_aab222", "req_ccc333"]),
+        (["--since", "45s"], ["req_ccc333"]),
+        (["--provider", "none"], []),
+    ],
+)
+def test_calls_are_chosen(arguments: list[str], expected: list[str]) -> None:
+    assert ids(bardo("log", "--json", *arguments)) == expected
+
+
+def test_json_holds_the_whole_row_and_null_is_not_zero() -> None:
+    row = bardo("log", "--json", "--provider", "box").json[0]
+    assert msgspec.convert(row, LogRow) == CALLS[2]
+    assert row["input_tokens"] is None
+
+
+def test_one_call_in_full() -> None:
+    ran = bardo("log", "show", "req_aaa")
+    assert "claude in openai_chat, streamed" in ran.out
+    assert "~29 tokens, estimated from its text" in ran.out
+    assert "stop (end_turn)" in ran.out
+    assert "reasoning_effort: asked high, sent medium (highest)" in ran.out
+    assert "$0.25" in ran.out
+    failed = bardo("log", "show", "req_aab222").out
+    assert "UnknownModel: no provider here serves 'nix'" in failed
+    assert "served by   nobody" in failed
+    assert bardo("log", "show", "req_ccc333", "--json").json["provider"] == "box"
+
+
+def test_an_id_that_fits_none_or_several_is_said() -> None:
+    assert bardo("log", "show", "nix").code == 2
+    ran = bardo("log", "show", "req_aa")
+    assert ran.code == 2
+    assert "several requests begin with" in ran.err
+
+
+def test_nothing_that_matches_is_said_and_is_no_error() -> None:
+    ran = bardo("log", "--provider", "none")
+    assert (ran.code, ran.out, ran.err) == (0, "", "no calls that match\n")
+
+
+def test_no_log_is_said_with_its_path(folder: Path) -> None:
+    (folder / "bardo.toml").write_text('[log]\npath = "elsewhere.db"\n')
+    ran = bardo("log")
+    assert ran.code == 2
+    assert "elsewhere.db" in ran.err
+
+
+def test_new_calls_are_followed_until_interrupted() -> None:
+    with running("log", "--follow", "--limit", "1", "--outcome", "ok", "--json") as process:
+        assert '"req_ccc333"' in line_with(process.stdout, "request_id")
+        with LogWriter(log_path(Settings())) as log:
+            log.write(LogRow(request_id="req_bad", started_at=NOW, outcome="broken"))
+            log.write(LogRow(request_id="req_new", started_at=NOW))
+        assert '"req_new"' in line_with(process.stdout, "request_id")
+        assert ended(process, signal.SIGINT) == 130
+        assert process.stderr is not None
+        assert process.stderr.read() == b""
+
+
+def test_costs_are_by_provider_and_model_and_unknown_is_not_zero() -> None:
+    ran = bardo("costs")
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["lab", "claude", "1", "0", "1,200", "40", "29", "$0.25"] in lines
+    assert ["nobody", "–", "1", "1", "–", "–", "–", "unknown"] in lines
+    assert ["thinking", "$0.20"] in lines
+    assert ran.out.endswith("3 calls, cost $0.25 for the 1 whose cost is known\n")
+
+
+def test_costs_as_json_and_since() -> None:
+    found = bardo("costs", "--json").json
+    assert (found["calls"], found["cost_usd"], found["cost_known"]) == (3, 0.25, 1)
+    assert found["causes"] == {"answer": 0.05, "thinking": 0.2}
+    recent = bardo("costs", "--json", "--since", "1h").json
+    assert (recent["calls"], recent["cost_usd"]) == (2, None)
+    assert "cost unknown" in bardo("costs", "--since", "1h").out
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [("90s", 9910.0), ("2m", 9880.0), ("1.5h", 4600.0), ("2 M", 9880.0), ("1d", -76400.0), (None, None)],
+)
+def test_since_counts_back(written: str | None, expected: float | None) -> None:
+    assert since_time(written, 10_000.0) == expected
+
+
+def test_since_takes_a_date_and_refuses_what_it_does_not_understand() -> None:
+    assert since_time("2026-01-31T18:00:00+00:00", 0.0) == 1769882400.0
+    with pytest.raises(InvalidRequest, match="does not understand 'yesterday'"):
+        since_time("yesterday", 0.0)

@@ -1,0 +1,85 @@
+"""`bardo serve`: a gateway as a program of its own."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bardo.simulators import Simulator
+from surfaces.cli.support import PATIENCE, bardo, ended, line_with, logged, program, running, simulated
+
+
+def post(url: str, body: dict[str, Any]) -> Any:
+    """Ask the gateway; it announces itself just before it listens."""
+    request = urllib.request.Request(url, json.dumps(body).encode(), {"content-type": "application/json"})
+    give_up = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urllib.request.urlopen(request, timeout=PATIENCE) as reply:
+                return json.load(reply)
+        except urllib.error.URLError as failure:
+            if isinstance(failure, urllib.error.HTTPError) or time.monotonic() > give_up:
+                raise
+
+
+@pytest.mark.parametrize("server", [[], ["--uvicorn"], ["--workers", "2"]], ids=["granian", "uvicorn", "workers"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_serves_until_told_to_end_and_the_log_is_complete(
+    folder: Path, server: list[str], number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_KEY", "sk-secret-value")
+    with simulated(Simulator("anthropic"), folder=folder):
+        (folder / "bardo.toml").rename(folder / "mine.toml")
+        with running("serve", "--config", "mine.toml", "--port", "0", *server) as process:
+            address = line_with(process.stderr, "bardo listens on").split()[3]
+            said = line_with(process.stderr, "providers:")
+            assert "anthropic (http://127.0.0.1:" in said
+            assert f"OPENAI_BASE_URL={address}/v1" in line_with(process.stderr, "OPENAI_BASE_URL")
+            question = [{"role": "user", "content": "What is 27 * 43?"}]
+            for _ in range(5):
+                body = {"model": "anthropic/claude-x", "messages": question}
+                reply = post(f"{address}/v1/chat/completions", body)
+                assert reply["choices"][0]["message"]["content"] == "1161"
+            assert ended(process, number) == 0
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.read() == b""
+            rest = process.stderr.read().decode()
+    assert "Traceback" not in rest
+    assert "sk-secret-value" not in said + rest
+    assert [row.outcome for row in logged()] == ["ok"] * 5
+
+
+def test_a_port_in_use_is_one_clear_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as held:
+        port = held.getsockname()[1]
+        ran = program("serve", "--port", str(port))
+    assert ran.code == 2
+    assert ran.err.splitlines()[0] == f"bardo: port {port} on 127.0.0.1 is already in use"
+    assert len(ran.err.splitlines()) == 2
+
+
+def test_a_broken_configuration_is_one_clear_line(folder: Path) -> None:
+    (folder / "broken.toml").write_text("[gateway]\nprot = 1\n")
+    ran = program("serve", "--config", "broken.toml")
+    assert ran.code == 2
+    assert "broken.toml, line 2: unknown key 'prot'" in ran.err
+    assert len(ran.err.splitlines()) == 2
+    assert bardo("serve", "--config", "missing.toml").code == 2
+
+
+def test_a_log_that_cannot_be_opened_is_said_before_anything_is_served(folder: Path) -> None:
+    (folder / "no.db").write_text("this is no database, it is prose " * 100)
+    (folder / "bardo.toml").write_text('[log]\npath = "no.db"\n')
+    ran = program("serve", "--port", "0")
+    assert ran.code == 2
+    assert "no.db" in ran.err
+    assert "listens" not in ran.err
