@@ -7,8 +7,17 @@ from typing import Literal
 
 import msgspec
 
-Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "none"]
-DialectName = Literal["openai_chat", "openai_responses", "anthropic_messages", "gemini"]
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "aws", "none"]
+DialectName = Literal[
+    "openai_chat",
+    "openai_responses",
+    "anthropic_messages",
+    "gemini",
+    "ollama",
+    "cohere",
+    "bedrock_converse",
+    "bedrock_invoke",
+]
 ReplayForm = Literal["none", "reasoning_content", "reasoning", "reasoning_details", "content_list", "think_tags"]
 
 
@@ -34,6 +43,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How an effort is asked for: the flat field, the `reasoning` object, or not at all."""
     thought_signatures: bool = False
     """Whether tool calls take Gemini's signatures under `extra_content`."""
+    repeats_role: bool = False
+    """Whether every chunk of a stream names the role: OpenAI's library would add them up to `assistantassistant…`."""
 
     @property
     def plain(self) -> bool:
@@ -41,6 +52,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         return (
             not self.inline_reasoning
             and not self.reasoning_beside_output
+            and not self.repeats_role
             and self.reply_field in ("", "reasoning_content")
         )
 

@@ -7,7 +7,16 @@ from importlib import import_module
 
 from bardo.dialects.base import Dialect
 
-DIALECTS: tuple[str, ...] = ("anthropic_messages", "gemini", "openai_chat", "openai_responses")
+DIALECTS: tuple[str, ...] = (
+    "anthropic_messages",
+    "bedrock_converse",
+    "bedrock_invoke",
+    "cohere",
+    "gemini",
+    "ollama",
+    "openai_chat",
+    "openai_responses",
+)
 
 
 @cache

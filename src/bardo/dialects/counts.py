@@ -6,12 +6,14 @@ from typing import Any
 
 from bardo.values.degradation import Degradation
 
+_LARGEST = 1 << 53
+
 
 def whole(value: Any) -> int | None:
-    """Return a token count, or None where it is absent, negative, or no whole number."""
+    """Return a token count, or None where it is absent, negative, absurdly large, or no whole number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return int(value) if value >= 0 and value == value and value != float("inf") else None
+    return int(value) if 0 <= value < _LARGEST and value == int(value) else None
 
 
 def doubted(name: str, value: Any) -> tuple[Degradation, ...]:

@@ -1,17 +1,20 @@
 """Reading JSON from providers, which is not always quite JSON.
 
 Seen in replies: lone surrogates, control characters inside strings, NaN, bytes that are no UTF-8. They are mended so that the rest of the
-reply survives; what is beyond that is `None`.
+reply survives; what is beyond that is no JSON.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
 import msgspec
 
+# Far more than any reply has, and far less than Python's stack: whatever is read here may be compared, copied and written.
+MAX_DEPTH = 200
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _decode = msgspec.json.Decoder().decode
 
@@ -19,19 +22,39 @@ _decode = msgspec.json.Decoder().decode
 def decode_leniently(data: bytes) -> Any:
     """Return the JSON value of `data`. Raises ValueError where there is none, too deep nesting included."""
     try:
-        return _decode(data)
+        return _checked(_decode(data), data)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    except (msgspec.DecodeError, msgspec.ValidationError, UnicodeDecodeError):
-        return _mend(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _without_surrogates(_checked(_mend(data), data))
 
 
 def _mend(data: bytes) -> Any:
+    text = data.decode("utf-8", "replace")
     try:
-        value = json.loads(data.decode("utf-8", "replace"), strict=False)
+        return json.loads(text, strict=False, parse_constant=_no_number, parse_float=_finite, parse_int=_whole)
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    return _without_surrogates(value)
+
+
+def _checked(value: Any, data: bytes) -> Any:
+    # Counting brackets is quick, and enough for all but a few replies.
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        _check_depth(value)
+    return value
+
+
+def _no_number(word: str) -> None:
+    """NaN and the infinities, which some servers write for scores, are no values."""
+
+
+def _finite(digits: str) -> float | None:
+    value = float(digits)
+    return value if math.isfinite(value) else None
+
+
+def _whole(digits: str) -> int | float | None:
+    return int(digits) if len(digits) < 4000 else _finite(digits)
 
 
 def _without_surrogates(value: Any) -> Any:
@@ -42,6 +65,20 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
     return value
+
+
+def _check_depth(value: Any) -> None:
+    layer = [value]
+    for _ in range(MAX_DEPTH):
+        layer = [
+            inner
+            for item in layer
+            if isinstance(item, dict | list)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        if not layer:
+            return
+    raise ValueError("nested too deeply")
 
 
 def excerpt(data: bytes, limit: int = 300) -> str:

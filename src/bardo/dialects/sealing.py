@@ -7,7 +7,6 @@ what it is and whose: it is never a provider's own signature, and bardo opens it
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Sequence
 
 import msgspec
@@ -35,5 +34,6 @@ def unseal(text: str) -> tuple[Opaque, ...] | None:
         if not opened.startswith(_PREFIX):
             return None
         return tuple(msgspec.json.decode(opened[len(_PREFIX) :], type=list[Opaque]))
-    except (binascii.Error, msgspec.DecodeError, msgspec.ValidationError):
+    except (ValueError, msgspec.MsgspecError):
+        # Not base64, not UTF-8, or not what a seal holds.
         return None

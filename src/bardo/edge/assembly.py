@@ -49,8 +49,9 @@ def assemble(
         max_reply_bytes=settings.gateway.max_reply_bytes,
         keep_content=settings.log.content,
     )
-    log = open_log(settings, environment)
     directory = Directory.of(settings, used, keyring, clock=time.monotonic)
+    # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
+    log = open_log(settings, environment)
     runner = Runner(directory, used, keyring, limits=limits, log=log)
     return Assembly(runner, transport=own, log=log)
 

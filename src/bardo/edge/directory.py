@@ -57,8 +57,8 @@ class Directory:
         try:
             return resolve(model, self._providers)
         except UnknownModel:
-            if not await self.discover():
-                raise
+            # Learnt here, or by another call while this one waited for its turn.
+            await self.discover()
             return resolve(model, self._providers)
 
     async def models(self) -> list[Provider]:
@@ -66,19 +66,16 @@ class Directory:
         await self.discover()
         return self.providers
 
-    async def discover(self) -> bool:
-        """Ask every provider that may serve more than is known; say whether anything new was learnt."""
+    async def discover(self) -> None:
+        """Ask every provider that may serve more than is known."""
         self._asking = self._asking or asyncio.Lock()
         async with self._asking:
             due = [provider for provider in self._providers if self._due(provider)]
             answers = await asyncio.gather(*(self._ask(provider) for provider in due))
-        learnt = False
         for provider, models in zip(due, answers, strict=True):
-            if models is not None and models != provider.models:
+            if models is not None:
                 place = next(at for at, held in enumerate(self._providers) if held.id == provider.id)
                 self._providers[place] = msgspec.structs.replace(provider, models=models)
-                learnt = True
-        return learnt
 
     async def add_local(self) -> list[Provider]:
         """Look for servers on their usual ports, and take in those that answer."""

@@ -5,7 +5,7 @@ Nothing here quotes a header, a key, a path or a query string.
 
 from __future__ import annotations
 
-import re
+import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,12 +15,13 @@ from bardo.values.errors import (
     ConfigError,
     InternalError,
     MalformedReply,
+    ProviderError,
     Unreachable,
     UpstreamTimeout,
 )
 
 if TYPE_CHECKING:
-    from pyreqwest.exceptions import DetailedPyreqwestError
+    from aiohttp import ClientConnectorError, ClientError
 
     from bardo.edge.http import Call, Deadlines
 
@@ -28,8 +29,8 @@ _CHECK_ADDRESS = "check base_url, and that the server runs and listens there"
 _CHECK_NAME = "check the host name in base_url, and this machine's network and DNS"
 _CHECK_TLS = "check base_url: https or http, the port, and whether this machine trusts the server's certificate"
 _CHECK_NETWORK = "check this machine's network, firewall and proxy settings"
+_CHECK_PROXY = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
 _TRY_AGAIN = "try again, or send the call to another provider"
-_OS_ERROR_NUMBER = re.compile(r" \(os error \d+\)")
 
 
 def origin(url: str) -> str:
@@ -39,40 +40,74 @@ def origin(url: str) -> str:
         port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
     except ValueError:
         return "its address"
-    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
-    return f"{host}:{port}" if port else host or "its address"
+    return _host_and_port(parts.hostname, port) if parts.hostname else "its address"
 
 
-def unanswered(failure: DetailedPyreqwestError, call: Call, deadlines: Deadlines) -> BardoError:
+def _host_and_port(host: str, port: int | None) -> str:
+    shown = f"[{host}]" if ":" in host else host
+    return f"{shown}:{port}" if port else shown
+
+
+def unanswered(failure: ClientError, call: Call, deadlines: Deadlines) -> BardoError:
     """Name the failure of a call that got no reply."""
-    from pyreqwest.exceptions import BuilderError, ClientClosedError, ConnectTimeoutError, DecodeError
+    from aiohttp import (
+        ClientConnectorError,
+        ClientHttpProxyError,
+        ClientResponseError,
+        ConnectionTimeoutError,
+        InvalidURL,
+        NonHttpUrlClientError,
+    )
 
-    if isinstance(failure, ConnectTimeoutError):
-        return no_connection_in_time(call, deadlines)
-    if isinstance(failure, TimeoutError):
-        return no_first_byte(call, deadlines)
-    if isinstance(failure, ClientClosedError):
-        return InternalError("the HTTP client was closed during a call")
-    if isinstance(failure, BuilderError):
-        return unsendable_address(call)
-    if isinstance(failure, DecodeError):
-        return not_http(call, reason(failure))
-    return unreachable(call, failure)
+    match failure:
+        case ConnectionTimeoutError():
+            return no_connection_in_time(call, deadlines)
+        case ClientConnectorError():
+            return unreachable(failure, call)
+        case ClientHttpProxyError():
+            return refused_by_proxy(call, failure.status, failure.message)
+        case ClientResponseError():
+            return unreadable(call, failure.message)
+        case InvalidURL() | NonHttpUrlClientError():
+            return unsendable_address(call)
+    return broken_off(call, f"no answer came, {_reason(failure)}")
 
 
-def unreachable(call: Call, failure: DetailedPyreqwestError) -> BardoError:
-    """Tell a connection that could not be made from one that closed without an answer."""
-    trail = " / ".join(_causes(failure))
-    place, why = origin(call.url), reason(failure)
-    if "(Connect)" not in trail:
-        return broken_off(call, f"no answer came, {why}")
-    if "dns error" in trail:
-        return Unreachable(f"the name in {place} cannot be resolved", hint=_CHECK_NAME, provider=call.provider)
-    if "refused" in why:
-        return Unreachable(f"{place} refuses connections", hint=_CHECK_ADDRESS, provider=call.provider)
-    if "certificate" in why or "corrupt message" in why or "handshake" in why:
-        return Unreachable(f"no TLS connection to {place}: {why}", hint=_CHECK_TLS, provider=call.provider)
-    return Unreachable(f"no connection to {place}: {why}", hint=_CHECK_NETWORK, provider=call.provider)
+def unreachable(failure: ClientConnectorError, call: Call) -> Unreachable:
+    """Say at which step a connection failed: the name, the network, the proxy or TLS."""
+    from aiohttp import (
+        ClientConnectorCertificateError,
+        ClientConnectorDNSError,
+        ClientProxyConnectionError,
+        ClientSSLError,
+    )
+
+    # Where a proxy stands between, this is the proxy.
+    place = _host_and_port(failure.host, failure.port)
+    match failure:
+        case ClientConnectorDNSError():
+            message, hint = f"the name in {place} cannot be resolved", _CHECK_NAME
+        case ClientSSLError() | ClientConnectorCertificateError():
+            message, hint = f"no TLS connection to {place}: {_reason(failure)}", _CHECK_TLS
+        case ClientProxyConnectionError():
+            message, hint = f"no connection to the proxy {place}: {_reason(failure)}", _CHECK_PROXY
+        case _ if isinstance(failure.os_error, ConnectionRefusedError):
+            message, hint = f"{place} refuses connections", _CHECK_ADDRESS
+        case _:
+            message, hint = f"no connection to {place}: {_reason(failure)}", _CHECK_NETWORK
+    return Unreachable(message, hint=hint, provider=call.provider)
+
+
+def interrupted(failure: ClientError, call: Call) -> ProviderError:
+    """Name the failure of a reply whose body was being read."""
+    if "content-encoding" in str(failure):
+        return unreadable(call, str(failure))
+    return cut_off(call)
+
+
+def cut_off(call: Call) -> BrokenStream:
+    """A body has not come to the end its head announced."""
+    return broken_off(call, "the connection closed before its end")
 
 
 def no_connection_in_time(call: Call, deadlines: Deadlines) -> UpstreamTimeout:
@@ -98,10 +133,27 @@ def broken_off(call: Call, why: str) -> BrokenStream:
     return BrokenStream(f"{origin(call.url)} broke off its reply: {why}", hint=_TRY_AGAIN, provider=call.provider)
 
 
-def not_http(call: Call, why: str) -> MalformedReply:
-    """What answers there speaks something else."""
-    message = f"what {origin(call.url)} sent is not an HTTP reply: {why}"
+def unreadable(call: Call, why: str) -> MalformedReply:
+    """What answers there speaks something else, or packs its replies in a way nobody here can unpack."""
+    if "content-encoding" in why:
+        message = f"{origin(call.url)} compressed its reply, unasked, in a form that cannot be read"
+        return MalformedReply(
+            message, hint="switch compression off there, or in the proxy before it", provider=call.provider
+        )
+    # Only the parser's own words: what follows them quotes what came.
+    message = f"what {origin(call.url)} sent is not an HTTP reply: {_lowered(why.partition(':')[0])}"
     return MalformedReply(message, hint=_CHECK_ADDRESS, provider=call.provider)
+
+
+def refused_by_proxy(call: Call, status: int, why: str) -> Unreachable:
+    """A proxy would not open a way to the provider."""
+    message = f"the proxy opens no way to {origin(call.url)}: {status} {why}".rstrip()
+    return Unreachable(message, hint=_CHECK_PROXY, provider=call.provider)
+
+
+def closed() -> InternalError:
+    """The transport was closed before its calls had ended."""
+    return InternalError("the HTTP client was closed during a call")
 
 
 def oversized(call: Call, limit: int) -> MalformedReply:
@@ -121,15 +173,17 @@ def unsendable_header(call: Call) -> ConfigError:
     return ConfigError(message, hint="check its key and headers: a pasted key may end in a line break")
 
 
-def reason(failure: DetailedPyreqwestError) -> str:
-    """Return the innermost cause in words; the outer ones quote the whole URL."""
-    causes = _causes(failure)
-    innermost = causes[-1] if causes else ""
-    if not innermost or "url (" in innermost:
-        return "the connection failed"
-    plain = _OS_ERROR_NUMBER.sub("", innermost)
-    return plain[0].lower() + plain[1:]
+def _reason(failure: BaseException) -> str:
+    """Return a cause in plain words. The library's own may quote the whole URL."""
+    cause = getattr(failure, "certificate_error", None) or getattr(failure, "os_error", failure)
+    if detail := getattr(cause, "verify_message", None):
+        return f"certificate not trusted, {_lowered(detail)}"
+    if detail := getattr(cause, "reason", None):
+        return _lowered(str(detail).replace("_", " ").lower())
+    if number := getattr(cause, "errno", None):
+        return _lowered(os.strerror(number))
+    return "the connection was closed"
 
 
-def _causes(failure: DetailedPyreqwestError) -> list[str]:
-    return [cause["message"] for cause in failure.details.get("causes") or []]
+def _lowered(words: str) -> str:
+    return words[:1].lower() + words[1:]

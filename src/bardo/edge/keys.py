@@ -19,6 +19,11 @@ class Keyring:
     def __repr__(self) -> str:
         return "Keyring(…)"
 
+    def without_key(self, body: bytes, row: ProviderRow) -> bytes:
+        """Return an error body without the provider's key: some quote the one they refuse."""
+        key = self._find(row)
+        return body.replace(key.encode(), b"[key]") if key else body
+
     def has(self, row: ProviderRow) -> bool:
         """Whether one of the row's variables is set."""
         return self._find(row) is not None

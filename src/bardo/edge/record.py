@@ -45,7 +45,7 @@ def log_row(
         "streamed": request.stream,
         "attempts": attempts,
         "outcome": outcome,
-        "status": 200 if error is None else error.status,
+        "status": error.status if error is not None else 200 if response is not None else None,
     }
     if error is not None:
         fields |= {"error_class": type(error).__name__, "error_message": error.message}

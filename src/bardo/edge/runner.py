@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
 import msgspec
@@ -18,8 +18,9 @@ from bardo.edge.record import Timing, log_row
 from bardo.engine.exchange import Attempt, attempts
 from bardo.engine.pipeline import ReplyReader
 from bardo.engine.receipt import ForeignContent, extension
+from bardo.engine.route import Provider
 from bardo.streams.frames import Frame
-from bardo.values.errors import BardoError, MalformedReply, ProviderError, UpstreamRefused
+from bardo.values.errors import BardoError, InternalError, MalformedReply, ProviderError
 from bardo.values.events import Degraded, Event, Extension, ReplyStart, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -68,15 +69,16 @@ class Runner:
         self.clock = clock
         self._log = log
 
-    async def open(self, request: Request) -> LiveReply:
+    async def open(self, request: Request, *, may_forward: bool = True) -> LiveReply:
         """Send a request until a provider takes it, and return its reply with the first piece read.
 
-        Raises BardoError where nobody takes it; the call is in the log then too.
+        `may_forward`: the client takes a provider's frames as they come, where nothing has to be changed. Raises BardoError
+        where nobody takes it; the call is in the log then too.
         """
         live = LiveReply(self, request)
         try:
             targets = await self.directory.targets(request.model)
-            course = attempts(request, targets)
+            course = attempts(request, targets, may_forward=may_forward)
             attempt = next(course)
             while True:
                 try:
@@ -88,8 +90,11 @@ class Runner:
         except BardoError as problem:
             live.note("error", problem)
             raise
+        except Exception as mistake:
+            live.note("error", InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
+            raise
         except BaseException:
-            await live.abandon()
+            live.note("cancelled")
             raise
 
     def write(self, row: LogRow) -> None:
@@ -118,8 +123,8 @@ class LiveReply:
         self._attempt: Attempt | None = None
         self._reader: ReplyReader | None = None
         self._reply: Reply | None = None
-        self._chunks: AsyncIterator[bytes] | None = None
         self._primed: list[Step] = []
+        self._coming: AsyncGenerator[Step, None] | None = None
         self._noted = False
 
     @property
@@ -139,34 +144,23 @@ class LiveReply:
         return self.reader.fold.response()
 
     async def begin(self, attempt: Attempt) -> None:
-        """Send one attempt and read until its reply has begun. Raises BardoError."""
+        """Send one attempt and read until its reply has begun. Raises BardoError, and lets go of the reply then."""
         self._attempts += 1
         self._attempt, self._reader, self._primed = attempt, None, []
-        provider = attempt.target.provider
-        headers = {
-            "content-type": "application/json",
-            **provider.row.headers,
-            **attempt.wire.headers,
-            **self._runner.keyring.headers(provider),
-        }
-        call = Call(method="POST", url=attempt.url, headers=headers, body=attempt.wire.body, provider=provider.id)
-        reply = self._reply = await self._runner.transport.send(call, self._runner.limits.deadlines)
-        if reply.status >= 300:
-            raise await self._refusal(reply)
-        streamed = self.request.stream and not _is_json(reply)
-        self._reader = self._open_reader(attempt, streamed=streamed)
-        if streamed:
-            await self._prime(reply)
-        else:
-            await self._read_whole(reply)
+        reply = self._reply = await self._runner.transport.send(self._call(attempt), self._runner.limits.deadlines)
+        try:
+            await self._receive(reply, attempt)
+        except BaseException:
+            await self._release()
+            raise
 
     async def steps(self) -> AsyncIterator[Step]:
         """Yield what each network read gives, to the end of the reply; then the call is noted."""
         for step in self._primed:
             yield step
         self._primed = []
-        if self._chunks is not None:
-            async for step in self._rest(self._chunks):
+        if self._coming is not None:
+            async for step in self._coming:
                 yield step
         last = self._extension()
         if last:
@@ -175,16 +169,14 @@ class LiveReply:
         self.note("ok" if failure is None else "broken", failure)
         await self._release()
 
-    async def close(self, outcome: CallOutcome = "cancelled") -> None:
-        """Let go of the reply, whatever is left of it."""
-        self.note(outcome, None)
+    async def close(self) -> None:
+        """Let go of the reply, whatever is left of it: a call that was not read to its end is noted as cancelled."""
+        self.note("cancelled")
+        if self._coming is not None:
+            await self._coming.aclose()
         await self._release()
 
-    async def abandon(self) -> None:
-        """Close after a failure that has not been noted yet."""
-        await self.close("cancelled")
-
-    def note(self, outcome: CallOutcome, error: BardoError | None) -> None:
+    def note(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""
         if self._noted:
             return
@@ -224,25 +216,51 @@ class LiveReply:
             reader.fold.feed(Degraded(degradation))
         return reader
 
-    async def _refusal(self, reply: Reply) -> UpstreamRefused:
-        provider = self.attempt.target.provider
+    def _call(self, attempt: Attempt) -> Call:
+        provider = attempt.target.provider
+        headers = {
+            "content-type": "application/json",
+            **provider.row.headers,
+            **attempt.wire.headers,
+            **self._runner.keyring.headers(provider),
+        }
+        return Call(method="POST", url=attempt.url, headers=headers, body=attempt.wire.body, provider=provider.id)
+
+    async def _receive(self, reply: Reply, attempt: Attempt) -> None:
+        """Read the head of a reply, and as much of it as tells whether it is one."""
+        provider = attempt.target.provider
+        if reply.status >= 300:
+            raise await self._refusal(reply, provider)
+        streamed = _is_streamed(reply, provider, asked=self.request.stream)
+        if streamed is not self.request.stream:
+            # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
+            attempt = self._attempt = msgspec.structs.replace(attempt, forward=False)
+        self._reader = self._open_reader(attempt, streamed=streamed)
+        if streamed and self.request.stream:
+            await self._prime(reply)
+        else:
+            await self._read_whole(reply)
+
+    async def _refusal(self, reply: Reply, provider: Provider) -> ProviderError:
+        if reply.status < 400:
+            message = f"the provider answered with status {reply.status}, a redirect"
+            return MalformedReply(message, hint="check base_url", provider=provider.id)
         try:
             body = await reply.read(_ERROR_BODY_LIMIT)
-        finally:
-            await self._release()
+        except ProviderError:
+            body = b""  # The status says enough.
+        body = self._runner.keyring.without_key(body, provider.row)
         return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
 
     async def _prime(self, reply: Reply) -> None:
         """Read the first piece, so that a reply that breaks before it can still go elsewhere."""
-        self._chunks = reply.chunks()
-        async for step in self._rest(self._chunks):
-            self._first_byte = self._runner.clock() - self._started
-            failure = self.reader.failure
-            if failure is not None and not self.reader.fold.response().blocks:
-                await self._release()
-                raise failure
-            self._primed.append(step)
-            return
+        coming = self._coming = self._rest(reply.chunks())
+        step = await anext(coming)
+        self._first_byte = self._runner.clock() - self._started
+        failure = self.reader.failure
+        if failure is not None and not self.response().blocks:
+            raise failure
+        self._primed.append(step)
 
     async def _read_whole(self, reply: Reply) -> None:
         try:
@@ -255,7 +273,7 @@ class LiveReply:
             raise self.reader.failure
         self._primed.append(Step(events, body))
 
-    async def _rest(self, chunks: AsyncIterator[bytes]) -> AsyncIterator[Step]:
+    async def _rest(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[Step, None]:
         reader, forward = self.reader, self.attempt.forward
         try:
             async for chunk in chunks:
@@ -263,13 +281,11 @@ class LiveReply:
                 if step.events or step.raw:
                     yield step
                 if reader.failure is not None:
-                    self._chunks = None
                     return
         except ProviderError as problem:
             yield Step(reader.fail(problem))
         else:
             yield self._ending()
-        self._chunks = None
 
     def _forwarded(self, chunk: bytes) -> Step:
         return self._forward(self.reader.frames(chunk))
@@ -305,9 +321,10 @@ class LiveReply:
             await reply.close()
 
 
-def _is_json(reply: Reply) -> bool:
-    """Whether a reply to a streaming request came whole. Raises MalformedReply for a page."""
+def _is_streamed(reply: Reply, provider: Provider, *, asked: bool) -> bool:
+    """Whether a reply is a stream: its content type tells, else what was `asked`. Raises MalformedReply for a page."""
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in ("text/html", "text/plain", "application/xml"):
-        raise MalformedReply(f"the provider answered with {kind}, not with a reply")
-    return kind == "application/json"
+    if kind in ("text/html", "application/xhtml+xml", "application/xml", "text/xml"):
+        message = f"the provider answered with {kind}, not with a reply"
+        raise MalformedReply(message, hint="check base_url", provider=provider.id)
+    return {"application/json": False, "text/event-stream": True}.get(kind, asked)

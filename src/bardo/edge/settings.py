@@ -7,39 +7,42 @@ stand in the file: it names the environment variable that holds them.
 from __future__ import annotations
 
 import os
-import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import DialectName, ProviderRow
+from bardo.edge.settings_problems import Place, explain
 from bardo.engine.route import Provider
 from bardo.values.errors import ConfigError
 
 FILE_NAME = "bardo.toml"
+Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seconds = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the gateway listens, and what it accepts. Sizes are bytes."""
 
     host: str = "127.0.0.1"
-    port: int = 8484
-    workers: int = 1
-    max_body_bytes: int = 32 * 1024 * 1024
-    max_reply_bytes: int = 64 * 1024 * 1024
+    port: Port = 8484
+    workers: Count = 1
+    max_body_bytes: Count = 32 * 1024 * 1024
+    max_reply_bytes: Count = 64 * 1024 * 1024
 
 
 class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Seconds: to connect, to the reply's head, and between two pieces of it."""
 
-    connect: float = 10.0
-    first_byte: float = 600.0
-    idle: float = 120.0
+    connect: Seconds = 10.0
+    first_byte: Seconds = 600.0
+    idle: Seconds = 120.0
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,7 +65,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     headers: dict[str, str] = {}
 
 
-class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The whole configuration. `source` is the file it came from, empty where there was none."""
 
     gateway: GatewaySettings = GatewaySettings()
@@ -94,81 +97,78 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{source} is not valid TOML: {problem}") from problem
+        raise ConfigError(f"{source} is not valid TOML: {problem}", hint="mend that line") from problem
+    entries = tables.pop("providers", [])
     try:
-        settings = msgspec.convert({**tables, "source": source}, Settings)
+        read = msgspec.convert(tables, _Tables)
+        rows = msgspec.convert({"providers": entries}, _ProviderTables).providers
     except msgspec.ValidationError as problem:
-        raise _explain(problem, text, source) from problem
-    _check_ids(settings, text, source)
-    return settings
+        raise explain(problem, Place(text, source), _KEYS) from problem
+    providers = [_entry(row, Place(text, source, "providers", index)) for index, row in enumerate(rows)]
+    _check_ids(providers, text, source)
+    return Settings(
+        gateway=read.gateway, timeouts=read.timeouts, log=read.log, providers=tuple(providers), source=source
+    )
 
 
-_ENVIRONMENT: dict[str, tuple[str, str, type]] = {
-    "BARDO_HOST": ("gateway", "host", str),
-    "BARDO_PORT": ("gateway", "port", int),
-    "BARDO_WORKERS": ("gateway", "workers", int),
-    "BARDO_LOG_PATH": ("log", "path", str),
-}
+class _Tables(msgspec.Struct, forbid_unknown_fields=True):
+    """The file without its providers, which are read one by one, so that an error can name which it is."""
+
+    gateway: GatewaySettings = GatewaySettings()
+    timeouts: TimeoutSettings = TimeoutSettings()
+    log: LogSettings = LogSettings()
 
 
-def _from_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
-    for variable, (section, field, kind) in _ENVIRONMENT.items():
-        value = environment.get(variable)
-        if not value:
-            continue
-        try:
-            changed = msgspec.structs.replace(getattr(settings, section), **{field: kind(value)})
-        except ValueError as problem:
-            raise ConfigError(f"{variable} is {value!r}", hint="it must be a whole number") from problem
-        settings = msgspec.structs.replace(settings, **{section: changed})
-    return settings
+class _ProviderTables(msgspec.Struct):
+    providers: list[dict[str, Any]]
 
 
-def _explain(problem: msgspec.ValidationError, text: str, source: str) -> ConfigError:
-    """Turn msgspec's message into one that names the line and the nearest key."""
-    said = str(problem)
-    unknown = re.search(r"unknown field `(.+?)`", said)
-    where = re.search(r"at `\$?(.*?)`", said)
-    place = re.sub(r"\[(?:\.\.\.|\d+)\]", "", where.group(1)).lstrip(".") if where else ""
-    key = unknown.group(1) if unknown else place.rpartition(".")[2]
-    line = _line_of(key, text)
-    at = f"{source}, line {line}" if line else source
-    if unknown:
-        near = get_close_matches(key, _KEYS, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(_KEYS))}"
-        return ConfigError(f"{at}: unknown key {key!r}", hint=hint)
-    return ConfigError(f"{at}: {said.partition(' - at ')[0]} for {place or 'the file'}")
+def _entry(table: dict[str, Any], place: Place) -> ProviderEntry:
+    try:
+        return msgspec.convert(table, ProviderEntry)
+    except msgspec.ValidationError as problem:
+        raise explain(problem, place, ProviderEntry.__struct_fields__) from problem
 
 
 _KEYS = frozenset(
     field
-    for struct in (Settings, GatewaySettings, TimeoutSettings, LogSettings, ProviderEntry)
+    for struct in (Settings, GatewaySettings, TimeoutSettings, LogSettings)
     for field in struct.__struct_fields__
     if field != "source"
 )
+_ENVIRONMENT: dict[str, tuple[str, str]] = {
+    "BARDO_HOST": ("gateway", "host"),
+    "BARDO_PORT": ("gateway", "port"),
+    "BARDO_WORKERS": ("gateway", "workers"),
+    "BARDO_LOG_PATH": ("log", "path"),
+}
 
 
-def _line_of(key: str, text: str) -> int | None:
-    pattern = re.compile(rf"^\s*\[{{0,2}}\s*{re.escape(key)}\b") if key else None
-    lines = enumerate(text.splitlines(), 1)
-    return next((number for number, line in lines if pattern and pattern.match(line)), None)
+def _from_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    for variable, (section, field) in _ENVIRONMENT.items():
+        value = environment.get(variable)
+        if not value:
+            continue
+        table = getattr(settings, section)
+        fields = {**msgspec.structs.asdict(table), field: value}
+        try:
+            changed = msgspec.convert(fields, type(table), strict=False)
+        except msgspec.ValidationError as problem:
+            said = str(problem).partition(" - at ")[0]
+            raise ConfigError(f"{variable} is {value!r}", hint=f"it must be a whole number: {said}") from problem
+        settings = msgspec.structs.replace(settings, **{section: changed})
+    return settings
 
 
-def _check_ids(settings: Settings, text: str, source: str) -> None:
+def _check_ids(providers: list[ProviderEntry], text: str, source: str) -> None:
     seen: set[str] = set()
-    for entry in settings.providers:
+    for index, entry in enumerate(providers):
+        place = Place(text, source, "providers", index)
         if entry.id in seen or not entry.id or "/" in entry.id:
-            line = _line_of_value(entry.id, text)
-            raise ConfigError(
-                f"{source}, line {line}: provider id {entry.id!r}", hint="ids are unique, not empty, and hold no slash"
-            )
+            hint = "ids are unique, not empty, and hold no slash"
+            raise ConfigError(f"{place.of('id')}: provider id {entry.id!r}", hint=hint)
         seen.add(entry.id)
-        provider_of(entry, source, text)
-
-
-def _line_of_value(value: str, text: str) -> int:
-    lines = [number for number, line in enumerate(text.splitlines(), 1) if f'"{value}"' in line]
-    return lines[-1] if lines else 1
+        provider_of(entry, source, place.of)
 
 
 # What a provider is read as where the file gives only its dialect.
@@ -180,25 +180,30 @@ _GENERIC: dict[str, str] = {
 }
 
 
-def provider_of(entry: ProviderEntry, source: str = FILE_NAME, text: str = "") -> Provider:
-    """Return the provider that a table describes. Raises ConfigError for an unknown preset or a missing address."""
+def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[str], str] | None = None) -> Provider:
+    """Return the provider that a table describes. Raises ConfigError for an unknown preset or a missing address.
+
+    `where` tells the place of one of the table's keys; `source` is named without it.
+    """
+    where = where or (lambda key: source or "the settings")
+    row = _overridden(_row(entry, where), entry)
+    base_url = entry.base_url or row.base_url
+    if not base_url.startswith(("http://", "https://")):
+        message = f"{where('base_url')}: provider {entry.id!r} has no usable base_url"
+        raise ConfigError(message, hint="give its http(s) address")
+    models = entry.models or ()
+    return Provider(id=entry.id, row=row, base_url=base_url, models=models, configured_models=entry.models is not None)
+
+
+def _row(entry: ProviderEntry, where: Callable[[str], str]) -> ProviderRow:
     catalog = builtin()
     wanted = entry.preset or (_GENERIC[entry.dialect] if entry.dialect else entry.id)
     row = catalog.provider(wanted)
-    if row is None:
-        near = get_close_matches(wanted, catalog.names(), n=3)
-        hint = (
-            f"did you mean {' or '.join(near)}?" if near else "set preset to a provider of `bardo catalog`, or dialect"
-        )
-        at = f"{source}, line {_line_of_value(wanted, text)}" if text else source
-        raise ConfigError(f"{at}: no preset is called {wanted!r}", hint=hint)
-    row = _overridden(row, entry)
-    base_url = entry.base_url or row.base_url
-    if not base_url.startswith(("http://", "https://")):
-        at = f"{source}, line {_line_of_value(entry.id, text)}" if text else source
-        raise ConfigError(f"{at}: provider {entry.id!r} has no usable base_url", hint="give its http(s) address")
-    models = entry.models or ()
-    return Provider(id=entry.id, row=row, base_url=base_url, models=models, configured_models=entry.models is not None)
+    if row is not None:
+        return row
+    near = get_close_matches(wanted, catalog.names(), n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "set preset to a provider of `bardo catalog`, or dialect"
+    raise ConfigError(f"{where('preset' if entry.preset else 'id')}: no preset is called {wanted!r}", hint=hint)
 
 
 def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
@@ -207,7 +212,7 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
     if entry.dialect and entry.dialect != row.dialect:
         changes["dialect"] = entry.dialect
     if entry.headers:
-        changes["headers"] = {**row.headers, **entry.headers}
+        changes["headers"] = {**row.headers, **{name.lower(): value for name, value in entry.headers.items()}}
     if entry.api_key_env:
         changes["key_variables"] = (entry.api_key_env,)
     elif own_address:

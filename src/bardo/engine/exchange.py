@@ -37,23 +37,29 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.target.provider.base_url.rstrip('/')}/{self.wire.path}"
 
 
-def attempts(request: Request, targets: Sequence[Target]) -> Generator[Attempt, BardoError | None, None]:
+def attempts(
+    request: Request, targets: Sequence[Target], *, may_forward: bool = True
+) -> Generator[Attempt, BardoError | None, None]:
     """Yield one attempt for each target until one is answered with None, or with an error another provider cannot mend."""
-    lost: tuple[Degradation, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
     for target in targets:
-        failure = yield plan(request, target, lost)
-        if failure is None or not getattr(failure, "retryable", False):
+        own = target.provider.id
+        lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
+        failure = yield plan(request, target, lost, may_forward=may_forward)
+        if failure is None or not failure.retryable:
             return
-        why = f"{target.provider.id}: {failure.message}"
-        lost = (*lost, Degradation("provider", asked=target.provider.id, why=why))
+        failed = (*failed, (own, failure.message))
 
 
-def plan(request: Request, target: Target, lost: tuple[Degradation, ...] = ()) -> Attempt:
-    """Return what is sent to one target, and how its reply is treated."""
+def plan(request: Request, target: Target, lost: tuple[Degradation, ...] = (), *, may_forward: bool = True) -> Attempt:
+    """Return what is sent to one target, and how its reply is treated.
+
+    `may_forward`: the client takes a stream in the framing providers are asked for.
+    """
     row = target.provider.row
     asked = msgspec.structs.replace(request, model=target.model)
     speaks_same = request.dialect == row.dialect and request.body is not None
-    if speaks_same and row.quirks.plain and not _transforms(request):
+    if may_forward and speaks_same and row.quirks.plain and not _transforms(request):
         return _forwarding(asked, target, lost)
     wire = _with_own_headers(dialect(row.dialect).encode_request(asked, row), request, row.dialect)
     return Attempt(target=target, wire=wire, degraded=(*lost, *wire.degraded))
@@ -68,6 +74,7 @@ def _forwarding(request: Request, target: Target, lost: tuple[Degradation, ...])
     row = target.provider.row
     shape = dialect(row.dialect).encode_request(msgspec.structs.replace(request, messages=(), tools=()), row)
     body = dict(request.body or {})
+    body.pop("bardo", None)
     if "model" in body:
         body["model"] = target.model
     asks_usage = request.stream and not request.stream_usage and row.quirks.stream_usage

@@ -7,6 +7,7 @@ reply alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
@@ -25,6 +26,8 @@ from bardo.values.events import (
     ThinkStart,
 )
 from bardo.values.fold import ResponseFold
+
+Events = TypeVar("Events", bound=Sequence[Event])
 
 
 class ReplyReader:
@@ -59,67 +62,61 @@ class ReplyReader:
         return self._fold
 
     def frames(self, chunk: bytes) -> Sequence[Frame]:
-        """Return the frames that a chunk completes; an oversized one fails the reply."""
+        """Return the frames that a chunk completes. Raises MalformedReply where one is oversized: then call `fail` with it."""
         try:
             return self._framing.feed(chunk)
         except OversizedFrame as problem:
-            return self._oversized(problem)
+            raise MalformedReply(str(problem), provider=self._provider) from problem
 
     def last_frames(self) -> Sequence[Frame]:
         """Return what the framing still held."""
         return self._framing.finish()
 
     def read(self, frame: Frame) -> Sequence[Event]:
-        """Return the events of one frame."""
-        return self._through(self._decoder.feed(frame))
+        """Return the events of one frame; nothing follows a failure."""
+        return () if self._failed is not None else self._through(self._decoder.feed(frame))
 
     def feed(self, item: bytes) -> list[Event]:
         """Return the events of one chunk of bytes."""
-        events: list[Event] = []
-        for frame in self.frames(item):
-            events += self.read(frame)
-        return events
+        try:
+            frames = self.frames(item)
+        except MalformedReply as problem:
+            return self.fail(problem)
+        return [event for frame in frames for event in self.read(frame)]
 
     def finish(self) -> list[Event]:
         """Return what was held back, and the failure of a reply that ended too early."""
-        events: list[Event] = []
-        for frame in self.last_frames():
-            events += self.read(frame)
+        events = [event for frame in self.last_frames() for event in self.read(frame)]
         return [*events, *self.close()]
 
     def close(self) -> list[Event]:
         """Close the decoder and the stages, once the last frame has been read."""
-        events = list(self._through(self._decoder.finish()))
-        for position, stage in enumerate(self._stages):
-            held: Sequence[Event] = stage.finish()
-            events += self._note(_pass(held, self._stages[position + 1 :]))
-        return events
+        return [] if self._failed is not None else self._note(self._held())
 
     def fail(self, error: BardoError) -> list[Event]:
         """End the reply with an error from outside: a connection that broke, a deadline."""
         if self._failed is not None:
             return []
         # What the stages held was already the model's word.
-        held = [event for event in self.close() if not isinstance(event, Failed)]
-        self._failed = error
-        self._fold.feed(Failed(error))
-        return [*held, Failed(error)]
+        held = [event for event in self._held() if type(event) is not Failed]
+        return self._note([*held, Failed(error)])
+
+    def _held(self) -> list[Event]:
+        """Return what the decoder and each stage still had to say."""
+        events = list(_pass(self._decoder.finish(), self._stages))
+        for position, stage in enumerate(self._stages):
+            events += _pass(stage.finish(), self._stages[position + 1 :])
+        return events
 
     def _through(self, events: Sequence[Event]) -> Sequence[Event]:
         return self._note(_pass(events, self._stages)) if events else events
 
-    def _note(self, events: Sequence[Event]) -> Sequence[Event]:
+    def _note(self, events: Events) -> Events:
         for event in events:
             self._fold.feed(event)
             if type(event) is Failed and self._failed is None:
                 self._failed = event.error
         return events
-
-    def _oversized(self, problem: OversizedFrame) -> Sequence[Frame]:
-        error = MalformedReply(str(problem), provider=self._provider)
-        self._failed = error
-        self._fold.feed(Failed(error))
-        return ()
 
 
 def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:

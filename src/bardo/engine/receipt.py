@@ -21,7 +21,7 @@ def early_headers(
     headers = [
         ("X-Bardo-Request-Id", request_id),
         ("X-Bardo-Provider", attempt.target.provider.id),
-        ("X-Bardo-Model", attempt.target.model),
+        ("X-Bardo-Model", _printable(attempt.target.model)),
     ]
     if degraded:
         headers.append(("X-Bardo-Degraded", _names(degraded)))
@@ -41,10 +41,12 @@ def late_headers(response: Response) -> list[tuple[str, str]]:
 
 
 def _names(degraded: tuple[Degradation, ...]) -> str:
-    names = dict.fromkeys(degradation.what for degradation in degraded)
-    return ", ".join(
-        "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in name) for name in names
-    )
+    return ", ".join(dict.fromkeys(_printable(degradation.what) for degradation in degraded))
+
+
+def _printable(text: str) -> str:
+    """Return text as a header can hold it: clients choose names of models, and must not end a header with one."""
+    return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
 
 
 def extension(request: Request, response: Response, attempt: Attempt, request_id: str) -> dict[str, Any]:

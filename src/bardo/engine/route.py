@@ -39,8 +39,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     """Return the targets for a model name, best first. Raises UnknownModel."""
     named = _named(model, providers)
-    if named:
-        return named
+    if named is not None:
+        return [named]
     listing = [provider for provider in providers if provider.lists(model)]
     fitting = [
         provider
@@ -53,15 +53,18 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     return targets
 
 
-def _named(model: str, providers: Sequence[Provider]) -> list[Target]:
-    prefix, slash, rest = model.partition("/")
-    if not slash or not rest:
-        return []
-    return [
-        Target(provider=provider, model=rest)
-        for provider in providers
-        if prefix == provider.id or prefix in provider.row.aliases
-    ][:1]
+def _named(model: str, providers: Sequence[Provider]) -> Target | None:
+    """Return the target of `provider/model`: a provider's own id goes before what its catalog row is called."""
+    prefix, _, rest = model.partition("/")
+    if not rest:
+        return None
+    by_id = (provider for provider in providers if provider.id == prefix)
+    by_row = (provider for provider in providers if prefix in (provider.row.id, *provider.row.aliases))
+    provider = next(by_id, None) or next(by_row, None)
+    if provider is None:
+        return None
+    # Some models' own names begin like that: `openrouter/auto`.
+    return Target(provider=provider, model=model if provider.lists(model) else rest)
 
 
 def unknown_model(model: str, providers: Sequence[Provider]) -> UnknownModel:

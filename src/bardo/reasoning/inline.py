@@ -1,6 +1,7 @@
 """Thinking that stands inside the content of a reply, separated from it: a stage over events.
 
-Each text block has a splitter of its own. Blocks are numbered anew, because one block of content may become two.
+Each text block has a splitter of its own. Blocks are numbered anew, because one block of content may become several: text that follows
+thinking is a block of its own, as is the thinking.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class _Choice:
         self._format = format
         self._starts_inside = starts_inside
         self._numbers: dict[int, int] = {}
+        self._split: set[int] = set()
         self._next = 0
         self._splitter: ReplySplitter | None = None
         self._splitting = -1
@@ -70,9 +72,11 @@ class _Choice:
         begun: list[Event] = []
         if item.block != self._splitting:
             begun = self.flush()
-            if item.block not in self._numbers:
+            if item.block not in self._split:
+                self._split.add(item.block)
                 self._splitter = splitter_for(self._format, starts_inside=self._starts_inside)
-                self._starts_inside = None
+                # Only the beginning of a reply continues what the prompt began.
+                self._starts_inside = False
                 self._splitting = item.block
         if self._splitter is None or item.block != self._splitting:
             return [*begun, ContentChunk(self._number(item.block), item.text, self._index)]
@@ -104,6 +108,7 @@ class _Choice:
         events: list[Event] = []
         for segment in segments:
             if segment.reasoning:
+                self._numbers.pop(block, None)
                 events += self._think(segment)
             elif segment.text:
                 events.append(ContentChunk(self._number(block), segment.text, self._index))

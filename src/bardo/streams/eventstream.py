@@ -12,13 +12,17 @@ from zlib import crc32
 
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, OversizedFrame
 
+CONTENT_TYPE = "application/vnd.amazon.eventstream"
+
 _PRELUDE = struct.Struct(">III")
 _CRC = struct.Struct(">I")
+_LENGTHS = struct.Struct(">II")
 _LENGTH = struct.Struct(">H")
 _STRING = 7
 # Bytes of each header type with a fixed size: true, false, byte, short, int, long, timestamp, uuid.
 _FIXED = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _COUNTED = frozenset({6, _STRING})
+_MOST_KINDS = 64
 
 
 class CorruptFrame(ValueError):
@@ -31,21 +35,33 @@ class EventStreamDecoder:
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._held = bytearray()
         self._limit = limit
+        self._problem: ValueError | None = None
+        # The messages of a stream have few kinds of headers, each the same bytes every time.
+        self._kinds: dict[bytes, str] = {}
 
     def feed(self, item: bytes) -> Sequence[Frame]:
-        """Return the messages that `item` completes. Raises OversizedFrame or CorruptFrame."""
+        """Return the messages that `item` completes.
+
+        Raises OversizedFrame or CorruptFrame; messages before the bad one are given first, and the next call raises.
+        """
+        if self._problem is not None:
+            raise self._problem
         held = self._held
         held += item
         frames: list[Frame] = []
         begin = 0
-        while len(held) - begin >= _PRELUDE.size:
-            total, header_size = self._prelude(begin)
-            if len(held) - begin < total:
-                break
-            frames.append(_parse(bytes(held[begin : begin + total]), header_size))
-            begin += total
-        if begin:
-            del held[:begin]
+        try:
+            while len(held) - begin >= _PRELUDE.size:
+                total, header_size = self._prelude(begin)
+                if len(held) - begin < total:
+                    break
+                frames.append(self._parse(bytes(held[begin : begin + total]), header_size))
+                begin += total
+        except ValueError as problem:
+            self._problem = problem
+            if not frames:
+                raise
+        del held[:begin]
         return frames
 
     def finish(self) -> Sequence[Frame]:
@@ -64,14 +80,27 @@ class EventStreamDecoder:
             raise CorruptFrame("an event is shorter than its own headers")
         return total, header_size
 
+    def _parse(self, raw: bytes, header_size: int) -> Frame:
+        if crc32(raw[:-4]) != _CRC.unpack_from(raw, len(raw) - 4)[0]:
+            raise CorruptFrame("an event does not fit its checksum")
+        end = _PRELUDE.size + header_size
+        return Frame(raw[end:-4], self._kind(raw[_PRELUDE.size : end]), raw)
 
-def _parse(raw: bytes, header_size: int) -> Frame:
-    if crc32(raw[:-4]) != _CRC.unpack_from(raw, len(raw) - 4)[0]:
-        raise CorruptFrame("an event does not fit its checksum")
-    start = _PRELUDE.size
-    headers = dict(_headers(raw[start : start + header_size]))
-    event = headers.get(":event-type") or headers.get(":exception-type") or headers.get(":error-code") or ""
-    return Frame(raw[start + header_size : -4], event, raw)
+    def _kind(self, block: bytes) -> str:
+        kind = self._kinds.get(block)
+        if kind is None:
+            headers = dict(_headers(block))
+            kind = headers.get(":event-type") or headers.get(":exception-type") or headers.get(":error-code") or ""
+            if len(self._kinds) < _MOST_KINDS:
+                self._kinds[block] = kind
+        return kind
+
+
+def message_headers(raw: bytes) -> dict[str, str]:
+    """Return the text headers of one whole message, such as `:error-message`."""
+    if len(raw) < _PRELUDE.size:
+        return {}
+    return dict(_headers(raw[_PRELUDE.size : _PRELUDE.size + _LENGTHS.unpack_from(raw)[1]]))
 
 
 def _headers(data: bytes) -> Iterable[tuple[str, str]]:
@@ -97,10 +126,18 @@ def _headers(data: bytes) -> Iterable[tuple[str, str]]:
 
 def encode_event(payload: bytes, headers: Mapping[str, str]) -> bytes:
     """Write one message; all headers are text."""
-    block = b"".join(_header(name, value) for name, value in headers.items())
-    total = _PRELUDE.size + len(block) + len(payload) + _CRC.size
-    prelude = struct.pack(">II", total, len(block))
-    message = prelude + _CRC.pack(crc32(prelude)) + block + payload
+    return encode_message(payload, encode_headers(headers))
+
+
+def encode_headers(headers: Mapping[str, str]) -> bytes:
+    """Write headers once, for messages that share them."""
+    return b"".join(_header(name, value) for name, value in headers.items())
+
+
+def encode_message(payload: bytes, block: bytes) -> bytes:
+    """Write one message with headers that are already written."""
+    lengths = _LENGTHS.pack(_PRELUDE.size + len(block) + len(payload) + _CRC.size, len(block))
+    message = b"".join((lengths, _CRC.pack(crc32(lengths)), block, payload))
     return message + _CRC.pack(crc32(message))
 
 

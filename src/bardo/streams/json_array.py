@@ -1,4 +1,4 @@
-"""One JSON array that arrives element by element, as Gemini streams without `alt=sse`."""
+"""One JSON array that arrives element by element, as Gemini streams without `alt=sse`; or one object that stands there instead."""
 
 from __future__ import annotations
 
@@ -15,41 +15,53 @@ _BETWEEN = b" \t\r\n,"
 class JsonArrayDecoder:
     """Bytes in, one frame for each element that is an object or an array. Linear; holds at most one element.
 
-    Elements of other kinds do not occur in these streams; their bytes stay with the next frame's `raw`.
+    Elements of other kinds do not occur in these streams; their bytes stay with the next frame's `raw`, and those behind the last
+    element come in a frame without data.
     """
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._held = bytearray()
         self._scanned = 0
         self._depth = 0
+        self._outside = 1  # the depth between elements
         self._begin = 0
         self._in_string = False
         self._limit = limit
+        self._oversized = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
-        """Return the elements that `item` completes. Raises OversizedFrame when one grows past the limit."""
+        """Return the elements that `item` completes.
+
+        Raises OversizedFrame where one grows past the limit; elements before it are given first, and the next call raises.
+        """
         self._held += item
         frames: list[Frame] = []
         used = 0
-        while (found := self._next_mark()) is not None:
+        while not self._oversized and (found := self._next_mark()) is not None:
             end = self._take(*found)
-            if end is not None:
-                frames.append(Frame(bytes(self._held[self._begin : end]), raw=bytes(self._held[used:end])))
-                used = end
-        if used:
-            del self._held[:used]
-            self._scanned -= used
-            self._begin -= used
-        if len(self._held) > self._limit:
+            if end is None:
+                continue
+            if end - used > self._limit:
+                self._oversized = True
+                break
+            frames.append(Frame(bytes(self._held[self._begin : end]), raw=bytes(self._held[used:end])))
+            used = end
+        del self._held[:used]
+        self._scanned -= used
+        self._begin -= used
+        self._oversized = self._oversized or len(self._held) > self._limit
+        if self._oversized and not frames:
             raise OversizedFrame(self._limit)
         return frames
 
     def finish(self) -> Sequence[Frame]:
-        """Return what was left inside an element that did not end."""
+        """Return what was left inside an element that did not end, or behind the last one."""
         rest = bytes(self._held)
         self._held.clear()
-        cut = rest[max(0, self._begin) :].strip(_BETWEEN) if self._depth > 1 else b""
-        return (Frame(cut, raw=rest, complete=False),) if cut else ()
+        cut = rest[max(0, self._begin) :].strip(_BETWEEN) if self._depth > self._outside else b""
+        if cut:
+            return (Frame(cut, raw=rest, complete=False),)
+        return (Frame(None, raw=rest),) if rest else ()
 
     def _next_mark(self) -> tuple[int, int] | None:
         """Return the next structural byte and its place; None where more bytes are needed."""
@@ -73,11 +85,13 @@ class JsonArrayDecoder:
         if mark == 0x22:
             self._in_string = not self._in_string
         elif mark in (0x7B, 0x5B):
-            if self._depth == 1:
+            if self._depth == 0:
+                self._outside = 1 if mark == 0x5B else 0
+            if self._depth == self._outside:
                 self._begin = place
             self._depth += 1
         elif mark in (0x7D, 0x5D) and self._depth > 0:
             self._depth -= 1
-            if self._depth == 1:
+            if self._depth == self._outside:
                 return place + 1
         return None

@@ -8,30 +8,35 @@ from bardo.streams.frames import MAX_FRAME_BYTES, Frame, OversizedFrame
 
 
 class NdjsonDecoder:
-    """Bytes in, one frame for each line that is not blank. Linear; holds at most one line."""
+    """Bytes in, one frame for each line; a blank one has no data. Linear; holds at most one line."""
 
     def __init__(self, limit: int = MAX_FRAME_BYTES) -> None:
         self._held = bytearray()
         self._scanned = 0
         self._limit = limit
+        self._oversized = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
-        """Return the lines that `item` completes. Raises OversizedFrame when one grows past the limit."""
+        """Return the lines that `item` completes.
+
+        Raises OversizedFrame where one grows past the limit; lines before it are given first, and the next call raises.
+        """
         held = self._held
         held += item
         frames: list[Frame] = []
         begin = 0
         end = held.find(b"\n", self._scanned)
-        while end >= 0:
+        while end >= 0 and not self._oversized:
             line = bytes(held[begin : end + 1])
+            if len(line) > self._limit:
+                break
             begin = end + 1
-            if line.strip():
-                frames.append(Frame(line.strip(), raw=line))
+            frames.append(Frame(line.strip() or None, raw=line))
             end = held.find(b"\n", begin)
-        if begin:
-            del held[:begin]
+        del held[:begin]
         self._scanned = len(held)
-        if len(held) > self._limit:
+        self._oversized = self._oversized or len(held) > self._limit
+        if self._oversized and not frames:
             raise OversizedFrame(self._limit)
         return frames
 

@@ -26,26 +26,37 @@ class SseDecoder:
         self._limit = limit
         self._carriage_returns = False
         self._at_start = True
+        self._oversized = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
-        """Return the frames that `item` completes. Raises OversizedFrame when one grows past the limit."""
-        held = self._held
-        held += item
-        if self._at_start and not self._pass_byte_order_mark():
-            return ()
+        """Return the frames that `item` completes.
+
+        Raises OversizedFrame where one grows past the limit; frames before it are given first, and the next call raises.
+        """
+        if self._oversized:
+            raise OversizedFrame(self._limit)
         if not self._carriage_returns and b"\r" in item:
             self._carriage_returns = True
-        frames = self._split_any() if self._carriage_returns else self._split_newlines()
-        if len(held) > self._limit:
-            raise OversizedFrame(self._limit)
-        return frames
+        held = self._held
+        if held or self._at_start:
+            held += item
+            if self._at_start and not self._pass_byte_order_mark():
+                return ()
+            end = self._end(held, self._scanned)
+            item = bytes(held) if end >= 0 else b""
+        else:
+            end = self._end(item, 0)
+        if end < 0:
+            return self._hold(item, [])
+        held.clear()
+        return self._split(item, end)
 
     def finish(self) -> Sequence[Frame]:
         """Return what was left without a closing blank line, as an incomplete frame."""
         rest = bytes(self._held)
         self._held.clear()
-        self._scanned = 0
-        return (_parse(rest, complete=False),) if rest.strip() else ()
+        complete = 0 < len(rest) == self._end(rest, 0, final=True)
+        return (_parse(rest, complete=complete),) if rest.strip() else ()
 
     def _pass_byte_order_mark(self) -> bool:
         held = self._held
@@ -56,36 +67,45 @@ class SseDecoder:
         self._at_start = False
         return True
 
-    def _split_newlines(self) -> list[Frame]:
-        held, frames, begin = self._held, [], 0
-        end = held.find(b"\n\n", self._scanned)
+    def _split(self, data: bytes, end: int) -> list[Frame]:
+        """Return the frames of `data`, the first of which ends at `end`, and hold what remains."""
+        frames: list[Frame] = []
+        begin, limit = 0, self._limit
         while end >= 0:
-            frames.append(_parse(bytes(held[begin : end + 2])))
-            begin = end + 2
-            end = held.find(b"\n\n", begin)
-        self._forget(begin)
-        return frames
+            if end - begin > limit:
+                return self._stop(frames)
+            frames.append(_parse(data[begin:end]))
+            begin, end = end, self._end(data, end)
+        return self._hold(data[begin:], frames) if begin < len(data) else frames
 
-    def _split_any(self) -> list[Frame]:
-        held, frames, begin = self._held, [], 0
-        match = _BLANK_LINE.search(held, self._scanned)
-        while match is not None:
-            frames.append(_parse(bytes(held[begin : match.end()])))
-            begin = match.end()
-            match = _BLANK_LINE.search(held, begin)
-        self._forget(begin)
-        return frames
-
-    def _forget(self, count: int) -> None:
-        if count:
-            del self._held[:count]
+    def _hold(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
+        """Keep the beginning of a frame, and pass on those before it."""
+        self._held += rest
         # A blank line can span the cut: its last three bytes are looked at again.
         self._scanned = max(0, len(self._held) - 3)
+        return self._stop(frames) if len(self._held) > self._limit else frames
+
+    def _stop(self, frames: list[Frame]) -> list[Frame]:
+        self._oversized = True
+        if not frames:
+            raise OversizedFrame(self._limit)
+        return frames
+
+    def _end(self, data: bytes | bytearray, start: int, *, final: bool = False) -> int:
+        """Return where the first blank line from `start` on ends, -1 where there is none yet."""
+        if not self._carriage_returns:
+            found = data.find(b"\n\n", start)
+            return found + 2 if found >= 0 else -1
+        match = _BLANK_LINE.search(data, start)
+        if match is None or (match.end() == len(data) and data.endswith(b"\r") and not final):
+            # The other half of a CRLF may follow.
+            return -1
+        return match.end()
 
 
 def _parse(raw: bytes, *, complete: bool = True) -> Frame:
-    if raw.startswith(b"data: ") and raw.endswith(b"\n\n") and b"\n" not in raw[:-2] and b"\r" not in raw:
-        return Frame(raw[6:-2], raw=raw, complete=complete)
+    if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and raw.endswith(b"\n") and b"\r" not in raw:
+        return Frame(raw[6:-2], "", raw, complete)
     data: list[bytes] = []
     event = ""
     for line in _LINE_END.split(raw):

@@ -106,10 +106,14 @@ class UnknownRoute(CallerError):
 
 
 class MethodNotAllowed(CallerError):
-    """The endpoint exists, for another method."""
+    """The endpoint exists, for the methods in `allowed`."""
 
     status = 405
     kind: Kind = "method_not_allowed"
+
+    def __init__(self, message: str, *, hint: str = "", allowed: tuple[str, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.allowed = allowed
 
 
 class TooLarge(CallerError):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.openai_chat.choice import NAME
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.dialects.openai_chat.decode_request import decode_request
 from bardo.dialects.openai_chat.encode_reply import ChatEncoder
 from bardo.dialects.openai_chat.encode_request import encode_request
 from bardo.dialects.openai_chat.encode_whole import encode_response
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
+from bardo.dialects.openai_chat.words import NAME
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.request import Request
 from bardo.values.response import Response

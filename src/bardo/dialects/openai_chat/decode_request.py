@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import Any
 
 from bardo.dialects.jsonfield import decode_object, number, optional, required, take
-from bardo.dialects.openai_chat.choice import NAME
+from bardo.dialects.openai_chat.asked_reasoning import read_reasoning
 from bardo.dialects.openai_chat.messages import read_message
+from bardo.dialects.openai_chat.words import NAME
 from bardo.dialects.options import read_options
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import (
-    BardoOptions,
-    Effort,
-    OutputFormat,
-    ReasoningPolicy,
-    Request,
-    Sampling,
-    Tool,
-    ToolChoice,
-)
+from bardo.values.request import BardoOptions, OutputFormat, Request, Sampling, Tool, ToolChoice
 
 _READ = frozenset(
     {
-        "model", "messages", "tools", "functions", "tool_choice", "parallel_tool_calls", "max_tokens", "n", "stream",
-        "max_completion_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty",
-        "seed", "stop", "stream_options", "reasoning_effort", "reasoning", "response_format", "bardo",
+        "model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "n", "stream",
+        "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty",
+        "presence_penalty", "seed", "stop", "stream_options", "reasoning_effort", "reasoning", "include_reasoning",
+        "response_format", "bardo",
     }
 )  # fmt: skip
 
@@ -35,27 +28,41 @@ def decode_request(body: bytes) -> Request:
     fields = decode_object(body)
     options = read_options(fields)
     messages = required(fields, "messages", list)
-    reasoning, excluded = _reasoning(fields)
+    reasoning, excluded = read_reasoning(fields)
     if excluded:
         options = BardoOptions(include=options.include, omit_reasoning=True)
     stream_options = optional(fields, "stream_options", dict) or {}
+    choice, unusual = _tool_choice(fields)
     return Request(
         model=required(fields, "model", str),
         messages=tuple(read_message(message, f"messages[{place}]") for place, message in enumerate(messages)),
         tools=_tools(fields),
-        tool_choice=_tool_choice(fields),
-        max_output_tokens=optional(fields, "max_completion_tokens", int) or optional(fields, "max_tokens", int),
+        tool_choice=choice,
+        max_output_tokens=_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"),
         sampling=_sampling(fields),
         reasoning=reasoning,
         output_format=_output_format(fields),
-        choices=optional(fields, "n", int) or 1,
+        choices=_count(fields, "n") or 1,
         stream=bool(optional(fields, "stream", bool)),
         stream_usage=bool(optional(stream_options, "include_usage", bool, "stream_options.")),
         dialect=NAME,
-        extra={name: value for name, value in fields.items() if name not in _READ and value is not None},
+        extra={**_extra(fields, stream_options), **unusual},
         body={name: value for name, value in fields.items() if name != "bardo"},
         options=options,
     )
+
+
+def _count(fields: dict[str, Any], name: str) -> int | None:
+    count = optional(fields, name, int)
+    if count is not None and count < 1:
+        raise InvalidRequest(f"{name} must be at least 1", param=name)
+    return count
+
+
+def _extra(fields: dict[str, Any], stream_options: dict[str, Any]) -> dict[str, Any]:
+    extra = {name: value for name, value in fields.items() if name not in _READ and value is not None}
+    rest = {name: value for name, value in stream_options.items() if name != "include_usage" and value is not None}
+    return {**extra, "stream_options": rest} if rest else extra
 
 
 def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
@@ -68,12 +75,13 @@ def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
 
 
 def read_tool(value: Any, at: str) -> Tool:
-    """Return one tool definition. Raises InvalidRequest naming the field."""
+    """Return one tool. Raises InvalidRequest naming the field; a tool that is no function is carried whole."""
     tool = take(value, dict, at)
-    if tool.get("type", "function") != "function" or "function" not in tool:
-        return Tool(name=str(tool.get("type", "")), carried=Carried(NAME, tool), hosted=True)
+    kind = optional(tool, "type", str, f"{at}.") or "function"
+    if kind != "function":
+        return Tool(name=kind, carried=Carried(NAME, tool), hosted=True)
     rest = {name: held for name, held in tool.items() if name not in ("type", "function")}
-    return _function(tool["function"], f"{at}.function", rest)
+    return _function(required(tool, "function", dict, f"{at}."), f"{at}.function", rest)
 
 
 def _function(value: Any, at: str, rest: dict[str, Any]) -> Tool:
@@ -87,17 +95,23 @@ def _function(value: Any, at: str, rest: dict[str, Any]) -> Tool:
     )
 
 
-def _tool_choice(fields: dict[str, Any]) -> ToolChoice | None:
+def _tool_choice(fields: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, Any]]:
+    """Return the choice, and one of a form that only this dialect has."""
     choice = fields.get("tool_choice")
+    if choice is None:
+        # The field of older clients: a word, or the name alone.
+        older = fields.get("function_call")
+        choice = {"function": older} if isinstance(older, dict) else older
     parallel = optional(fields, "parallel_tool_calls", bool)
     if choice is None:
-        return ToolChoice(parallel=parallel) if parallel is not None else None
+        return (ToolChoice(parallel=parallel) if parallel is not None else None), {}
     if choice in ("auto", "none", "required"):
-        return ToolChoice(mode=choice, parallel=parallel)
-    function = choice.get("function") if isinstance(choice, dict) else None
-    if isinstance(function, dict):
-        name = required(function, "name", str, "tool_choice.function.")
-        return ToolChoice(mode="named", name=name, parallel=parallel)
+        return ToolChoice(mode=choice, parallel=parallel), {}
+    if isinstance(choice, dict) and isinstance(choice.get("function"), dict):
+        name = required(choice["function"], "name", str, "tool_choice.function.")
+        return ToolChoice(mode="named", name=name, parallel=parallel), {}
+    if isinstance(choice, dict) and choice.get("type") in ("allowed_tools", "custom"):
+        return (ToolChoice(parallel=parallel) if parallel is not None else None), {"tool_choice": choice}
     raise InvalidRequest(
         "tool_choice must be auto, none, required, or name a function",
         hint='{"type": "function", "function": {"name": …}}',
@@ -120,35 +134,6 @@ def _sampling(fields: dict[str, Any]) -> Sampling:
     )
 
 
-def _reasoning(fields: dict[str, Any]) -> tuple[ReasoningPolicy | None, bool]:
-    """Return the policy of `reasoning_effort` or of OpenRouter's `reasoning`, and whether the reply is to leave it out."""
-    nested = optional(fields, "reasoning", dict) or {}
-    excluded = bool(optional(nested, "exclude", bool, "reasoning."))
-    effort = optional(fields, "reasoning_effort", str) or optional(nested, "effort", str, "reasoning.")
-    budget = optional(nested, "max_tokens", int, "reasoning.")
-    enabled = optional(nested, "enabled", bool, "reasoning.")
-    visible = False if excluded else None
-    if effort == "none" or enabled is False:
-        return ReasoningPolicy(mode="off", visible=visible), excluded
-    if budget is not None:
-        if budget < 0:
-            raise InvalidRequest("reasoning.max_tokens must not be negative", param="reasoning.max_tokens")
-        return ReasoningPolicy(mode="budget", budget=budget, visible=visible), excluded
-    if effort is not None:
-        return ReasoningPolicy(mode="effort", effort=_level(effort), visible=visible), excluded
-    if enabled or nested:
-        return ReasoningPolicy(mode="auto", visible=visible), excluded
-    return None, excluded
-
-
-def _level(effort: str) -> Effort:
-    for level in get_args(Effort):
-        if effort == level:
-            return effort  # type: ignore[return-value]
-    known = ", ".join(("none", *get_args(Effort)))
-    raise InvalidRequest(f"unknown effort {effort!r}", hint=f"use one of {known}", param="reasoning_effort")
-
-
 def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
     wanted = optional(fields, "response_format", dict)
     if wanted is None or wanted.get("type") == "text":
@@ -163,7 +148,7 @@ def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
     return OutputFormat(
         mode="json_schema",
         name=optional(inner, "name", str, "response_format.json_schema.") or "answer",
-        schema=inner.get("schema"),
+        schema=optional(inner, "schema", (dict, bool), "response_format.json_schema."),
         strict=optional(inner, "strict", bool, "response_format.json_schema."),
         description=optional(inner, "description", str, "response_format.json_schema.") or "",
     )

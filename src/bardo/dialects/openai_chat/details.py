@@ -1,74 +1,128 @@
 """`reasoning_details`: OpenRouter's typed pieces of reasoning, which several hosts share.
 
 A piece is `reasoning.text` (text, maybe a signature), `reasoning.summary` or `reasoning.encrypted`; in streams each is a fragment, and the
-pieces of one block share an `index`. Source: the recordings of OpenRouter, Vercel's gateway, Venice, MiniMax and Snowflake.
+pieces of one block share an `index`. Clients that join fragments by index (OpenAI's library does, string by string) get one piece that is
+all of these at once; it is read as well. bardo's own name is `part`: a further part of a summary, which begins with a blank line.
+Source: the recordings of OpenRouter, Vercel's gateway, Venice, MiniMax and Snowflake.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from bardo.values.blocks import Opaque, ReasoningBlock
+from bardo.dialects.openai_chat.words import ANTHROPIC, NAME, PLAIN_FORMATS
+from bardo.values.blocks import Carried, Opaque, OpaqueKind, ReasoningBlock, fields_for
 
-ANTHROPIC = "anthropic-claude-v1"
+BLANK_LINE = "\n\n"
+UNKNOWN = "unknown"
+_TYPES = frozenset({"reasoning.text", "reasoning.summary", "reasoning.encrypted"})
+_READ = frozenset({"type", "text", "summary", "signature", "data", "id", "format", "index", "part"})
 
 
-def readable(detail: dict[str, Any]) -> tuple[str, bool]:
-    """Return a piece's text, and whether it is a summary."""
-    summary = detail.get("summary")
-    if isinstance(summary, str) and detail.get("type") == "reasoning.summary":
-        return summary, True
+def text_of(detail: dict[str, Any]) -> str:
+    """Return a piece's full text."""
     text = detail.get("text")
-    return (text if isinstance(text, str) else ""), False
+    return text if isinstance(text, str) else ""
 
 
-def opaque_of(detail: dict[str, Any]) -> list[Opaque]:
-    """Return a piece's signature, ciphertext and id."""
-    style = format_of(detail)
-    found = []
-    for field, kind in (("signature", "signature"), ("data", "encrypted"), ("id", "id")):
-        value = detail.get(field)
-        if isinstance(value, str) and value:
-            # Anthropic's redacted blocks travel as encrypted pieces.
-            kind = "redacted" if kind == "encrypted" and style == ANTHROPIC else kind
-            found.append(Opaque(kind, value, style))  # type: ignore[arg-type]
-    return found
+def summary_of(detail: dict[str, Any]) -> str:
+    """Return a piece's summary; the blank line before a further part is not of it."""
+    summary = detail.get("summary")
+    if not isinstance(summary, str):
+        return ""
+    return summary.removeprefix(BLANK_LINE) if part_of(detail) else summary
 
 
-def format_of(detail: dict[str, Any]) -> str:
-    """Return whose piece it is."""
+def part_of(detail: dict[str, Any]) -> int | None:
+    """Return which part of a summary a piece begins, where it says so."""
+    part = detail.get("part")
+    return part if isinstance(part, int) and not isinstance(part, bool) and 0 <= part < 1 << 20 else None
+
+
+def format_of(detail: dict[str, Any], otherwise: str = UNKNOWN) -> str:
+    """Return whose piece it is; later fragments of a block may leave that out."""
     style = detail.get("format")
-    return style if isinstance(style, str) and style else "unknown"
+    return style if isinstance(style, str) and style else otherwise
+
+
+def opaque_of(detail: dict[str, Any], style: str) -> list[Opaque]:
+    """Return a piece's id, signature and ciphertext."""
+    # Anthropic's redacted blocks travel as encrypted pieces.
+    data: OpaqueKind = "redacted" if style == ANTHROPIC else "encrypted"
+    fields: tuple[tuple[str, OpaqueKind], ...] = (("id", "id"), ("signature", "signature"), ("data", data))
+    return [
+        Opaque(kind, value, style) for field, kind in fields if isinstance(value := detail.get(field), str) and value
+    ]
+
+
+def rest_of(detail: dict[str, Any]) -> dict[str, Any]:
+    """Return what a piece says beside that: further fields, and a type of its own."""
+    rest = {name: value for name, value in detail.items() if name not in _READ and value is not None}
+    kind = detail.get("type")
+    return rest | ({"type": kind} if isinstance(kind, str) and kind not in _TYPES else {})
+
+
+def piece_of_text(text: str, part: int | None) -> dict[str, Any]:
+    """Return a piece of text, or of one part of a summary."""
+    if part is None:
+        return {"type": "reasoning.text", "text": text}
+    if part == 0:
+        return {"type": "reasoning.summary", "summary": text}
+    return {"type": "reasoning.summary", "summary": BLANK_LINE + text, "part": part}
+
+
+def piece_of_state(state: Opaque) -> dict[str, Any]:
+    """Return a piece that holds nothing but opaque state."""
+    match state.kind:
+        case "signature":
+            return {"type": "reasoning.text", "signature": state.data}
+        case "id":
+            return {"type": "reasoning.text", "text": "", "id": state.data}
+        case _:
+            return {"type": "reasoning.encrypted", "data": state.data}
 
 
 def write_details(block: ReasoningBlock, index: int) -> list[dict[str, Any]]:
     """Return the pieces of one whole block."""
-    states = {state.kind: state.data for state in block.opaque if state.kind in ("signature", "id")}
-    head = {"format": block.format or "unknown", "index": index}
-    pieces: list[dict[str, Any]] = []
-    if block.text or "signature" in states:
-        pieces.append({"type": "reasoning.text", "text": block.text, **head})
-        if "signature" in states:
-            pieces[-1]["signature"] = states["signature"]
-    pieces += [{"type": "reasoning.summary", "summary": part, **head} for part in block.summary]
-    pieces += [
-        {"type": "reasoning.encrypted", "data": state.data, **head}
-        for state in block.opaque
-        if state.kind in ("encrypted", "redacted")
-    ]
-    if "id" in states:
-        target = pieces[-1] if pieces else {"type": "reasoning.text", "text": "", **head}
-        target["id"] = states["id"]
-        pieces = pieces or [target]
+    named = {"format": block.format or UNKNOWN, "index": index}
+    pieces = [{**piece_of_text(block.text, None), **named}] if block.text else []
+    pieces += [{**piece_of_text(part, number), **named} for number, part in enumerate(block.summary)]
+    for state in sorted(block.opaque, key=lambda state: state.kind == "id"):
+        _add_state(pieces, state, index)
+    rest = fields_for(NAME, block.carried)
+    if rest:
+        pieces = pieces or [{"type": "reasoning.text", **named}]
+        pieces[0] = {**pieces[0], **rest}
     return pieces
 
 
-def read_details(details: list[Any]) -> list[ReasoningBlock]:
+def replay_details(block: ReasoningBlock, index: int) -> list[dict[str, Any]]:
+    """Return the pieces of one whole block as OpenRouter takes them back: without the names that are bardo's own."""
+    pieces = write_details(block, index)
+    for piece in pieces:
+        if piece.pop("part", None):
+            piece["summary"] = piece["summary"].removeprefix(BLANK_LINE)
+        piece["format"] = UNKNOWN if piece["format"] in PLAIN_FORMATS else piece["format"]
+    return pieces
+
+
+def _add_state(pieces: list[dict[str, Any]], state: Opaque, index: int) -> None:
+    """Put a signature on the text and an id on the ciphertext, where there are such; else it is a piece of its own."""
+    style = state.format or UNKNOWN
+    first, last = (pieces[0], pieces[-1]) if pieces else ({}, {})
+    if state.kind == "signature" and first.get("format") == style and "text" in first and "signature" not in first:
+        first["signature"] = state.data
+    elif state.kind == "id" and last.get("format") == style and "id" not in last:
+        last["id"] = state.data
+    else:
+        pieces.append({**piece_of_state(state), "format": style, "index": index})
+
+
+def read_details(details: Sequence[dict[str, Any]]) -> list[ReasoningBlock]:
     """Return the blocks of a whole list of pieces: those with one index, in a row, are one block."""
     blocks: list[tuple[Any, list[dict[str, Any]]]] = []
     for detail in details:
-        if not isinstance(detail, dict):
-            continue
         index = detail.get("index")
         if blocks and blocks[-1][0] == index and index is not None:
             blocks[-1][1].append(detail)
@@ -78,10 +132,25 @@ def read_details(details: list[Any]) -> list[ReasoningBlock]:
 
 
 def _block(pieces: list[dict[str, Any]]) -> ReasoningBlock:
-    texts = [readable(piece) for piece in pieces]
+    style = format_of(pieces[0])
+    rest = {name: value for piece in pieces for name, value in rest_of(piece).items()}
+    states = [state for piece in pieces for state in opaque_of(piece, format_of(piece, style))]
     return ReasoningBlock(
-        text="".join(text for text, summary in texts if not summary),
-        summary=tuple(text for text, summary in texts if summary),
-        format=format_of(pieces[0]),
-        opaque=tuple(state for piece in pieces for state in opaque_of(piece)),
+        text="".join(map(text_of, pieces)),
+        summary=_summary(pieces),
+        format=style,
+        opaque=tuple(dict.fromkeys(states)),
+        carried=Carried(NAME, rest) if rest else None,
     )
+
+
+def _summary(pieces: list[dict[str, Any]]) -> tuple[str, ...]:
+    parts: dict[int, str] = {}
+    number = 0
+    for piece in pieces:
+        part = part_of(piece)
+        number = number if part is None else part
+        text = summary_of(piece)
+        if text:
+            parts[number] = parts.get(number, "") + text
+    return tuple(parts[number] for number in sorted(parts))

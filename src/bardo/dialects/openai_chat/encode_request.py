@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.rows import ProviderRow
-from bardo.dialects.openai_chat.choice import NAME
+from bardo.catalog.rows import ProviderRow, Quirks
+from bardo.dialects.openai_chat.words import NAME
 from bardo.dialects.openai_chat.write_messages import MessageWriter
 from bardo.values.blocks import fields_for
 from bardo.values.degradation import Degradation, distinct
@@ -27,9 +27,10 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         "model": request.model,
         "messages": [written for message in request.messages for written in writer.write(message)],
     }
-    if request.tools:
-        body["tools"] = [tool for one in request.tools for tool in _tool(one, degraded)]
-    body |= _tool_choice(request.tool_choice)
+    tools = [written for tool in request.tools for written in _tool(tool, writer)]
+    if tools:
+        body["tools"] = tools
+        body |= _tool_choice(request.tool_choice)
     if request.max_output_tokens is not None:
         body[quirks.output_limit_field] = request.max_output_tokens
     body |= _sampling(request)
@@ -37,22 +38,28 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         body["n"] = request.choices
     if request.output_format is not None:
         body["response_format"] = _output_format(request.output_format)
-    body |= _reasoning(request.reasoning, quirks.effort_form, degraded)
-    if request.stream:
-        body["stream"] = True
-        if quirks.stream_usage:
-            body["stream_options"] = {"include_usage": True}
+    body |= _reasoning(request.reasoning, quirks.effort_form, writer)
     body |= _extra(request, degraded)
+    body |= _stream(request, quirks, body.pop("stream_options", None))
     return WireRequest(path="chat/completions", body=msgspec.json.encode(body), degraded=distinct(degraded))
 
 
-def _tool(tool: Tool, degraded: list[Degradation]) -> list[dict[str, Any]]:
+def _stream(request: Request, quirks: Quirks, asked: Any) -> dict[str, Any]:
+    if not request.stream:
+        return {}
+    options = {**(asked or {}), **({"include_usage": True} if quirks.stream_usage else {})}
+    return {"stream": True, "stream_options": options} if options else {"stream": True}
+
+
+def _tool(tool: Tool, writer: MessageWriter) -> list[dict[str, Any]]:
     if tool.hosted:
         own = fields_for(NAME, tool.carried)
         if own:
             return [own]
-        degraded.append(Degradation("tools", asked=tool.name, why="this provider does not run that tool itself"))
+        why = "this provider does not run that tool itself"
+        writer.degraded.append(Degradation("tools", asked=tool.name, why=why))
         return []
+    writer.note_carried(tool.carried)
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -87,7 +94,9 @@ def _sampling(request: Request) -> dict[str, Any]:
 def _output_format(wanted: OutputFormat) -> dict[str, Any]:
     if wanted.mode == "json_object":
         return {"type": "json_object"}
-    inner: dict[str, Any] = {"name": wanted.name or "answer", "schema": wanted.schema}
+    inner: dict[str, Any] = {"name": wanted.name or "answer"}
+    if wanted.schema is not None:
+        inner["schema"] = wanted.schema
     if wanted.strict is not None:
         inner["strict"] = wanted.strict
     if wanted.description:
@@ -95,28 +104,35 @@ def _output_format(wanted: OutputFormat) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": inner}
 
 
-def _reasoning(policy: ReasoningPolicy | None, form: str, degraded: list[Degradation]) -> dict[str, Any]:
-    if policy is None or (policy.mode == "auto" and form != "reasoning"):
+def _reasoning(policy: ReasoningPolicy | None, form: str, writer: MessageWriter) -> dict[str, Any]:
+    if policy is None:
         return {}
-    if form == "none":
-        why = "this provider has no field for it"
-        degraded.append(Degradation("reasoning", asked=policy.effort or policy.budget or policy.mode, why=why))
-        return {}
+    writer.note_carried(policy.carried)
     if form == "reasoning":
         return {"reasoning": _reasoning_object(policy)}
+    if policy.mode == "auto":
+        return {}
+    asked = policy.budget if policy.mode == "budget" else policy.effort or policy.mode
+    if form == "none":
+        writer.degraded.append(Degradation("reasoning", asked=asked, why="this provider has no field for it"))
+        return {}
     effort = "none" if policy.mode == "off" else policy.effort or nearest_effort(policy.budget or 0)
     if policy.budget is not None:
         why = "this provider takes levels, not budgets"
-        degraded.append(Degradation("reasoning.budget", asked=policy.budget, sent=effort, why=why))
+        writer.degraded.append(Degradation("reasoning.budget", asked=policy.budget, sent=effort, why=why))
     return {"reasoning_effort": effort}
 
 
 def _reasoning_object(policy: ReasoningPolicy) -> dict[str, Any]:
-    if policy.mode == "off":
-        return {"enabled": False}
-    if policy.budget is not None:
-        return {"max_tokens": policy.budget}
-    return {"effort": policy.effort} if policy.effort else {"enabled": True}
+    own = fields_for(NAME, policy.carried)
+    hidden = {"exclude": True} if policy.visible is False else {}
+    match policy.mode:
+        case "off":
+            return {**own, **hidden, "enabled": False}
+        case "budget":
+            return {**own, **hidden, "max_tokens": policy.budget}
+        case _:
+            return {**own, **hidden, **({"effort": policy.effort} if policy.effort else {"enabled": True})}
 
 
 def nearest_effort(budget: int) -> Effort:

@@ -1,4 +1,8 @@
-"""A Response to a whole Chat Completions body."""
+"""A Response to a whole Chat Completions body.
+
+One message has one place for its thinking, one for its text and one for its calls, so blocks of a kind are joined: the text verbatim,
+stretches of thinking with a blank line between them.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,11 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.openai_chat.choice import NAME
+from bardo.dialects.openai_chat.carried import add_carried, unflatten
 from bardo.dialects.openai_chat.details import write_details
-from bardo.dialects.openai_chat.encode_reply import PLAIN_FIELDS, extra_content, finish_word, unflatten
+from bardo.dialects.openai_chat.extra import merge_extra, write_states
 from bardo.dialects.openai_chat.usage import write_usage
+from bardo.dialects.openai_chat.words import NAME, PLAIN_FORMATS, write_finish
 from bardo.values.blocks import ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, UnknownBlock, fields_for
 from bardo.values.response import Response
 
@@ -34,9 +39,13 @@ def encode_response(response: Response) -> bytes:
 
 
 def _choice(response: Response, index: int) -> dict[str, Any]:
-    carried_message, carried_choice = unflatten(fields_for(NAME, response.choice_carried))
-    message = {**_message(response), **carried_message}
-    return {"index": index, "message": message, "finish_reason": finish_word(response.finish), **carried_choice}
+    carried, fields = unflatten(fields_for(NAME, response.choice_carried))
+    return {
+        "index": index,
+        "message": add_carried(_message(response), carried),
+        "finish_reason": write_finish(response.finish.reason),
+        **fields,
+    }
 
 
 def _message(response: Response) -> dict[str, Any]:
@@ -45,14 +54,15 @@ def _message(response: Response) -> dict[str, Any]:
     if any(isinstance(block, RefusalBlock) for block in response.blocks):
         message["refusal"] = response.refusal
     message |= _reasoning(response.reasoning_blocks)
-    calls = [block for block in response.blocks if isinstance(block, ToolCallBlock)]
+    calls = [write_call(block) for block in response.blocks if isinstance(block, ToolCallBlock)]
     if calls:
-        message["tool_calls"] = [_call(call) for call in calls]
-    for state in (state for block in texts for state in block.opaque):
-        message |= extra_content(state)
+        message["tool_calls"] = calls
+    states = [state for block in texts for state in block.opaque]
+    if states:
+        message["extra_content"] = write_states(states)
     unknown = [block.value for block in response.blocks if isinstance(block, UnknownBlock) and block.dialect == NAME]
     if unknown:
-        message["content_blocks"] = unknown
+        message["content_blocks"] = [{"index": index, "block": value} for index, value in enumerate(unknown)]
     return message
 
 
@@ -61,20 +71,23 @@ def _reasoning(blocks: list[ReasoningBlock]) -> dict[str, Any]:
     text = "\n\n".join(readable for block in blocks if (readable := block.readable))
     if text:
         written["reasoning_content"] = text
-    if any(block.opaque or block.format not in PLAIN_FIELDS for block in blocks):
+    if any(block.opaque or block.summary or block.carried or block.format not in PLAIN_FORMATS for block in blocks):
         written["reasoning_details"] = [
             piece for index, block in enumerate(blocks) for piece in write_details(block, index)
         ]
     return written
 
 
-def _call(call: ToolCallBlock) -> dict[str, Any]:
-    written: dict[str, Any] = {
-        "id": call.id,
-        "type": "function",
-        "function": {"name": call.name, "arguments": call.arguments},
-        **fields_for(NAME, call.carried),
-    }
-    for state in call.opaque:
-        written |= extra_content(state)
-    return written
+def write_call(call: ToolCallBlock) -> dict[str, Any]:
+    """Return one entry of `tool_calls`, with all that is carried of it."""
+    carried = dict(fields_for(NAME, call.carried))
+    more = carried.pop("function", {})
+    written: dict[str, Any] = {"id": call.id, "type": "function"}
+    if carried.get("type") == "custom":
+        written["custom"] = {"name": call.name, "input": call.arguments, **more}
+    else:
+        written["function"] = {"name": call.name, "arguments": call.arguments, **more}
+    extra = write_states(call.opaque) if call.opaque else {}
+    if extra:
+        carried["extra_content"] = merge_extra(extra, carried.get("extra_content") or {})
+    return written | carried

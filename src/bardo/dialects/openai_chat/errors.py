@@ -24,6 +24,22 @@ _TYPES: dict[Kind, str] = {
     "upstream": "upstream_error",
 }
 
+_STATUSES: dict[str, int] = {
+    "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "insufficient_quota": 402,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "server_error": 500,
+    "internal_server_error": 500,
+    "overloaded_error": 503,
+    "timeout_error": 504,
+}
+
 
 def error_object(error: BardoError) -> dict[str, Any]:
     """Return the object that stands under `error`: the provider's own type, code and param where it gave them."""
@@ -47,7 +63,10 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     except ValueError:
         value = None
     value = value[0] if isinstance(value, list) and value else value
-    detail = value.get("error", value) if isinstance(value, dict) else None
+    detail = (value.get("error") or value) if isinstance(value, dict) else value
+    if isinstance(detail, str) and isinstance(value, dict):
+        # xAI says in `code` what happened, and in `error` what about.
+        detail = {"message": detail, **{name: held for name, held in value.items() if name != "error"}}
     return _refused(detail, status=status, provider=provider, retry_after=headers.get("retry-after"), body=body)
 
 
@@ -59,9 +78,9 @@ def error_in_reply(body: dict[str, Any], provider: str) -> UpstreamRefused | Non
     return _refused(detail, status=_status_of(detail), provider=provider, retry_after=None, body=b"")
 
 
-def error_in_choice(choice: dict[str, Any]) -> UpstreamRefused | None:
+def error_in_choice(choice: dict[str, Any], provider: str) -> UpstreamRefused | None:
     """Return the error that stands inside one choice (OpenRouter)."""
-    return error_in_reply(choice, "")
+    return error_in_reply(choice, provider)
 
 
 def _refused(detail: Any, *, status: int, provider: str, retry_after: str | None, body: bytes) -> UpstreamRefused:
@@ -86,8 +105,14 @@ def _refused(detail: Any, *, status: int, provider: str, retry_after: str | None
 
 
 def _status_of(detail: Any) -> int:
+    """Return the status an error inside a stream would have had as an answer of its own."""
+    fields = detail if isinstance(detail, dict) else {}
     for name in ("status", "status_code", "code"):
-        value = detail.get(name) if isinstance(detail, dict) else None
+        value = fields.get(name)
+        value = (
+            int(value) if isinstance(value, str) and value.isascii() and len(value) == 3 and value.isdigit() else value
+        )
         if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599:
             return value
-    return 502
+    words = (fields.get("code"), fields.get("type"))
+    return next((_STATUSES[word] for word in words if isinstance(word, str) and word in _STATUSES), 502)

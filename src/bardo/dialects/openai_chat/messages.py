@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.jsonfield import kind_of, optional, required, take
-from bardo.dialects.openai_chat.choice import GEMINI, NAME, thought_signature
 from bardo.dialects.openai_chat.details import read_details
+from bardo.dialects.openai_chat.extra import read_states
+from bardo.dialects.openai_chat.parts import read_content
+from bardo.dialects.openai_chat.words import NAME
 from bardo.values.blocks import (
     Block,
     Carried,
     ImageBlock,
-    Opaque,
     ReasoningBlock,
     RefusalBlock,
     TextBlock,
@@ -31,8 +32,10 @@ _ROLES: dict[str, Role] = {
     "function": "user",
 }
 _READ = frozenset(
-    {"role", "content", "tool_calls", "tool_call_id", "refusal", "reasoning_content", "reasoning", "reasoning_details"}
+    {"role", "content", "tool_calls", "tool_call_id", "function_call", "refusal", "extra_content"}
+    | {"reasoning_content", "reasoning", "reasoning_details"}
 )
+_READ_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 
 
 def read_message(value: Any, at: str) -> Message:
@@ -44,92 +47,37 @@ def read_message(value: Any, at: str) -> Message:
         known = ", ".join(sorted(_ROLES))
         raise InvalidRequest(f"{at}.role is {wire_role!r}", hint=f"use one of {known}", param=f"{at}.role")
     if wire_role in ("tool", "function"):
-        blocks: list[Block] = [_tool_result(fields, wire_role, at)]
-    else:
-        blocks = [
-            *_reasoning(fields, at),
-            *_content(fields.get("content"), f"{at}.content"),
-            *_refusal(fields, at),
-            *_calls(fields, at),
-        ]
-    return Message(role, tuple(blocks), _carried(fields, wire_role))
+        return Message(role, (_tool_result(fields, wire_role, at),))
+    states, extra = read_states(fields.get("extra_content"))
+    blocks: list[Block] = [
+        *_reasoning(fields, at),
+        *read_content(fields.get("content"), f"{at}.content", states),
+        *_refusal(fields, at),
+        *_calls(fields, at),
+    ]
+    rest = {**_rest(fields), **({"extra_content": extra} if extra else {})}
+    return Message(role, tuple(blocks), Carried(NAME, rest) if rest else None)
 
 
-def _carried(fields: dict[str, Any], wire_role: str) -> Carried | None:
-    rest = {name: value for name, value in fields.items() if name not in _READ and value is not None}
-    if wire_role in ("developer", "function"):
-        rest["role"] = wire_role
-    return Carried(NAME, rest) if rest else None
-
-
-def _content(content: Any, at: str) -> list[Block]:
-    if content is None:
-        return []
-    if isinstance(content, str):
-        return [TextBlock(content)] if content else []
-    return [_part(part, f"{at}[{place}]") for place, part in enumerate(take(content, (list,), at))]
-
-
-def _part(value: Any, at: str) -> Block:
-    if isinstance(value, str):
-        return TextBlock(value)
-    part = take(value, dict, at)
-    kind = required(part, "type", str, f"{at}.")
-    if kind in ("text", "input_text", "output_text"):
-        rest = {name: held for name, held in part.items() if name not in ("type", "text")}
-        return TextBlock(take(part.get("text"), str, f"{at}.text"), carried=Carried(NAME, rest) if rest else None)
-    if kind == "refusal":
-        return RefusalBlock(take(part.get("refusal"), str, f"{at}.refusal"))
-    if kind == "image_url":
-        return _image(part, at)
-    if kind == "thinking":
-        return _thinking(part, at)
-    return UnknownBlock(NAME, part)
-
-
-def _image(part: dict[str, Any], at: str) -> ImageBlock:
-    image = part.get("image_url")
-    fields = {"url": image} if isinstance(image, str) else take(image, dict, f"{at}.image_url")
-    url = required(fields, "url", str, f"{at}.image_url.")
-    rest = {name: held for name, held in part.items() if name not in ("type", "image_url")}
-    carried = Carried(NAME, rest) if rest else None
-    detail = optional(fields, "detail", str, f"{at}.image_url.") or ""
-    head, comma, data = url.partition(";base64,")
-    if comma and head.startswith("data:"):
-        return ImageBlock(media_type=head[5:], data=data, detail=detail, carried=carried)
-    return ImageBlock(url=url, detail=detail, carried=carried)
-
-
-def _thinking(part: dict[str, Any], at: str) -> ReasoningBlock:
-    inner = part.get("thinking")
-    pieces = inner if isinstance(inner, list) else [inner]
-    texts = [piece.get("text") if isinstance(piece, dict) else piece for piece in pieces]
-    signature = optional(part, "signature", str, f"{at}.")
-    return ReasoningBlock(
-        text="".join(text for text in texts if isinstance(text, str)),
-        format="content_list",
-        opaque=(Opaque("signature", signature, "content_list"),) if signature else (),
-    )
+def _rest(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in _READ and value is not None}
 
 
 def _reasoning(fields: dict[str, Any], at: str) -> list[ReasoningBlock]:
+    """Return the thinking a client gives back: of the details, else of the first plain field; state alone goes with plain text."""
     details = fields.get("reasoning_details")
-    if isinstance(details, list) and details:
-        blocks = read_details(details)
-        if any(block.readable for block in blocks):
-            return blocks
-    else:
-        blocks = []
-    for name in ("reasoning_content", "reasoning"):
-        text = fields.get(name)
-        if isinstance(text, str) and text:
-            # Signatures alone belong to the text beside them.
-            states = tuple(state for block in blocks for state in block.opaque)
-            style = blocks[0].format if blocks else name
-            return [ReasoningBlock(text=text, format=style, opaque=states)]
-        if text is not None and not isinstance(text, str | dict):
-            raise InvalidRequest(f"{at}.{name} must be a string, not {kind_of(text)}", param=f"{at}.{name}")
-    return blocks
+    if isinstance(details, str):
+        return [ReasoningBlock(text=details, format="reasoning_details")] if details else []
+    listed = optional(fields, "reasoning_details", list, f"{at}.") or []
+    blocks = read_details(
+        [take(detail, dict, f"{at}.reasoning_details[{place}]") for place, detail in enumerate(listed)]
+    )
+    plain = [(name, optional(fields, name, str, f"{at}.")) for name in ("reasoning_content", "reasoning")]
+    name, text = next(((name, text) for name, text in plain if text), ("", ""))
+    if not text or any(block.readable for block in blocks):
+        return blocks
+    states = tuple(state for block in blocks for state in block.opaque)
+    return [ReasoningBlock(text=text, format=blocks[0].format if blocks else name, opaque=states)]
 
 
 def _refusal(fields: dict[str, Any], at: str) -> list[Block]:
@@ -139,37 +87,61 @@ def _refusal(fields: dict[str, Any], at: str) -> list[Block]:
 
 def _calls(fields: dict[str, Any], at: str) -> list[Block]:
     calls = optional(fields, "tool_calls", list, f"{at}.") or []
-    return [_call(call, f"{at}.tool_calls[{place}]") for place, call in enumerate(calls)]
+    blocks: list[Block] = [_call(call, f"{at}.tool_calls[{place}]") for place, call in enumerate(calls)]
+    older = optional(fields, "function_call", dict, f"{at}.")
+    if older:
+        name = required(older, "name", str, f"{at}.function_call.")
+        arguments = optional(older, "arguments", str, f"{at}.function_call.") or ""
+        blocks.append(
+            ToolCallBlock(id="", name=name, arguments=arguments, carried=Carried(NAME, {"function_call": True}))
+        )
+    return blocks
 
 
 def _call(value: Any, at: str) -> Block:
     call = take(value, dict, at)
-    function = call.get("function")
-    if function is None:
+    kind = "custom" if call.get("type") == "custom" else "function"
+    if call.get(kind) is None:
         return UnknownBlock(NAME, {"tool_call": call})
-    fields = take(function, dict, f"{at}.function")
-    rest = {name: held for name, held in call.items() if name not in ("id", "type", "function", "index")}
-    signature = thought_signature(rest.get("extra_content"))
-    if signature:
-        del rest["extra_content"]
+    fields = take(call[kind], dict, f"{at}.{kind}")
+    text = "input" if kind == "custom" else "arguments"
+    states, extra = read_states(call.get("extra_content"))
+    rest = {name: held for name, held in call.items() if name not in _READ_OF_CALL and held is not None}
+    more = {name: held for name, held in fields.items() if name not in ("name", text) and held is not None}
+    rest |= {"function": more} if more else {}
+    rest |= {"extra_content": extra} if extra else {}
+    rest |= {"type": kind} if kind == "custom" else {}
     return ToolCallBlock(
         id=optional(call, "id", str, f"{at}.") or "",
-        name=required(fields, "name", str, f"{at}.function."),
-        arguments=optional(fields, "arguments", str, f"{at}.function.") or "",
-        opaque=(Opaque("signature", signature, GEMINI),) if signature else (),
+        name=required(fields, "name", str, f"{at}.{kind}."),
+        arguments=_arguments(fields.get(text), f"{at}.{kind}.{text}"),
+        opaque=states,
         carried=Carried(NAME, rest) if rest else None,
     )
 
 
+def _arguments(value: Any, at: str) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    hint = "arguments are JSON text, not JSON" if isinstance(value, dict) else ""
+    raise InvalidRequest(f"{at} must be a string, not {kind_of(value)}", hint=hint, param=at)
+
+
 def _tool_result(fields: dict[str, Any], wire_role: str, at: str) -> ToolResultBlock:
-    content = tuple(
-        block if isinstance(block, TextBlock | ImageBlock | UnknownBlock) else UnknownBlock(NAME, {})
-        for block in _content(fields.get("content"), f"{at}.content")
-    )
-    if wire_role == "function":
-        return ToolResultBlock(call_id="", name=required(fields, "name", str, f"{at}."), content=content)
+    older = wire_role == "function"
+    rest = {name: value for name, value in _rest(fields).items() if not (older and name == "name")}
     return ToolResultBlock(
-        call_id=required(fields, "tool_call_id", str, f"{at}."),
-        name=optional(fields, "name", str, f"{at}.") or "",
-        content=content,
+        call_id="" if older else required(fields, "tool_call_id", str, f"{at}."),
+        name=(required if older else optional)(fields, "name", str, f"{at}.") or "",
+        content=_result_content(fields.get("content"), f"{at}.content"),
+        carried=Carried(NAME, rest) if rest else None,
     )
+
+
+def _result_content(content: Any, at: str) -> tuple[TextBlock | ImageBlock | UnknownBlock, ...]:
+    found: list[TextBlock | ImageBlock | UnknownBlock] = []
+    for place, block in enumerate(read_content(content, at, ())):
+        if not isinstance(block, TextBlock | ImageBlock | UnknownBlock):
+            raise InvalidRequest(f"{at}[{place}] cannot stand in the result of a tool", param=f"{at}[{place}]")
+        found.append(block)
+    return tuple(found)

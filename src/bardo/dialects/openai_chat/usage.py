@@ -8,19 +8,22 @@ from bardo.dialects.counts import doubted, output_with_reasoning, whole
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
+_TICKS_PER_DOLLAR = 10_000_000_000
+_LARGEST = 1 << 53
 
-def read_usage(raw: dict[str, Any], *, beside: bool | None) -> tuple[Usage, tuple[Degradation, ...]]:
-    """Return the counts of one `usage` object, and what in it could not be true."""
+
+def read_usage(raw: dict[str, Any], *, beside: bool | None, cost: Any = None) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts of one `usage` object, and what in it could not be true. `cost` is what stands beside it."""
     output_details = _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
     input_details = _object(raw, "prompt_tokens_details") or _object(raw, "input_tokens_details")
-    prompt = whole(raw.get("prompt_tokens", raw.get("input_tokens")))
+    asked = _first(raw.get("prompt_tokens"), raw.get("input_tokens"))
+    prompt = whole(asked)
     # Copilot and Perplexity put the count at the top level.
-    reported = output_details.get("reasoning_tokens", raw.get("reasoning_tokens"))
-    output = raw.get("completion_tokens", raw.get("output_tokens"))
+    reported = _first(output_details.get("reasoning_tokens"), raw.get("reasoning_tokens"))
+    output = _first(raw.get("completion_tokens"), raw.get("output_tokens"))
     completion, reasoning, corrected = output_with_reasoning(
         whole(output), whole(reported), prompt=prompt, total=whole(raw.get("total_tokens")), beside=beside
     )
-    cost = raw.get("cost")
     usage = Usage(
         input_tokens=prompt,
         output_tokens=completion,
@@ -31,10 +34,28 @@ def read_usage(raw: dict[str, Any], *, beside: bool | None) -> tuple[Usage, tupl
         cache_write_tokens=whole(
             _first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))
         ),
-        cost_usd=float(cost) if isinstance(cost, int | float) and not isinstance(cost, bool) else None,
+        cost_usd=_dollars(raw, cost),
         raw=raw,
     )
-    return usage, corrected + doubted("usage.output_tokens", output) + doubted("usage.reasoning_tokens", reported)
+    counts = {"usage.input_tokens": asked, "usage.output_tokens": output, "usage.reasoning_tokens": reported}
+    return usage, corrected + tuple(doubt for name, count in counts.items() for doubt in doubted(name, count))
+
+
+def _dollars(raw: dict[str, Any], beside: Any) -> float | None:
+    """Return the price a host names: OpenRouter's `cost`, Perplexity's `total_cost`, Venice's `usd`, xAI's ticks."""
+    ticks = _amount(raw.get("cost_in_usd_ticks"))
+    if ticks is not None:
+        return ticks / _TICKS_PER_DOLLAR
+    for cost, name in ((raw.get("cost"), "total_cost"), (beside, "usd")):
+        amount = _amount(cost.get(name) if isinstance(cost, dict) else cost)
+        if amount is not None:
+            return amount
+    return None
+
+
+def _amount(value: Any) -> float | None:
+    real = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < _LARGEST
+    return float(value) if real else None
 
 
 def write_usage(usage: Usage) -> dict[str, Any] | None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import msgspec
+
 from bardo.catalog.rows import Quirks
-from bardo.dialects.openai_chat.choice import GEMINI, NAME
-from bardo.dialects.openai_chat.details import write_details
+from bardo.dialects.openai_chat.encode_whole import write_call
+from bardo.dialects.openai_chat.extra import merge_extra, write_states
+from bardo.dialects.openai_chat.replay import Replay, given_back
+from bardo.dialects.openai_chat.words import GEMINI, NAME
 from bardo.values.blocks import (
     Block,
     Carried,
     ImageBlock,
+    Opaque,
     ReasoningBlock,
     RefusalBlock,
     TextBlock,
@@ -23,137 +28,157 @@ from bardo.values.blocks import (
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message
 
+Parts = str | list[dict[str, Any]]
+
 
 class MessageWriter:
     """Writes the messages of one request, and notes in `degraded` what has no place in them."""
 
     def __init__(self, quirks: Quirks) -> None:
         self._quirks = quirks
+        self._noted: set[str] = set()
         self.degraded: list[Degradation] = []
 
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""
-        self._note_carried(message.carried)
+        for carried in _carried_by(message):
+            self.note_carried(carried)
         if message.role == "assistant":
             return [self._assistant(message)]
         results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
         others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+        others = [*self._pictures(results), *others]
         written = [self._result(result) for result in results]
         if others or not results:
-            written.append({"role": message.role, "content": self._content(others), **self._carried(message)})
+            written.append(
+                {"role": message.role, "content": self._content(others), **fields_for(NAME, message.carried)}
+            )
         return written
 
-    def _carried(self, message: Message) -> dict[str, Any]:
-        return dict(fields_for(NAME, message.carried))
-
-    def _note_carried(self, carried: Carried | None) -> None:
+    def note_carried(self, carried: Carried | None) -> None:
+        """Report the fields of another dialect, each name once."""
         if carried is not None and carried.dialect != NAME:
             for name, value in carried.fields.items():
-                self.degraded.append(Degradation(name, asked=value, why="Chat Completions has no such field"))
+                self._note(name, value, "Chat Completions has no such field")
+
+    def _note(self, what: str, asked: Any, why: str, sent: Any = None) -> None:
+        if what not in self._noted:
+            self._noted.add(what)
+            self.degraded.append(Degradation(what, asked=asked, sent=sent, why=why))
+
+    def _drop_state(self, style: str, sent: str | None = None) -> None:
+        why = "this provider takes no earlier reasoning of that form"
+        degradation = Degradation("reasoning", asked=style or "text", sent=sent, why=why)
+        if degradation not in self.degraded:
+            self.degraded.append(degradation)
 
     def _result(self, result: ToolResultBlock) -> dict[str, Any]:
-        self._note_carried(result.carried)
-        text = result.text if all(isinstance(block, TextBlock) for block in result.content) else None
-        if text is None:
-            text = self._flat_result(result)
+        if result.is_error:
+            why = "Chat Completions does not tell a failed tool from another"
+            self._note("tool_result.is_error", asked=True, why=why)
+        content = self._content([block for block in result.content if not isinstance(block, ImageBlock)])
         if not result.call_id and result.name:
-            return {"role": "function", "name": result.name, "content": text}
-        return {"role": "tool", "tool_call_id": result.call_id, "content": text}
+            return {"role": "function", "name": result.name, "content": content}
+        return {"role": "tool", "tool_call_id": result.call_id, "content": content, **fields_for(NAME, result.carried)}
 
-    def _flat_result(self, result: ToolResultBlock) -> str:
-        lost = sum(not isinstance(block, TextBlock) for block in result.content)
-        why = "a tool result is text in Chat Completions"
-        self.degraded.append(Degradation("tool_result", asked=f"{lost} parts that are not text", why=why))
-        return result.text
+    def _pictures(self, results: Sequence[ToolResultBlock]) -> list[ImageBlock]:
+        """Return the images among the results, which go into the user's message after them."""
+        images = [block for result in results for block in result.content if isinstance(block, ImageBlock)]
+        if images:
+            why = "the result of a tool is text in Chat Completions"
+            self._note("tool_result.image", asked="in the result", sent="in a user message after it", why=why)
+        return images
 
-    def _content(self, blocks: Sequence[Block]) -> str | list[dict[str, Any]]:
-        if all(isinstance(block, TextBlock) and not fields_for(NAME, block.carried) for block in blocks):
-            if len(blocks) == 1:
-                self._note_carried(blocks[0].carried)  # type: ignore[union-attr]
-                return blocks[0].text  # type: ignore[union-attr]
-            if not blocks:
-                return ""
-        return [part for block in blocks for part in self._part(block)]
+    def _content(self, blocks: Sequence[Block]) -> Parts:
+        parts = [part for block in blocks if (part := self._part(block)) is not None]
+        if not parts:
+            return ""
+        only = parts[0] if len(parts) == 1 else {}
+        return str(only["text"]) if only.keys() == {"type", "text"} else parts
 
-    def _part(self, block: Block) -> list[dict[str, Any]]:
+    def _part(self, block: Block) -> dict[str, Any] | None:
         match block:
             case TextBlock():
-                self._note_carried(block.carried)
-                return [{"type": "text", "text": block.text, **fields_for(NAME, block.carried)}]
+                return {"type": "text", "text": block.text, **fields_for(NAME, block.carried)}
             case ImageBlock():
-                return [self._image(block)]
+                return _image(block)
+            case RefusalBlock(text=text):
+                return {"type": "refusal", "refusal": text}
             case UnknownBlock(dialect=dialect, value=value) if dialect == NAME:
-                return [value]
+                return value if isinstance(value, dict) and "tool_call" not in value else None
             case UnknownBlock(dialect=dialect, value=value):
                 kind = value.get("type") if isinstance(value, dict) else None
-                why = "Chat Completions has no such content"
-                self.degraded.append(Degradation(f"content.{kind or dialect}", asked=kind, why=why))
-                return []
-            case RefusalBlock(text=text):
-                return [{"type": "refusal", "refusal": text}]
+                self._note(f"content.{kind or dialect}", asked=kind, why="Chat Completions has no such content")
             case _:
-                return []
-
-    def _image(self, block: ImageBlock) -> dict[str, Any]:
-        self._note_carried(block.carried)
-        url = block.url or f"data:{block.media_type};base64,{block.data}"
-        image = {"url": url, "detail": block.detail} if block.detail else {"url": url}
-        return {"type": "image_url", "image_url": image, **fields_for(NAME, block.carried)}
+                self._note(f"content.{type(block).__name__}", asked=None, why="it has no place in this message")
+        return None
 
     def _assistant(self, message: Message) -> dict[str, Any]:
-        thoughts = [block for block in message.blocks if isinstance(block, ReasoningBlock)]
-        calls = [block for block in message.blocks if isinstance(block, ToolCallBlock)]
-        refusals = [block for block in message.blocks if isinstance(block, RefusalBlock)]
-        others = [block for block in message.blocks if isinstance(block, TextBlock | ImageBlock | UnknownBlock)]
-        # Several blocks of text were one answer, cut only by what stood between them.
-        texts = [block for block in others if isinstance(block, TextBlock)]
-        content: Any = "".join(block.text for block in texts) if len(texts) == len(others) else self._content(others)
-        written: dict[str, Any] = {"role": "assistant", "content": content or None, **self._carried(message)}
-        for block in texts:
-            self._note_carried(block.carried)
+        texts = [block for block in message.blocks if isinstance(block, TextBlock)]
+        content = self._answer(
+            [block for block in message.blocks if isinstance(block, TextBlock | ImageBlock | UnknownBlock)]
+        )
+        calls = [call for block in message.blocks for call in self._calls(block)]
+        carried = dict(fields_for(NAME, message.carried))
+        written: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
+        refusals = [block.text for block in message.blocks if isinstance(block, RefusalBlock)]
         if refusals:
-            written["refusal"] = "".join(block.text for block in refusals)
-        if calls:
-            written["tool_calls"] = [self._call(call) for call in calls]
-        self._replay(thoughts, written)
-        return written
+            written |= {"content": content or None, "refusal": "".join(refusals)}
+        for name, call in calls:
+            written |= {name: call} if name == "function_call" else {name: [*written.get(name, ()), call]}
+        extra = write_states(self._kept(state for block in texts for state in block.opaque))
+        if extra:
+            carried["extra_content"] = merge_extra(extra, carried.get("extra_content") or {})
+        thoughts = [block for block in message.blocks if isinstance(block, ReasoningBlock)]
+        self._give_back(thoughts, written)
+        return written | carried
 
-    def _call(self, call: ToolCallBlock) -> dict[str, Any]:
-        self._note_carried(call.carried)
-        written: dict[str, Any] = {
-            "id": call.id,
-            "type": "function",
-            "function": {"name": call.name, "arguments": call.arguments or "{}"},
-            **fields_for(NAME, call.carried),
-        }
-        for state in call.opaque:
-            if state.format == GEMINI and self._quirks.thought_signatures:
-                written["extra_content"] = {"google": {"thought_signature": state.data}}
+    def _answer(self, blocks: Sequence[Block]) -> Parts:
+        """Return the content; several blocks of text were one answer, cut only by what stood between them."""
+        if all(isinstance(block, TextBlock) and not fields_for(NAME, block.carried) for block in blocks):
+            return "".join(block.text for block in blocks if isinstance(block, TextBlock))
+        return self._content(blocks)
+
+    def _calls(self, block: Block) -> list[tuple[str, Any]]:
+        """Return a call as (the field it stands in, its value)."""
+        if isinstance(block, UnknownBlock) and block.dialect == NAME and isinstance(block.value, dict):
+            return [("tool_calls", block.value["tool_call"])] if "tool_call" in block.value else []
+        if not isinstance(block, ToolCallBlock):
+            return []
+        own = fields_for(NAME, block.carried)
+        if own.get("function_call"):
+            return [("function_call", {"name": block.name, "arguments": block.arguments or "{}"})]
+        arguments = block.arguments or ("" if own.get("type") == "custom" else "{}")
+        states = tuple(self._kept(block.opaque))
+        return [("tool_calls", write_call(msgspec.structs.replace(block, arguments=arguments, opaque=states)))]
+
+    def _kept(self, states: Iterable[Opaque]) -> list[Opaque]:
+        """Return the states of texts and calls this provider takes back; report the others."""
+        kept: list[Opaque] = []
+        for state in states:
+            if state.format == GEMINI and state.kind == "signature" and self._quirks.thought_signatures:
+                kept.append(state)
             else:
-                self._drop(state.format)
-        return written
+                self._drop_state(state.format)
+        return kept
 
-    def _replay(self, thoughts: list[ReasoningBlock], written: dict[str, Any]) -> None:
-        """Give earlier reasoning back in the form this provider takes."""
-        if not thoughts:
-            return
-        text = "\n\n".join(readable for block in thoughts if (readable := block.readable))
-        match self._quirks.replay:
-            case "reasoning_details":
-                written["reasoning_details"] = [
-                    piece for index, block in enumerate(thoughts) for piece in write_details(block, index)
-                ]
-            case "reasoning_content" | "reasoning" as field if text:
-                written[field] = text
-            case "content_list" if text:
-                inner = [{"type": "text", "text": text}]
-                answer = [{"type": "text", "text": written["content"]}] if written["content"] else []
-                written["content"] = [{"type": "thinking", "thinking": inner}, *answer]
-            case "think_tags" if text:
-                written["content"] = f"<think>{text}</think>{written['content'] or ''}"
-            case _:
-                self._drop(thoughts[0].format)
+    def _give_back(self, thoughts: Sequence[ReasoningBlock], written: dict[str, Any]) -> None:
+        replay: Replay = given_back(thoughts, self._quirks.replay, written["content"])
+        written |= replay.fields
+        for style in replay.lost:
+            self._drop_state(style, sent=self._quirks.replay if replay.fields else None)
 
-    def _drop(self, style: str) -> None:
-        why = "this provider takes no earlier reasoning of that form"
-        self.degraded.append(Degradation("reasoning", asked=style, why=why))
+
+def _carried_by(message: Message) -> Iterable[Carried | None]:
+    yield message.carried
+    for block in message.blocks:
+        if isinstance(block, ToolResultBlock):
+            yield from (part.carried for part in block.content if not isinstance(part, UnknownBlock))
+        if not isinstance(block, UnknownBlock):
+            yield block.carried
+
+
+def _image(block: ImageBlock) -> dict[str, Any]:
+    url = block.url or f"data:{block.media_type};base64,{block.data}"
+    image = {"url": url, "detail": block.detail} if block.detail else {"url": url}
+    return {"type": "image_url", "image_url": image, **fields_for(NAME, block.carried)}

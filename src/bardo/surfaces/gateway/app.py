@@ -28,7 +28,7 @@ from bardo.surfaces.gateway.http import (
 )
 from bardo.surfaces.gateway.listing import count_tokens, list_models
 from bardo.surfaces.gateway.routes import Route, dialect_of_path, find_route
-from bardo.values.errors import BardoError, InternalError
+from bardo.values.errors import BardoError, InternalError, InvalidRequest, MethodNotAllowed, UpstreamRefused
 from bardo.values.events import Failed
 from bardo.values.request import BardoOptions, Request
 
@@ -106,7 +106,7 @@ class Gateway:
         await _until_gone(receive, self._reply(route, request, answer))
 
     async def _reply(self, route: Route, request: Request, answer: Answer) -> None:
-        live = await self._runner.open(request)
+        live = await self._runner.open(request, may_forward=not request.stream or route.arrival.framing == "sse")
         try:
             if request.stream:
                 await _send_stream(live, route, answer)
@@ -137,6 +137,7 @@ async def _send_stream(live: LiveReply, route: Route, answer: Answer) -> None:
                 await answer.piece(written)
     except Exception:  # noqa: BLE001 - a stream that has begun ends with an error event, never silently
         failure = Failed(_mistake(route.dialect))
+        live.note("error", failure.error)
         await answer.end(b"".join(encoder.feed(failure)))
         return
     await answer.end(b"" if forward else b"".join(encoder.finish()))
@@ -183,8 +184,12 @@ def with_header_options(request: Request, scope: Scope) -> Request:
     """Return the request with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
     include = header(scope, b"x-bardo-include")
     reasoning = header(scope, b"x-bardo-reasoning").strip().lower()
-    if not include and reasoning != "omit":
+    if not include and not reasoning:
         return request
+    if reasoning not in ("", "include", "omit"):
+        raise InvalidRequest(
+            f"X-Bardo-Reasoning is {reasoning!r}", hint="use include or omit", param="X-Bardo-Reasoning"
+        )
     names = [name.strip() for name in include.split(",") if name.strip()]
     asked = [includable(name, "X-Bardo-Include") for name in names]
     options = BardoOptions(
@@ -239,7 +244,8 @@ class Answer:
             await self.end(b"")
             return
         headers = [("x-bardo-error", problem.code)]
-        retry_after = getattr(problem, "retry_after", None)
-        if retry_after:
-            headers.append(("retry-after", str(retry_after)))
+        if isinstance(problem, UpstreamRefused) and problem.retry_after:
+            headers.append(("retry-after", problem.retry_after))
+        if isinstance(problem, MethodNotAllowed):
+            headers.append(("allow", ", ".join(problem.allowed)))
         await self.whole(problem.status, dialect(language).encode_error(problem), headers)

@@ -13,29 +13,38 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Headers = Iterable[tuple[str, str]]
 
+# How many times the limit is read, and thrown away, for the sake of a client that is to see its error.
+_HEARD_OUT = 4
+
 
 class ClientGone(Exception):
     """The client left; nobody is there to be told."""
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Return the request's body. Raises TooLarge past `limit` bytes, ClientGone where the client left."""
+    """Return the request's body. Raises TooLarge past `limit` bytes, ClientGone where the client left.
+
+    A body that is somewhat too large is read to its end and thrown away: most clients see an answer only after they have sent everything.
+    """
     declared = header(scope, b"content-length")
-    if declared and declared.isdigit() and int(declared) > limit:
+    if declared.isdigit() and int(declared) > limit * _HEARD_OUT:
         raise _too_large(limit)
     pieces: list[bytes] = []
-    size = 0
-    while True:
+    size, more = 0, True
+    while more:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientGone
         piece = message.get("body", b"")
         size += len(piece)
-        if size > limit:
-            raise _too_large(limit)
-        if not message.get("more_body"):
-            return b"".join([*pieces, piece]) if pieces else piece
-        pieces.append(piece)
+        if size <= limit:
+            pieces.append(piece)
+        else:
+            pieces.clear()
+        more = message.get("more_body", False) and size <= limit * _HEARD_OUT
+    if size > limit:
+        raise _too_large(limit)
+    return b"".join(pieces)
 
 
 def _too_large(limit: int) -> TooLarge:

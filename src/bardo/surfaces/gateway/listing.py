@@ -23,7 +23,8 @@ async def list_models(directory: Directory, route: Route, scope: Scope) -> dict[
     for provider in await directory.models():
         for model in provider.models:
             names[model if model not in names else f"{provider.id}/{model}"] = provider.id
-    if route.dialect == "gemini":
+    # Three libraries ask at /v1/models; their headers tell which.
+    if route.dialect == "gemini" or header(scope, b"x-goog-api-client") or header(scope, b"x-goog-api-key"):
         return {"models": [_gemini(name) for name in names]}
     if header(scope, b"anthropic-version"):
         return _anthropic(list(names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 
 from bardo.edge.assembly import Assembly, assemble
 from bardo.edge.settings import Settings, load_settings
@@ -16,9 +17,9 @@ def create_app() -> Gateway:
     return gateway_of(load_settings())
 
 
-def gateway_of(settings: Settings) -> Gateway:
+def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None) -> Gateway:
     """Return the application of `settings`, with an engine of its own that ends with it."""
-    assembly = assemble(settings)
+    assembly = assemble(settings, environment=environment)
 
     async def start() -> None:
         if not settings.providers:

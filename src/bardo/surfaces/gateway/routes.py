@@ -44,7 +44,7 @@ def find_route(method: str, path: str, query: bytes) -> Route:
         raise UnknownRoute(f"no endpoint at {path}", hint=f"try one of {', '.join(_FIXED)}")
     allowed = (route.method, "HEAD") if route.method == "GET" else (route.method,)
     if method not in allowed:
-        raise MethodNotAllowed(f"{path} takes {route.method}, not {method}")
+        raise MethodNotAllowed(f"{path} takes {route.method}, not {method}", allowed=allowed)
     return route
 
 

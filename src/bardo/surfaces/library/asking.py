@@ -26,7 +26,7 @@ class Options(TypedDict, total=False):
     temperature: float | None
     top_p: float | None
     seed: int | None
-    stop: Sequence[str]
+    stop: str | Sequence[str]
 
 
 def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
@@ -39,6 +39,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     if unknown:
         raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}")
     turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _turns(prompt)
+    stop = options.get("stop", ())
     system = options.get("system")
     if system:
         turns = [Message("system", (TextBlock(system),)), *turns]
@@ -54,7 +55,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
             temperature=options.get("temperature"),
             top_p=options.get("top_p"),
             seed=options.get("seed"),
-            stop=tuple(options.get("stop", ())),
+            stop=(stop,) if isinstance(stop, str) else tuple(stop),
         ),
         reasoning=policy_of(options.get("reasoning")),
         stream=stream,

@@ -89,13 +89,25 @@ class Client:
     def close(self) -> None:
         """Close connections and the log, and end the thread."""
         if self._thread.is_alive():
-            self._run(self._inner.close())
-            self._stop()
+            try:
+                self._run(self._inner.close())
+            finally:
+                self._stop()
 
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        if not self._thread.is_alive():
+            work.close()
+            raise RuntimeError("this client is closed: make a new one")
+        running = asyncio.run_coroutine_threadsafe(work, self._loop)
+        try:
+            return running.result()
+        except BaseException:
+            # Ctrl-C ends the wait; it must end the work too.
+            running.cancel()
+            raise
 
     def _stop(self) -> None:
+        self._run(self._loop.shutdown_asyncgens())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

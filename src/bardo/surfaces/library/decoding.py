@@ -17,7 +17,13 @@ from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 
 
-def decode(body: bytes | Iterable[bytes], provider: str, *, streamed: bool | None = None, model: str = "") -> Response:
+def decode(
+    body: bytes | bytearray | memoryview | Iterable[bytes],
+    provider: str,
+    *,
+    streamed: bool | None = None,
+    model: str = "",
+) -> Response:
     """Return the Response of a provider's reply body, whole or streamed, as bytes or as an iterable of pieces.
 
     `provider` is a preset of the catalog or one of its aliases. `streamed` None looks at the body. A reply that is an error, or that
@@ -25,18 +31,15 @@ def decode(body: bytes | Iterable[bytes], provider: str, *, streamed: bool | Non
     """
     row = provider_row(provider)
     pieces = [bytes(body)] if isinstance(body, bytes | bytearray | memoryview) else list(body)
+    opening = b"".join(pieces).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     if streamed is None:
-        streamed = not b"".join(pieces[:2]).lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"["))
-    reader = ReplyReader(row, streamed=streamed and not _is_array(pieces), model=model)
+        streamed = opening != b"{"
+    # A stream may come as one JSON array, as Gemini's does without `alt=sse`.
+    reader = ReplyReader(row, streamed=streamed and opening != b"[", model=model)
     for piece in pieces:
         reader.feed(piece)
     reader.finish()
     return reader.fold.response()
-
-
-def _is_array(pieces: list[bytes]) -> bool:
-    """Whether a stream came as one JSON array, as Gemini's does without `alt=sse`."""
-    return b"".join(pieces[:2]).lstrip().startswith(b"[")
 
 
 def provider_row(name: str) -> ProviderRow:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
-from bardo.edge.runner import LiveReply, Runner
+from bardo.edge.runner import LiveReply, Runner, Step
 from bardo.engine.receipt import told
 from bardo.values.events import ContentChunk, Event, ThinkChunk
 from bardo.values.request import Request
@@ -22,10 +23,11 @@ class AsyncReplyStream:
         self._runner = runner
         self._request = request
         self._live: LiveReply | None = None
-        self._steps: AsyncIterator[Any] | None = None
+        self._steps: AsyncIterator[Step] | None = None
         self._texts: deque[str] = deque()
         self._thoughts: deque[str] = deque()
         self._events: deque[Event] = deque()
+        self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
         self._live = await self._runner.open(self._request)
@@ -56,7 +58,7 @@ class AsyncReplyStream:
 
     async def response(self) -> Response:
         """Return the whole reply, the rest of it read first. A reply that broke has `error` set."""
-        while await self._pull():
+        while await self._pull(()):
             continue
         return self._so_far()
 
@@ -68,26 +70,32 @@ class AsyncReplyStream:
 
     async def _until(self, waiting: deque[Any]) -> bool:
         while not waiting:
-            if not await self._pull():
+            if not await self._pull(waiting):
                 failure = self._so_far().error
                 if failure is not None:
                     raise failure
                 return False
         return True
 
-    async def _pull(self) -> bool:
-        """Read one step of the reply; False at its end."""
+    async def _pull(self, waiting: Collection[Any]) -> bool:
+        """Read one step of the reply, unless another stream has just read what is waited for; False at its end."""
         if self._steps is None:
             raise RuntimeError("enter the stream first: `with client.stream(…) as reply`")
-        async for step in self._steps:
-            self._events.extend(step.events)
-            for event in step.events:
-                if type(event) is ContentChunk and event.choice == 0:
-                    self._texts.append(event.text)
-                elif type(event) is ThinkChunk and event.choice == 0:
-                    self._thoughts.append(event.text)
-            return True
-        return False
+        async with self._turn:
+            if waiting:
+                return True
+            step = await anext(self._steps, None)
+            if step is not None:
+                self._sort(step.events)
+        return step is not None
+
+    def _sort(self, events: Sequence[Event]) -> None:
+        self._events.extend(events)
+        for event in events:
+            if type(event) is ContentChunk and event.choice == 0:
+                self._texts.append(event.text)
+            elif type(event) is ThinkChunk and event.choice == 0:
+                self._thoughts.append(event.text)
 
 
 class ReplyStream:

@@ -1,0 +1,145 @@
+"""Subject `growth`: whether the cost of an event grows with its stream, of a request with its prompt, and what more workers give."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from benchmarks.bench import Bench, Sample
+from benchmarks.canned import events_of
+from benchmarks.contestants import Gateway, Lane, bardo
+from benchmarks.figures import Figure, Row, Table
+from benchmarks.gateway import LANES
+from benchmarks.load import Asked
+from benchmarks.processes import Cores
+
+STREAMS = {"200 events": "burst-200", "2,000 events": "burst-2000", "20,000 events": "burst-20000"}
+PROMPTS = {"1 KB": 1_000, "100 KB": 100_000, "1 MB": 1_000_000}
+_NOTE = "In brackets: times the first column."
+
+Cell = tuple[str, str]
+Cells = Mapping[Cell, tuple[Gateway, Asked]]
+
+
+def run(bench: Bench) -> list[Table]:
+    """Measure bardo as streams, prompts and workers grow, and the peers as prompts grow."""
+    return [_events(bench), _prompts(bench), _workers(bench)]
+
+
+def _events(bench: Bench) -> Table:
+    gateway = bench.start(bardo())
+    assert gateway is not None
+    lanes = {LANES[lane.name]: lane for lane in gateway.contestant.lanes}
+    cells = {
+        (label, size): (gateway, lane.asked(model)) for label, lane in lanes.items() for size, model in STREAMS.items()
+    }
+    found = _rounds(bench, cells, "events", concurrency=1, least=1)
+    gateway.stop()
+
+    def event(cell: Cell, sample: Sample) -> float:
+        return sample.cpu / events_of(STREAMS[cell[1]])
+
+    rows = [_row(f"{label}: processor for each event, request included", "µs", found, label, event) for label in lanes]
+    title = "growth: events in one burst"
+    return Table(subject="growth", title=title, columns=tuple(STREAMS), rows=tuple(rows), notes=(_NOTE,))
+
+
+def _prompts(bench: Bench) -> Table:
+    gateways = [gateway for contestant in bench.contestants() if (gateway := bench.start(contestant)) is not None]
+    cells: dict[Cell, tuple[Gateway, Asked]] = {}
+    for gateway in gateways:
+        for lane in gateway.contestant.lanes:
+            if lane.name == "rebuilt" and gateway.contestant.packages:
+                continue  # What the peers do is the same as for `forwarded`.
+            label = f"{gateway.contestant.name}, {_client(gateway, lane)}"
+            cells |= {(label, size): (gateway, lane.asked("whole", length)) for size, length in PROMPTS.items()}
+    found = _rounds(bench, cells, "prompts", concurrency=1, least=3)
+    for gateway in gateways:
+        gateway.stop()
+    labels = dict.fromkeys(label for label, _ in cells)
+    rows = [_row(f"{label}: processor for each request", "µs", found, label, _processor) for label in labels]
+    title = "growth: size of the prompt"
+    return Table(subject="growth", title=title, columns=tuple(PROMPTS), rows=tuple(rows), notes=(_NOTE,))
+
+
+def _client(gateway: Gateway, lane: Lane) -> str:
+    """Say how a lane is asked; only bardo has more than one way to treat a chat client."""
+    if not gateway.contestant.packages:
+        return LANES[lane.name]
+    return "Anthropic client" if lane.dialect == "anthropic_messages" else "chat client"
+
+
+def _workers(bench: Bench) -> Table:
+    # All cores, for one core has no use for two workers; the load generator takes its share of them.
+    cores = Cores(bench.cores.all, bench.cores.all)
+    counts = {"1 worker": 1, "2 workers": 2}
+    gateways = {label: bench.start(bardo(workers), cores) for label, workers in counts.items()}
+    cells: dict[Cell, tuple[Gateway, Asked]] = {}
+    for label, gateway in gateways.items():
+        assert gateway is not None
+        for lane in gateway.contestant.lanes:
+            cells[(LANES[lane.name], label)] = (gateway, lane.asked("whole"))
+    found = _rounds(bench, cells, "workers", concurrency=32, least=32)
+    memory = {
+        label: figure
+        for label, gateway in gateways.items()
+        if gateway is not None and (figure := Figure.of([gateway.started.resident_bytes() / 1e6])) is not None
+    }
+    for gateway in gateways.values():
+        assert gateway is not None
+        gateway.stop()
+    rows = [Row(measure="resident memory after the load", unit="MB", figures=memory)]
+    for lane_name in LANES.values():
+        rows.append(_row(f"{lane_name}: whole, 32 at once", "requests/s", found, lane_name, _rate))
+        rows.append(_row(f"{lane_name}: whole, 32 at once, processor", "µs", found, lane_name, _processor))
+    notes = (
+        _NOTE,
+        "Load generator and upstream run on the same cores here, so the rate is less than the gateway's own.",
+    )
+    return Table(subject="growth", title="growth: workers", columns=tuple(counts), rows=tuple(rows), notes=notes)
+
+
+def _processor(cell: Cell, sample: Sample) -> float:
+    return sample.cpu
+
+
+def _rate(cell: Cell, sample: Sample) -> float:
+    return sample.result.requests / sample.result.seconds
+
+
+def _rounds(bench: Bench, cells: Cells, what: str, *, concurrency: int, least: int) -> dict[Cell, list[Sample]]:
+    found: dict[Cell, list[Sample]] = defaultdict(list)
+    bench.tell(f"growth: {what}")
+    for round_number in range(_round_count(bench) + 1):
+        for cell, sample in _one_round(bench, cells, concurrency, least, warm=round_number == 0):
+            if round_number:
+                found[cell].append(sample)
+    return found
+
+
+def _round_count(bench: Bench) -> int:
+    # Fewer than for the gateways: what is looked for here is not a few percent.
+    return min(3, bench.pace.rounds)
+
+
+def _one_round(
+    bench: Bench, cells: Cells, concurrency: int, least: int, *, warm: bool
+) -> Iterator[tuple[Cell, Sample]]:
+    seconds = bench.pace.warm_up_seconds if warm else bench.pace.seconds
+    for cell, (gateway, asked) in cells.items():
+        yield cell, bench.measure(gateway, (asked,), concurrency=concurrency, seconds=seconds, least=least)
+
+
+def _row(
+    measure: str, unit: str, found: Mapping[Cell, Sequence[Sample]], label: str, value: Callable[[Cell, Sample], float]
+) -> Row:
+    figures, failed = {}, {}
+    for cell, samples in found.items():
+        if cell[0] != label:
+            continue
+        figure = Figure.of([value(cell, sample) for sample in samples if sample.usable])
+        if figure is not None:
+            figures[cell[1]] = figure
+        else:
+            failed[cell[1]] = "its replies were not what they should be"
+    return Row(measure=measure, unit=unit, figures=figures, failed=failed)

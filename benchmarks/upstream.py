@@ -1,0 +1,106 @@
+"""The static upstream, a process of its own: `python -m benchmarks.upstream` prints its port and answers canned bytes.
+
+It reads no JSON and makes nothing anew, so that it is never what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from benchmarks.canned import PACE_SECONDS, STREAM_HEAD, answer, is_paced, is_streamed, stream_pieces, whole_reply
+
+_MODEL = re.compile(rb'"model"\s*:\s*"(?:[^"/]*/)?(whole|(?:burst|paced)-\d+)"')
+_LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
+_CHUNKED = re.compile(rb"\r\ntransfer-encoding:\s*chunked", re.IGNORECASE)
+_LIST = answer(b'{"object":"list","data":[{"id":"whole","object":"model","created":0,"owned_by":"bench"}]}')
+_CHUNKS_END = b"\r\n0\r\n\r\n"
+
+
+class Upstream(asyncio.Protocol):
+    """One connection: requests one after the other, each answered by the model it names."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._held += data
+        end = request_end(self._held)
+        if end < 0:
+            return
+        request = bytes(self._held[:end])
+        del self._held[:end]
+        self._answer(request)
+
+    def _answer(self, request: bytes) -> None:
+        found = _MODEL.search(request)
+        if found is None:
+            self._transport.write(_LIST)
+        elif is_paced(model := found[1].decode()):
+            Paced(self._transport, stream_pieces(model)).send()
+        else:
+            self._transport.write(at_once(model))
+
+
+class Paced:
+    """A stream whose events come one each PACE_SECONDS, on a schedule of its own and not after each other's delays."""
+
+    def __init__(self, transport: asyncio.Transport, pieces: tuple[bytes, ...]) -> None:
+        self._transport = transport
+        self._pieces = pieces
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+        self._sent = 0
+
+    def send(self) -> None:
+        """Send what is due, and come back for the next."""
+        if self._transport.is_closing():
+            return
+        due = min(len(self._pieces), 1 + int((self._loop.time() - self._began) / PACE_SECONDS))
+        for place in range(self._sent, due):
+            self._transport.write(STREAM_HEAD + self._pieces[0] if place == 0 else self._pieces[place])
+        self._sent = due
+        if due < len(self._pieces):
+            self._loop.call_at(self._began + due * PACE_SECONDS, self.send)
+
+
+def request_end(held: bytearray) -> int:
+    """Return where the first request in `held` ends, -1 where it is not complete."""
+    head = held.find(b"\r\n\r\n")
+    if head < 0:
+        return -1
+    length = _LENGTH.search(held, 0, head + 2)
+    if length is not None:
+        end = head + 4 + int(length[1])
+        return end if len(held) >= end else -1
+    if _CHUNKED.search(held, 0, head + 2) is None:
+        return head + 4
+    last = held.find(_CHUNKS_END, head + 2)
+    return last + len(_CHUNKS_END) if last >= 0 else -1
+
+
+@lru_cache(maxsize=64)
+def at_once(model: str) -> bytes:
+    """Return the complete answer of a model that is not paced."""
+    return STREAM_HEAD + b"".join(stream_pieces(model)) if is_streamed(model) else whole_reply(model)
+
+
+async def listen(factory: Callable[[], asyncio.Protocol] = Upstream) -> asyncio.Server:
+    """Return a server on a free port of this machine."""
+    return await asyncio.get_running_loop().create_server(factory, "127.0.0.1", 0, backlog=1024)
+
+
+async def _main() -> None:
+    server = await listen()
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+if __name__ == "__main__":
+    asyncio.run(_main())

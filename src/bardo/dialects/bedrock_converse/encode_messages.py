@@ -1,0 +1,197 @@
+"""Messages for Converse: system text on top, turns that alternate, tool results first."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from typing import Any
+
+from bardo.dialects.bedrock_converse.encode_whole import text_block
+from bardo.dialects.bedrock_converse.losses import Losses
+from bardo.dialects.bedrock_converse.opaque import sign, thinking
+from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, INVALID_JSON, NAME, input_of, is_object, joined
+from bardo.values.blocks import (
+    Block,
+    ImageBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.request import Message, Request
+
+Wire = dict[str, Any]
+_NO_ID = re.compile(r"[^a-zA-Z0-9_.:-]")
+_LONGEST_ID = 64
+_DATA_URL = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
+_FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
+
+
+class MessageWriter:
+    """Writes the messages of one request. `claude`: reasoning needs a signature; `unsigned`: it may go without."""
+
+    def __init__(self, losses: Losses, *, own: bool, claude: bool, unsigned: bool) -> None:
+        self._losses = losses
+        self._own = own
+        self._claude = claude
+        self._unsigned = unsigned or (own and not claude)
+
+    def write(self, request: Request) -> tuple[list[Wire], list[Wire]]:
+        """Return the `system` blocks and the `messages`."""
+        leading = 0
+        while leading < len(request.messages) and request.messages[leading].role == "system":
+            leading += 1
+        system = [wire for message in request.messages[:leading] for wire in self._system(message)]
+        turns: list[Wire] = []
+        for message in request.messages[leading:]:
+            turn = self._turn(message)
+            if turn["content"] and all(FIELD in block for block in turn["content"]):
+                self._losses.lose("reasoning", "a turn", "Bedrock refuses a turn that is thinking alone", key="turn")
+                continue
+            _add_turn(turns, turn)
+        return system, [{**turn, "content": _results_first(turn)} for turn in turns]
+
+    def _system(self, message: Message) -> list[Wire]:
+        self._losses.own_fields(message.carried)
+        written = [wire for block in message.blocks for wire in self._block(block)]
+        return [wire for wire in written if wire.keys() & {"text", "cachePoint", "guardContent"}]
+
+    def _turn(self, message: Message) -> Wire:
+        fields = self._losses.own_fields(message.carried)
+        role: str = message.role
+        if role == "system":
+            role = "user"
+            why = "Converse takes system text only before the conversation"
+            self._losses.lose("system", "system", why, sent="user")
+        return {"role": role, "content": [wire for block in message.blocks for wire in self._block(block)], **fields}
+
+    def _block(self, block: Block) -> list[Wire]:
+        if isinstance(block, ReasoningBlock):
+            return self._thinking(block)
+        if isinstance(block, ToolCallBlock):
+            return [self._call(block)]
+        if isinstance(block, ToolResultBlock):
+            return [self._result(block)]
+        return self._plain(block)
+
+    def _plain(self, block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock) -> list[Wire]:
+        if isinstance(block, UnknownBlock):
+            return self._unknown(block)
+        if isinstance(block, ImageBlock):
+            return self._image(block)
+        if isinstance(block, TextBlock):
+            self._losses.lose_state(block.opaque)
+        fields = self._losses.own_fields(block.carried)
+        if not block.text.strip() and "citations" not in fields:
+            # Bedrock refuses text without a word in it.
+            if block.text:
+                self._losses.lose("text", block.text, "text of nothing but space is not accepted")
+            return []
+        return [text_block(block.text, fields)]
+
+    def _unknown(self, block: UnknownBlock) -> list[Wire]:
+        if block.dialect == NAME and isinstance(block.value, dict):
+            return [block.value]
+        kind = block.value.get("type") if isinstance(block.value, dict) else None
+        what = f"{block.dialect} {kind or 'content'}"
+        self._losses.lose(what, kind, "a block only its own dialect knows", key=str(kind))
+        return []
+
+    def _image(self, block: ImageBlock) -> list[Wire]:
+        inline = _DATA_URL.fullmatch(block.url)
+        media_type, data = (inline[1], inline[2]) if inline else (block.media_type, block.data)
+        if block.detail not in ("", "auto"):
+            self._losses.lose("image detail", block.detail, "Converse has no such field")
+        fields = self._losses.own_fields(block.carried)
+        if not data:
+            if block.url.startswith("s3://"):
+                suffix = block.url.rpartition(".")[2].lower().replace("jpg", "jpeg")
+                form = suffix if suffix in _FORMATS.values() else "png"
+                return [joined({"image": {"format": form, "source": {"s3Location": {"uri": block.url}}}}, fields)]
+            self._losses.lose("image", block.url, "Converse takes pictures as bytes or from S3, not by their address")
+            return []
+        if media_type.lower() not in _FORMATS:
+            self._losses.lose("image", media_type, "Converse takes png, jpeg, gif and webp")
+            return []
+        return [joined({"image": {"format": _FORMATS[media_type.lower()], "source": {"bytes": data}}}, fields)]
+
+    def _thinking(self, block: ReasoningBlock) -> list[Wire]:
+        own = [state for state in block.opaque if state.format == FORMAT]
+        if own and not self._claude and any(state.kind == "signature" for state in own):
+            self._losses.lose_reasoning(FORMAT, "thinking that Claude signed is not for another model")
+            return []
+        if not own:
+            return self._unsigned_thinking(block)
+        self._losses.lose_state(block.opaque)
+        fields = self._losses.own_fields(block.carried)
+        signed = sign(own)
+        if signed.only_behind:
+            return list(signed.behind)
+        return [joined(thinking(block.text, signed.signature), fields), *signed.behind]
+
+    def _unsigned_thinking(self, block: ReasoningBlock) -> list[Wire]:
+        if block.opaque or not self._unsigned or not block.text.strip():
+            self._losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
+            return []
+        return [joined(thinking(block.text, ""), self._losses.own_fields(block.carried))]
+
+    def _call(self, block: ToolCallBlock) -> Wire:
+        self._losses.lose_state(block.opaque)
+        if block.arguments.strip() and not is_object(block.arguments):
+            sent = {INVALID_JSON: block.arguments}
+            self._losses.lose("tool arguments", block.arguments, "input must be a JSON object", sent=sent)
+        use = {"toolUseId": self._id(block.id), "name": block.name, "input": input_of(block.arguments)}
+        return joined({"toolUse": use}, self._losses.own_fields(block.carried))
+
+    def _result(self, block: ToolResultBlock) -> Wire:
+        content = [wire for part in block.content for wire in self._result_part(part)]
+        result: Wire = {"toolUseId": self._id(block.call_id), "content": content}
+        if block.is_error:
+            result["status"] = "error"
+        return joined({"toolResult": result}, self._losses.own_fields(block.carried))
+
+    def _result_part(self, part: TextBlock | ImageBlock | UnknownBlock) -> list[Wire]:
+        fields = part.carried.fields if isinstance(part, TextBlock) and part.carried else {}
+        if isinstance(part, TextBlock) and part.carried and part.carried.dialect == NAME and "json" in fields:
+            return [fields]
+        return self._plain(part)
+
+    def _id(self, call_id: str) -> str:
+        sent = tool_id(call_id)
+        if sent != call_id:
+            why = f"Converse takes letters, digits and _.:- up to {_LONGEST_ID}"
+            self._losses.lose("tool call id", call_id, why, sent=sent, key=call_id)
+        return sent
+
+
+def tool_id(call_id: str) -> str:
+    """Return a call's id in the letters Converse takes; the same id always becomes the same."""
+    if call_id and len(call_id) <= _LONGEST_ID and not _NO_ID.search(call_id):
+        return call_id
+    mark = f"_{zlib.crc32(call_id.encode('utf-8', 'replace')):08x}"
+    return _NO_ID.sub("_", call_id)[: _LONGEST_ID - len(mark)] + mark
+
+
+def named_tools(turns: list[Wire]) -> list[str]:
+    """Return the names of the tools whose calls stand in the messages, each once."""
+    uses = (block["toolUse"] for turn in turns for block in turn["content"] if isinstance(block.get("toolUse"), dict))
+    return list(dict.fromkeys(str(use.get("name")) for use in uses if use.get("type", "tool_use") == "tool_use"))
+
+
+def _add_turn(turns: list[Wire], turn: Wire) -> None:
+    """Add a turn, to the one before it where both speak in one role. A turn of which nothing is left is none."""
+    plain = len(turn) == 2
+    if plain and not turn["content"]:
+        return
+    if plain and turns and turns[-1]["role"] == turn["role"] and len(turns[-1]) == 2:
+        turns[-1]["content"] += turn["content"]
+    else:
+        turns.append(turn)
+
+
+def _results_first(turn: Wire) -> list[Wire]:
+    if turn["role"] != "user":
+        return list(turn["content"])
+    return sorted(turn["content"], key=lambda block: "toolResult" not in block)

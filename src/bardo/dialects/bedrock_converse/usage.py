@@ -1,0 +1,56 @@
+"""Token counts: Bedrock's `inputTokens` leave the cache out, which its totals show; reasoning is never counted apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.counts import doubted, whole
+from bardo.values.degradation import Degradation
+from bardo.values.usage import Usage
+
+_READ = ("cacheReadInputTokens", "cacheReadInputTokenCount")
+_WRITTEN = ("cacheWriteInputTokens", "cacheWriteInputTokenCount")
+
+
+def read_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts in our algebra, and what could not be believed."""
+    names = ("inputTokens", "outputTokens", _found(raw, _READ), _found(raw, _WRITTEN))
+    fresh, output, cached, written = (whole(raw.get(name)) for name in names)
+    cache = (cached or 0) + (written or 0)
+    if fresh is not None and not _is_inside(cache, fresh, output, whole(raw.get("totalTokens"))):
+        fresh += cache
+    usage = Usage(
+        input_tokens=fresh, output_tokens=output, cached_input_tokens=cached, cache_write_tokens=written, raw=raw
+    )
+    return usage, tuple(doubt for name in names for doubt in doubted(f"usage.{name}", raw.get(name)))
+
+
+def write_usage(usage: Usage) -> dict[str, Any]:
+    """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
+    raw = usage.raw if _is_own(usage.raw) else {}
+    if raw and read_usage(raw)[0] == usage:
+        return raw
+    cached, written = usage.cached_input_tokens, usage.cache_write_tokens
+    fresh, output = max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0)), usage.output_tokens or 0
+    counts = {
+        "inputTokens": fresh,
+        "outputTokens": output,
+        "totalTokens": fresh + output + (cached or 0) + (written or 0),
+        _READ[0]: cached,
+        _WRITTEN[0]: written,
+    }
+    return {**raw, **{name: value for name, value in counts.items() if value is not None}}
+
+
+def _found(raw: dict[str, Any], names: tuple[str, str]) -> str:
+    """Return which of two names is there: InvokeModel has only the longer one."""
+    return names[0] if raw.get(names[0]) is not None else names[1]
+
+
+def _is_inside(cache: int, fresh: int, output: int | None, total: int | None) -> bool:
+    # In all recorded replies the total is the sum of all; should one count the cache as input, its total tells.
+    return 0 < cache <= fresh and total == fresh + (output or 0)
+
+
+def _is_own(raw: Any) -> bool:
+    return isinstance(raw, dict) and ("inputTokens" in raw or "outputTokens" in raw)

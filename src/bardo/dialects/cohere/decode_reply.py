@@ -1,0 +1,240 @@
+"""Cohere's replies to events.
+
+A stream is `message-start`, then blocks of content, a plan and calls, each with a start, deltas and an end (the plan has only deltas), and
+`message-end` with the finish reason and the totals. A whole reply is the same said at once, and takes the same functions. Plain deltas are
+decoded into typed structs; everything rarer goes a generic way.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects.cohere.arriving import Content, WrongShape, want
+from bardo.dialects.cohere.errors import refusal
+from bardo.dialects.cohere.plain_deltas import ContentFrame, PlanFrame, decode_delta
+from bardo.dialects.cohere.usage import decode_usage
+from bardo.dialects.cohere.words import NAME, REASONS, without
+from bardo.dialects.jsonfield import kind_of
+from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.streams.frames import Frame
+from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
+from bardo.values.events import (
+    ContentChunk,
+    Degraded,
+    Event,
+    Failed,
+    Finish,
+    ReplyFields,
+    ReplyStart,
+    ThinkChunk,
+    ToolCallChunk,
+    UsageUpdate,
+)
+
+_STATUSES = {"TIMEOUT": 504}
+_MESSAGE = ("role", "content", "tool_plan", "tool_calls", "citations")
+
+
+class Decoder:
+    """One reply, whole or streamed."""
+
+    def __init__(self, row: ProviderRow) -> None:
+        self._row = row
+        self._content = Content()
+        self._called = False
+        self._begun = False
+        self._over = False
+
+    def feed(self, item: Frame) -> list[Event]:
+        """Return what the frame says. Never raises: what cannot be read ends the reply with Failed."""
+        data = item.data
+        if data is None or self._over:
+            return []
+        try:
+            frame = decode_delta(data)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return self._feed_rare(item, data)
+        content = self._content
+        if isinstance(frame, ContentFrame):
+            block = content.arriving.get(frame.index)
+            piece = frame.delta.message.content
+            if block is not None and block.kind == "text" and piece.text and piece.thinking is None:
+                block.spoke = True
+                return [ContentChunk(block.number, piece.text)]
+            if block is not None and block.kind == "thinking" and piece.thinking and piece.text is None:
+                return [ThinkChunk(block.number, piece.thinking)]
+        elif isinstance(frame, PlanFrame):
+            if content.plan is not None:
+                return [ThinkChunk(content.plan, frame.delta.message.tool_plan)]
+        elif (call := content.calls.get(frame.index)) is not None:
+            call.spoke = True
+            return [ToolCallChunk(call.number, frame.delta.message.tool_calls.function.arguments)]
+        return self._feed_rare(item, data)
+
+    def finish(self) -> list[Event]:
+        """Close the reply. One that has not come to its end is broken."""
+        if self._over:
+            return []
+        what = "before its end" if self._begun else "before it began"
+        return self._fail([], BrokenStream(f"the reply stopped {what}", provider=self._row.id))
+
+    def _feed_rare(self, item: Frame, data: bytes) -> list[Event]:
+        out: list[Event] = []
+        try:
+            payload = decode_leniently(data)
+        except (ValueError, RecursionError):
+            # Half a frame at the end of a stream says nothing; `[DONE]` comes after the end.
+            if not item.complete or data.strip() in (b"", b"[DONE]"):
+                return []
+            return self._malformed(out, f"no JSON: {excerpt(data, 80)}")
+        if not isinstance(payload, dict):
+            return self._malformed(out, f"it is {kind_of(payload)}")
+        try:
+            self._read(payload, item.event, out)
+        except WrongShape as problem:
+            return self._malformed(out, str(problem))
+        return out
+
+    def _read(self, payload: dict[str, Any], event: str, out: list[Event]) -> None:
+        kind = as_text(payload.get("type")) or event
+        delta = want(payload.get("delta") or {}, "delta")
+        if not kind and isinstance(payload.get("message"), dict):
+            self._whole(payload, out)
+        elif kind == "error" or payload.get("error") or (not kind and "message" in payload):
+            self._fail(out, refusal(payload, provider=self._row.id))
+        elif kind == "message-start":
+            self._start(payload, out)
+            self._message(_inner(delta, "message"), out)
+        elif kind == "message-end":
+            self._carry(without(payload, "type", "id", "delta"), out)
+            self._carry(_inner(delta, "message"), out, choice=0)
+            self._end(delta, out)
+        elif kind:
+            self._piece(kind, payload, _inner(delta, "message"), out)
+        else:
+            raise WrongShape("it has neither a type nor a message")
+
+    def _piece(self, kind: str, payload: dict[str, Any], message: dict[str, Any], out: list[Event]) -> None:
+        content, index = self._content, payload.get("index")
+        place = index if isinstance(index, int) else 0
+        rest = without(payload, "type", "index", "delta")
+        # A score goes with the piece it is of, and may stand for many tokens.
+        if (score := rest.pop("logprobs", None)) is not None:
+            self._carry({"logprobs": score if isinstance(score, list) else [score]}, out)
+        if kind in ("content-start", "content-delta"):
+            for piece in _pieces(message.get("content")):
+                (content.open if kind == "content-start" else content.add)(place, piece, out)
+        elif kind == "content-end":
+            content.close(place, out)
+        elif kind == "tool-plan-delta":
+            content.add_plan(as_text(message.get("tool_plan")), out)
+        elif kind == "tool-call-start":
+            self._called = True
+            content.open_call(place, want(message.get("tool_calls"), "tool_calls"), out)
+        elif kind == "tool-call-delta":
+            content.add_call(place, want(message.get("tool_calls"), "tool_calls"), out)
+        elif kind == "tool-call-end":
+            content.close_call(place, out)
+        elif kind == "citation-start":
+            for citation in _listed(message.get("citations")):
+                content.cite(citation, out)
+        elif kind != "citation-end":
+            rest = {kind: [without(payload, "type")]}
+        self._carry(rest, out)
+
+    def _start(self, payload: dict[str, Any], out: list[Event]) -> None:
+        self._begun = True
+        out.append(ReplyStart(id=as_text(payload.get("id")), model=as_text(payload.get("model"))))
+        self._carry(without(payload, "type", "id", "model", "delta"), out)
+
+    def _message(self, message: dict[str, Any], out: list[Event]) -> None:
+        """Read a message, or what of one stands in its start: the thinking, the plan that follows it, the rest, and calls."""
+        content = self._content
+        items = _pieces(message.get("content"))
+        thought = len(list(takewhile(lambda item: item.get("type") == "thinking", items)))
+        for index, item in enumerate(items):
+            if index == thought:
+                self._plan(message, out)
+            content.open(index, item, out)
+            content.close(index, out)
+        if thought == len(items):
+            self._plan(message, out)
+        for index, call in enumerate(_listed(message.get("tool_calls"))):
+            self._called = True
+            content.open_call(index, want(call, "a call"), out)
+            content.close_call(index, out)
+        for citation in _listed(message.get("citations")):
+            content.cite(citation, out)
+        self._carry(without(message, *_MESSAGE), out, choice=0)
+
+    def _plan(self, message: dict[str, Any], out: list[Event]) -> None:
+        if plan := as_text(message.get("tool_plan")):
+            self._content.add_plan(plan, out)
+            self._content.end_plan(out)
+
+    def _whole(self, payload: dict[str, Any], out: list[Event]) -> None:
+        ends = ("finish_reason", "usage", "error", "error_type")
+        head = {name: value for name, value in payload.items() if name not in (*ends, "message")}
+        self._start(head, out)
+        self._message(payload["message"], out)
+        self._end({name: payload[name] for name in ends if name in payload}, out)
+
+    def _end(self, delta: dict[str, Any], out: list[Event]) -> None:
+        self._content.close_all(out)
+        self._over = True
+        usage = delta.get("usage")
+        if isinstance(usage, dict) and usage:
+            counted, doubts = decode_usage(usage, beside=self._row.quirks.reasoning_beside_output)
+            out.append(UsageUpdate(counted))
+            out.extend(Degraded(doubt) for doubt in doubts)
+        self._carry(without(delta, "finish_reason", "usage", "error", "error_type", "code", "message"), out)
+        word = as_text(delta.get("finish_reason"))
+        if word and word not in REASONS:
+            self._carry({"finish_reason": word}, out)
+        reason = REASONS.get(word, "unknown") if word else "tool_calls" if self._called else "unknown"
+        out.append(Finish(reason, word))
+        if reason == "error" or delta.get("error"):
+            said = delta if delta.get("error") else {"error": f"the reply ended with {word}"}
+            status = _STATUSES.get(word, 502)
+            out.append(Failed(refusal(said, provider=self._row.id, status=status)))
+
+    @staticmethod
+    def _carry(fields: dict[str, Any], out: list[Event], *, choice: int | None = None) -> None:
+        if fields:
+            out.append(ReplyFields(NAME, fields, choice))
+
+    def _malformed(self, out: list[Event], problem: str) -> list[Event]:
+        return self._fail(out, MalformedReply(f"the reply is not a Cohere message: {problem}", provider=self._row.id))
+
+    def _fail(self, out: list[Event], error: ProviderError) -> list[Event]:
+        self._content.flush(out)
+        self._over = True
+        out.append(Failed(error))
+        return out
+
+
+def _inner(fields: dict[str, Any], name: str) -> dict[str, Any]:
+    value = fields.get(name)
+    return {} if value is None else want(value, name)
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [] if value is None else [value]
+
+
+def _pieces(content: Any) -> list[dict[str, Any]]:
+    """Return the items of content: a list of them, one alone, or plain text. Text beside thinking is two."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    items = [want(item, "content") for item in _listed(content)]
+    return [piece for item in items for piece in _parted(item)]
+
+
+def _parted(item: dict[str, Any]) -> list[dict[str, Any]]:
+    if "type" in item or not (item.get("text") and item.get("thinking")):
+        return [item]
+    return [{"thinking": item["thinking"]}, without(item, "thinking")]

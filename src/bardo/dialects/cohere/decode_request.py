@@ -1,0 +1,132 @@
+"""A Cohere v2 chat request, as a client sends it, to a Request."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.dialects.cohere.decode_messages import read_messages
+from bardo.dialects.cohere.words import NAME
+from bardo.dialects.functions import read_tool
+from bardo.dialects.jsonfield import decode_object, number, optional, required, take
+from bardo.dialects.options import read_options
+from bardo.values.blocks import Carried
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import EFFORTS, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from bardo.values.wire import Arrival
+
+_READ = frozenset(
+    (
+        "model", "messages", "tools", "strict_tools", "tool_choice", "max_tokens", "temperature", "p", "k",
+        "frequency_penalty", "presence_penalty", "seed", "stop_sequences", "thinking", "reasoning_effort",
+        "response_format", "stream", "bardo",
+    )
+)  # fmt: skip
+_CHOICES: dict[str, Literal["none", "required"]] = {"NONE": "none", "REQUIRED": "required"}
+
+
+def decode_request(body: bytes, arrival: Arrival) -> Request:
+    """Read a request. Raises InvalidRequest naming the field."""
+    try:
+        return _read(decode_object(body), arrival)
+    except RecursionError:
+        raise InvalidRequest("the body is nested too deeply") from None
+
+
+def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
+    stream = optional(fields, "stream", bool)
+    return Request(
+        model=arrival.model or required(fields, "model", str),
+        messages=read_messages(required(fields, "messages", list)),
+        tools=_tools(fields),
+        tool_choice=_tool_choice(fields),
+        max_output_tokens=_limit(fields),
+        sampling=_sampling(fields),
+        reasoning=_reasoning(fields),
+        output_format=_output_format(fields),
+        stream=bool(stream if arrival.stream is None else arrival.stream),
+        dialect=NAME,
+        extra={name: value for name, value in fields.items() if name not in _READ and value is not None},
+        body={name: value for name, value in fields.items() if name != "bardo"},
+        options=read_options(fields),
+    )
+
+
+def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
+    strict = optional(fields, "strict_tools", bool)
+    tools = [read_tool(tool, f"tools[{n}]", NAME) for n, tool in enumerate(optional(fields, "tools", list) or ())]
+    return tuple(tool if tool.hosted else msgspec.structs.replace(tool, strict=strict) for tool in tools)
+
+
+def _tool_choice(fields: dict[str, Any]) -> ToolChoice | None:
+    said = optional(fields, "tool_choice", str)
+    if said is None:
+        return None
+    if said not in _CHOICES:
+        raise InvalidRequest(f"tool_choice is {said!r}", hint="use REQUIRED or NONE", param="tool_choice")
+    return ToolChoice(mode=_CHOICES[said])
+
+
+def _limit(fields: dict[str, Any]) -> int | None:
+    limit = optional(fields, "max_tokens", int)
+    if limit is not None and limit < 1:
+        raise InvalidRequest("max_tokens must be at least 1", param="max_tokens")
+    return limit
+
+
+def _sampling(fields: dict[str, Any]) -> Sampling:
+    stops = optional(fields, "stop_sequences", list) or ()
+    return Sampling(
+        temperature=number(fields, "temperature"),
+        top_p=number(fields, "p"),
+        top_k=optional(fields, "k", int),
+        frequency_penalty=number(fields, "frequency_penalty"),
+        presence_penalty=number(fields, "presence_penalty"),
+        seed=optional(fields, "seed", int),
+        stop=tuple(take(stop, str, f"stop_sequences[{place}]") for place, stop in enumerate(stops)),
+    )
+
+
+def _reasoning(fields: dict[str, Any]) -> ReasoningPolicy | None:
+    """Return how the model should think. What the client wrote is carried, so that Cohere can be sent the same."""
+    thinking = optional(fields, "thinking", dict)
+    effort = optional(fields, "reasoning_effort", str)
+    told = {"thinking": thinking, "reasoning_effort": effort}
+    carried = Carried(NAME, {name: value for name, value in told.items() if value is not None})
+    if thinking is None:
+        return None if effort is None else _effort(effort, carried)
+    kind = required(thinking, "type", str, "thinking.")
+    if kind not in ("enabled", "disabled"):
+        raise InvalidRequest(f"thinking.type is {kind!r}", hint="use enabled or disabled", param="thinking.type")
+    budget = optional(thinking, "token_budget", int, "thinking.")
+    if budget is not None and budget < 1:
+        raise InvalidRequest("thinking.token_budget must be at least 1", param="thinking.token_budget")
+    if kind == "disabled":
+        return ReasoningPolicy(mode="off", carried=carried)
+    return ReasoningPolicy(mode="auto" if budget is None else "budget", budget=budget, carried=carried)
+
+
+def _effort(said: str, carried: Carried) -> ReasoningPolicy:
+    if said == "none":
+        return ReasoningPolicy(mode="off", carried=carried)
+    for level in EFFORTS:
+        if said == level:
+            return ReasoningPolicy(mode="effort", effort=level, carried=carried)
+    hint = f"use one of none, {', '.join(EFFORTS)}"
+    raise InvalidRequest(f"reasoning_effort is {said!r}", hint=hint, param="reasoning_effort")
+
+
+def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
+    wanted = optional(fields, "response_format", dict)
+    if wanted is None or wanted.get("type") == "text":
+        return None
+    if wanted.get("type") != "json_object":
+        hint = "use text or json_object"
+        raise InvalidRequest("response_format.type is no such type", hint=hint, param="response_format.type")
+    schema = optional(wanted, "json_schema", dict, "response_format.")
+    # The older name of the same field.
+    schema = optional(wanted, "schema", dict, "response_format.") if schema is None else schema
+    if schema is None:
+        return OutputFormat(mode="json_object")
+    return OutputFormat(mode="json_schema", name="answer", schema=schema, strict=True)

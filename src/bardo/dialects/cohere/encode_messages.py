@@ -1,0 +1,123 @@
+"""Messages for Cohere: thinking and text as content, the plan for calls in its own field, results as messages of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bardo.dialects.cohere.encode_whole import write_call
+from bardo.dialects.cohere.words import NAME, PLAN
+from bardo.dialects.losses import Losses
+from bardo.values.blocks import (
+    Block,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.request import Message, Request
+
+Wire = dict[str, Any]
+
+
+def encode_messages(request: Request, losses: Losses) -> list[Wire]:
+    """Return the `messages` field."""
+    return [wire for message in request.messages for wire in _message(message, losses)]
+
+
+def _message(message: Message, losses: Losses) -> list[Wire]:
+    results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+    others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+    fields = losses.own_fields(message.carried)
+    written = [_result(result, losses) for result in results]
+    if others or not results:
+        written.append({"role": message.role, **_said(others, losses)})
+    return [*written[:-1], {**written[-1], **fields}]
+
+
+def _said(blocks: Sequence[Block], losses: Losses) -> Wire:
+    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+    plans = [block for block in blocks if calls and isinstance(block, ReasoningBlock) and block.format == PLAN]
+    content = [item for block in blocks if block not in plans for item in _item(block, losses)]
+    said: Wire = {}
+    if content or not calls:
+        said["content"] = _shortest(content)
+    if plans:
+        for plan in plans:
+            _lose_states(plan.opaque, losses, sent="text")
+        said["tool_plan"] = "\n\n".join(plan.readable for plan in plans)
+    if calls:
+        said["tool_calls"] = [_call(call, losses) for call in calls]
+    return said
+
+
+def _shortest(content: list[Wire]) -> str | list[Wire]:
+    if not content:
+        return ""
+    if len(content) == 1 and content[0].keys() == {"type", "text"}:
+        return str(content[0]["text"])
+    return content
+
+
+def _item(block: Block, losses: Losses) -> list[Wire]:
+    if isinstance(block, ReasoningBlock):
+        return _thinking(block, losses)
+    if isinstance(block, ToolCallBlock | ToolResultBlock):
+        return []
+    return _plain(block, losses)
+
+
+def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: Losses) -> list[Wire]:
+    if isinstance(block, UnknownBlock):
+        if block.dialect == NAME and isinstance(block.value, dict):
+            return [block.value]
+        losses.lose_unknown(block)
+        return []
+    fields = losses.own_fields(block.carried)
+    if isinstance(block, ImageBlock):
+        url = block.url or f"data:{block.media_type or 'image/png'};base64,{block.data}"
+        detail = {"detail": block.detail} if block.detail else {}
+        return [{"type": "image_url", "image_url": {"url": url, **detail}, **fields}]
+    if isinstance(block, TextBlock):
+        _lose_states(block.opaque, losses)
+    return [{"type": "text", "text": block.text, **fields}] if block.text or fields else []
+
+
+def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
+    text = block.readable
+    _lose_states(block.opaque, losses, sent="text" if text else None)
+    fields = losses.own_fields(block.carried)
+    return [{"type": "thinking", "thinking": text, **fields}] if text else []
+
+
+def _lose_states(states: tuple[Opaque, ...], losses: Losses, *, sent: str | None = None) -> None:
+    for state in states:
+        losses.lose_reasoning(state.format, sent=sent)
+
+
+def _call(call: ToolCallBlock, losses: Losses) -> Wire:
+    _lose_states(call.opaque, losses)
+    losses.own_fields(call.carried)
+    return {name: value for name, value in write_call(call).items() if name != "signature"}
+
+
+def _result(result: ToolResultBlock, losses: Losses) -> Wire:
+    if result.is_error:
+        losses.lose("is_error", True, "Cohere does not tell a tool's failure from its result")
+    parts: list[Wire] = []
+    for part in result.content:
+        if isinstance(part, ImageBlock):
+            losses.lose("image", part.url or part.media_type, "Cohere takes no pictures from tools")
+        else:
+            parts += _plain(part, losses)
+    content: str | list[Wire] = _shortest(parts)
+    return {
+        "role": "tool",
+        "tool_call_id": result.call_id,
+        "content": content,
+        **losses.own_fields(result.carried),
+    }

@@ -1,0 +1,68 @@
+"""Errors as Cohere writes them, in both directions: `{"id", "message"}` in a body, `error` in the last event of a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.cohere.words import encode_json
+from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
+
+_QUOTED = 500
+
+
+def encode_error(error: BardoError) -> bytes:
+    """Write an error body. Cohere has words only; the code stands beside them."""
+    said: dict[str, Any] = {"message": str(error), "code": _code(error)}
+    if isinstance(error, InvalidRequest) and error.param:
+        said["param"] = error.param
+    return encode_json(said)
+
+
+def ending(error: BardoError) -> dict[str, Any]:
+    """Return what the last event of a stream says of an error."""
+    kind = error.upstream_type if isinstance(error, UpstreamRefused) else None
+    return {
+        "finish_reason": "ERROR",
+        "error": str(error),
+        "error_type": kind or error.code.upper(),
+        "code": _code(error),
+    }
+
+
+def _code(error: BardoError) -> str:
+    return (error.upstream_code if isinstance(error, UpstreamRefused) else None) or error.code
+
+
+def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
+    """Read an error answer. A body that is not the dialect's is quoted, shortened."""
+    try:
+        value = decode_leniently(body)
+    except ValueError:
+        value = excerpt(body)
+    return refusal(value, provider=provider, status=status, retry_after=headers.get("retry-after"))
+
+
+def refusal(value: Any, *, provider: str, status: int = 502, retry_after: str | None = None) -> UpstreamRefused:
+    """Return the error that `value` tells of, whether it is an error body or the end of a stream."""
+    fields: dict[str, Any] = value if isinstance(value, dict) else {}
+    said = next(
+        (fields[name] for name in ("error", "message", "detail") if fields.get(name)), None if fields else value
+    )
+    # Proxies put OpenAI's object there.
+    inner: dict[str, Any] = said if isinstance(said, dict) else fields
+    text = as_text(inner.get("message") if isinstance(said, dict) else said).strip()
+    return UpstreamRefused(
+        (text[:_QUOTED] + "…" if len(text) > _QUOTED else text) or f"the provider answered {status} without a word",
+        provider=provider,
+        status=status,
+        upstream_code=_word(inner.get("code")),
+        upstream_type=_word(inner.get("error_type") or inner.get("type")),
+        param=_word(inner.get("param")),
+        retry_after=retry_after,
+        detail=fields or None,
+    )
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) and value else None

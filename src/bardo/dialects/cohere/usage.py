@@ -1,0 +1,53 @@
+"""Token counts: `tokens` is what the model read and wrote, `billed_units` leaves out what Cohere itself put in.
+
+Output includes the reasoning, and input includes what was cached.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.values.degradation import Degradation
+from bardo.values.usage import Usage
+
+
+def decode_usage(raw: dict[str, Any], *, beside: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts in our algebra, and what could not be believed. The bill counts where the tokens are not told."""
+    tokens = _object(raw, "tokens") or _object(raw, "billed_units")
+    counts = {name: tokens.get(f"{name}_tokens") for name in ("input", "output", "reasoning")}
+    counts["cached_input"] = raw.get("cached_tokens")
+    output, reasoning, corrected = output_with_reasoning(
+        whole(counts["output"]), whole(counts["reasoning"]), prompt=None, total=None, beside=beside
+    )
+    usage = Usage(
+        input_tokens=whole(counts["input"]),
+        output_tokens=output,
+        reasoning_tokens=reasoning,
+        cached_input_tokens=whole(counts["cached_input"]),
+        raw=raw,
+    )
+    doubts = [doubt for name, count in counts.items() for doubt in doubted(f"usage.{name}_tokens", count)]
+    return usage, (*doubts, *corrected)
+
+
+def encode_usage(usage: Usage) -> dict[str, Any]:
+    """Return the usage object for a client; counts nobody reported are left out."""
+    raw = usage.raw if isinstance(usage.raw, dict) and ("tokens" in usage.raw or "billed_units" in usage.raw) else {}
+    if raw and decode_usage(raw)[0] == usage:
+        return raw
+    counts = {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": usage.reasoning_tokens,
+    }
+    tokens = {name: count for name, count in counts.items() if count is not None}
+    written = {**raw, **({"tokens": {**_object(raw, "tokens"), **tokens}} if tokens else {})}
+    if usage.cached_input_tokens is not None:
+        written["cached_tokens"] = usage.cached_input_tokens
+    return written
+
+
+def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    value = raw.get(name)
+    return value if isinstance(value, dict) else {}

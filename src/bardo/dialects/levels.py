@@ -1,0 +1,19 @@
+"""How many tokens a level of effort is worth where a dialect has only one of the two."""
+
+from __future__ import annotations
+
+from bardo.values.request import EFFORTS, Effort
+
+BUDGETS: dict[Effort, int] = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 8192,
+    "high": 32_768,
+    "xhigh": 49_152,
+    "max": 65_536,
+}
+
+
+def effort_of(budget: int) -> Effort:
+    """Return the level whose budget is nearest; the higher of two that are as near."""
+    return min(reversed(EFFORTS), key=lambda effort: abs(BUDGETS[effort] - budget))

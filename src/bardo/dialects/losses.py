@@ -1,0 +1,55 @@
+"""What a request loses on its way to a dialect, each kind of loss told once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.values.blocks import Carried, UnknownBlock
+from bardo.values.degradation import Degradation
+from bardo.values.request import Request
+
+
+class Losses:
+    """Collects degradations for `dialect`, which people call `title`. Those of one name and key are one."""
+
+    def __init__(self, dialect: str, title: str) -> None:
+        self.dialect = dialect
+        self._title = title
+        self._by_key: dict[tuple[str, str], Degradation] = {}
+
+    @property
+    def all(self) -> tuple[Degradation, ...]:
+        """All of them, in order."""
+        return tuple(self._by_key.values())
+
+    def lose(self, what: str, asked: Any, why: str, *, sent: Any = None, key: str = "") -> None:
+        """Add a loss, unless one of its name and `key` is there."""
+        self._by_key.setdefault((what, key), Degradation(what, asked=asked, sent=sent, why=why))
+
+    def lose_reasoning(self, form: str, *, sent: str | None = None) -> None:
+        """Report opaque state of a format; `sent` is what was left of the reasoning."""
+        why = f"{self._title} takes earlier thinking as text only"
+        self.lose("reasoning", form or "unsigned", why, sent=sent, key=form)
+
+    def lose_unknown(self, block: UnknownBlock) -> None:
+        """Report a block that only its own dialect knows."""
+        kind = block.value.get("type") if isinstance(block.value, dict) else None
+        self.lose(f"{block.dialect} {kind or 'content'}", kind, "a block only its own dialect knows", key=str(kind))
+
+    def own_fields(self, carried: Carried | None) -> dict[str, Any]:
+        """Return the fields of this dialect; those of another are lost."""
+        if carried is None:
+            return {}
+        if carried.dialect == self.dialect:
+            return carried.fields
+        for name, value in carried.fields.items():
+            self.lose(name, value, f"a field of {carried.dialect}")
+        return {}
+
+    def own_extra(self, request: Request) -> dict[str, Any]:
+        """Return the request's further fields where it came in this dialect; those of another are lost."""
+        if request.dialect == self.dialect:
+            return request.extra
+        for name, value in request.extra.items():
+            self.lose(name, value, f"{self._title} has no such field")
+        return {}

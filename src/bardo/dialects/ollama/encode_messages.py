@@ -1,0 +1,118 @@
+"""Messages for Ollama: one text each, pictures beside it, thinking as text, results as messages of their own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from bardo.dialects.losses import Losses
+from bardo.dialects.ollama.calls import write_call
+from bardo.dialects.ollama.encode_whole import join_thinking
+from bardo.dialects.ollama.words import INVALID_JSON, is_object
+from bardo.values.blocks import (
+    Block,
+    ImageBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.request import Message, Request
+
+Wire = dict[str, Any]
+_DATA_URL = re.compile(r"data:[^;,]*;base64,(.*)", re.DOTALL)
+
+
+def encode_messages(request: Request, losses: Losses) -> list[Wire]:
+    """Return the `messages` field."""
+    names = {
+        block.id: block.name
+        for message in request.messages
+        for block in message.blocks
+        if isinstance(block, ToolCallBlock)
+    }
+    return [wire for message in request.messages for wire in _message(message, names, losses)]
+
+
+def _message(message: Message, names: dict[str, str], losses: Losses) -> list[Wire]:
+    results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+    others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+    fields = losses.own_fields(message.carried)
+    written = [_result(result, names, losses) for result in results]
+    if others or not results:
+        written.append({"role": message.role, **_said(others, losses)})
+    return [*written[:-1], {**written[-1], **fields}]
+
+
+def _said(blocks: Sequence[Block], losses: Losses) -> Wire:
+    thoughts = [block for block in blocks if isinstance(block, ReasoningBlock)]
+    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+    said: Wire = {"content": "".join(_text(block, losses) for block in blocks)}
+    thinking = _thinking(thoughts, losses)
+    if thinking:
+        said["thinking"] = thinking
+    images = [data for block in blocks if isinstance(block, ImageBlock) for data in _image(block, losses)]
+    if images:
+        said["images"] = images
+    if calls:
+        said["tool_calls"] = [_call(call, place, losses) for place, call in enumerate(calls)]
+    return said
+
+
+def _text(block: Block, losses: Losses) -> str:
+    if isinstance(block, UnknownBlock):
+        losses.lose_unknown(block)
+    if not isinstance(block, TextBlock | RefusalBlock):
+        return ""
+    losses.own_fields(block.carried)
+    for state in block.opaque if isinstance(block, TextBlock) else ():
+        losses.lose_reasoning(state.format)
+    return block.text
+
+
+def _thinking(thoughts: list[ReasoningBlock], losses: Losses) -> str:
+    for block in thoughts:
+        losses.own_fields(block.carried)
+        for state in block.opaque:
+            losses.lose_reasoning(state.format, sent="text" if block.readable else None)
+    return join_thinking(thoughts)[0]
+
+
+def _call(call: ToolCallBlock, place: int, losses: Losses) -> Wire:
+    losses.own_fields(call.carried)
+    for state in call.opaque:
+        losses.lose_reasoning(state.format)
+    if call.arguments.strip() and not is_object(call.arguments):
+        sent = {INVALID_JSON: call.arguments}
+        losses.lose("tool arguments", call.arguments, "arguments must be a JSON object", sent=sent, key=call.id)
+    return write_call(call, place)
+
+
+def _result(result: ToolResultBlock, names: dict[str, str], losses: Losses) -> Wire:
+    fields = dict(losses.own_fields(result.carried))
+    if result.is_error:
+        losses.lose("is_error", True, "Ollama does not tell a tool's failure from its result")
+    written: Wire = {"role": "tool", "content": "".join(_text(part, losses) for part in result.content)}
+    images = [data for part in result.content if isinstance(part, ImageBlock) for data in _image(part, losses)]
+    if images:
+        written["images"] = images
+    name = result.name or names.get(result.call_id, "")
+    if name:
+        written["tool_name"] = name
+    unnamed = "tool_call_id" in fields and fields.pop("tool_call_id") is None
+    answered = {"tool_call_id": result.call_id} if result.call_id and not unnamed else {}
+    return {**written, **answered, **fields}
+
+
+def _image(block: ImageBlock, losses: Losses) -> list[str]:
+    losses.own_fields(block.carried)
+    if block.detail not in ("", "auto"):
+        losses.lose("image detail", block.detail, "Ollama chooses the detail itself")
+    inline = _DATA_URL.fullmatch(block.url)
+    if inline or block.data:
+        return [inline[1] if inline else block.data]
+    losses.lose("image", block.url, "Ollama takes pictures as data, not by address", key=block.url)
+    return []

@@ -1,0 +1,49 @@
+"""Errors as Ollama writes them, in both directions: `{"error": "what happened"}`, in a body or as a line of a stream."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.ollama.words import encode_json
+from bardo.values.errors import BardoError, UpstreamRefused
+
+_QUOTED = 500
+
+
+def error_object(error: BardoError) -> dict[str, Any]:
+    """Return the object that stands in a body or a line. Ollama has words only; the code stands beside them."""
+    code = error.upstream_code if isinstance(error, UpstreamRefused) else None
+    return {"error": str(error), "code": code or error.code}
+
+
+def encode_error(error: BardoError) -> bytes:
+    """Write an error body."""
+    return encode_json(error_object(error))
+
+
+def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
+    """Read an error answer. A body that is not the dialect's is quoted, shortened."""
+    try:
+        value = decode_leniently(body)
+    except ValueError:
+        value = excerpt(body)
+    return refusal(value, provider=provider, status=status, retry_after=headers.get("retry-after"))
+
+
+def refusal(value: Any, *, provider: str, status: int = 500, retry_after: str | None = None) -> UpstreamRefused:
+    """Return the error that `value` tells of. A line tells no status; the server's own default is 500."""
+    fields: dict[str, Any] = value if isinstance(value, dict) else {}
+    said = fields.get("error", value)
+    # Proxies put OpenAI's object there.
+    named = said.get("message") if isinstance(said, dict) else None
+    text = as_text(named or said).strip()
+    code = fields.get("code")
+    return UpstreamRefused(
+        (text[:_QUOTED] + "…" if len(text) > _QUOTED else text) or f"the provider answered {status} without a word",
+        provider=provider,
+        status=status,
+        upstream_code=code if isinstance(code, str) else None,
+        retry_after=retry_after,
+        detail=fields or None,
+    )

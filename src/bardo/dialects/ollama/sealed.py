@@ -1,0 +1,79 @@
+"""Opaque state in a dialect without a place for it: one `signature` beside the message's content.
+
+A client that sends the message back as it came returns the state of other providers with it. The seal says of which block each state is:
+of a stretch of the thinking, of a call by its place, or of the text. What is not bardo's own stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from bardo.dialects.ollama.words import FORMAT
+from bardo.dialects.sealing import seal, unseal
+from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock
+
+_OWNER = "bardo-block"
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """The states of one block, and which one it is: `thinking:begin:end`, `call:place` or `text`."""
+
+    owner: str
+    states: tuple[Opaque, ...] = ()
+
+
+def stretch(begin: int, end: int, states: Iterable[Opaque] = ()) -> Owned:
+    """Return a stretch of the message's thinking with its states."""
+    return Owned(f"thinking:{begin}:{end}", tuple(states))
+
+
+def seal_owned(owned: Sequence[Owned]) -> str:
+    """Return the signature, "" where there is no state at all."""
+    if not any(one.states for one in owned):
+        return ""
+    return seal([state for one in owned for state in (Opaque("id", one.owner, _OWNER), *one.states)])
+
+
+def open_signature(signature: str) -> list[Owned]:
+    """Return what `seal_owned` put in; nothing where the signature is somebody's own."""
+    found: list[Owned] = []
+    for state in unseal(signature) or ():
+        if state.format == _OWNER:
+            found.append(Owned(state.data))
+        elif found:
+            found[-1] = Owned(found[-1].owner, (*found[-1].states, state))
+    return found
+
+
+def restore(thinking: str, text: list[Block], calls: list[Block], owned: Sequence[Owned]) -> list[Block]:
+    """Return the blocks of a message with their states. Thinking that was changed has none: a signature is of the exact text."""
+    held = {one.owner: one.states for one in owned}
+    calls = [_with(block, held.get(f"call:{place}", ())) for place, block in enumerate(calls)]
+    if "text" in held:
+        text = [_with(block, held["text"]) for block in text[-1:] or [TextBlock("")]]
+    return [*_thoughts(thinking, [one for one in owned if one.owner.startswith("thinking:")]), *text, *calls]
+
+
+def _thoughts(thinking: str, owned: Sequence[Owned]) -> list[Block]:
+    blocks: list[Block] = []
+    end = 0
+    try:
+        for one in owned:
+            begin, end = (int(edge) for edge in one.owner.split(":")[1:])
+            blocks.append(_thought(thinking[begin:end], one.states))
+    except ValueError:
+        blocks.clear()
+    if blocks and end == len(thinking):
+        return blocks
+    return [ReasoningBlock(text=thinking, format=FORMAT)] if thinking else []
+
+
+def _thought(text: str, states: tuple[Opaque, ...]) -> ReasoningBlock:
+    return ReasoningBlock(text=text, format=states[0].format if states else FORMAT, opaque=states)
+
+
+def _with(block: Block, states: tuple[Opaque, ...]) -> Block:
+    held = isinstance(block, TextBlock | ToolCallBlock) and states
+    return msgspec.structs.replace(block, opaque=states) if held else block

@@ -1,0 +1,185 @@
+"""The tool calls of one choice, from the pieces they come in.
+
+Pieces of one call share an `index`, where the host gives one. Some hosts give every call the index 0, or none, or no id; some send
+arguments as an object instead of text. A call starts once its id and name are known, or once there is nothing to wait for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.lenient import as_text
+from bardo.dialects.openai_chat.extra import read_states
+from bardo.dialects.openai_chat.open_block import OpenBlock
+from bardo.dialects.openai_chat.words import NAME
+from bardo.values.events import BlockFields, Event, OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart
+
+_READ = frozenset({"index", "id", "function", "type", "custom", "extra_content"})
+_OLDER = "function_call"
+
+
+class CallReader:
+    """Reads the calls; `open_block` is shared with whatever reads the rest of the choice."""
+
+    def __init__(self, open_block: OpenBlock) -> None:
+        self._open = open_block
+        self._slots: dict[int | str, _Call] = {}
+        self._calls: list[_Call] = []
+        self._waiting: _Call | None = None
+
+    @property
+    def any(self) -> bool:
+        """Whether the model called a tool."""
+        return bool(self._calls)
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a call has not started for want of its id or name."""
+        return self._waiting is not None
+
+    def take(self, delta: dict[str, Any]) -> list[Event]:
+        """Take the calls of one delta or message."""
+        events: list[Event] = []
+        calls = delta.get("tool_calls")
+        for position, call in enumerate(calls if isinstance(calls, list) else ()):
+            if isinstance(call, dict):
+                index = call.get("index")
+                events += self._take(call, index if isinstance(index, int | str) else position)
+        older = delta.get(_OLDER)
+        if isinstance(older, dict) and any(older.values()):
+            events += self._take({"function": older}, _OLDER)
+        return events
+
+    def settle(self) -> list[Event]:
+        """Start the call that waits, with what is known of it."""
+        call, self._waiting = self._waiting, None
+        return self._start(call) if call is not None else []
+
+    def close(self) -> list[Event]:
+        """End every call."""
+        events = self.settle()
+        for call in self._calls:
+            if not call.ended:
+                call.ended = True
+                events.append(ToolCallEnd(call.block, self._open.choice))
+        return events
+
+    def listener(self, block: int) -> Callable[[str], None]:
+        """Return what must hear of arguments that were read elsewhere."""
+        return next(call.arguments.append for call in self._calls if call.block == block)
+
+    def _take(self, fields: dict[str, Any], slot: int | str) -> list[Event]:
+        piece = _Piece(fields)
+        call = self._slots.get(slot)
+        events: list[Event] = []
+        if call is None or piece.begins_after(call):
+            if piece.empty:
+                return []
+            events += [*self.settle(), *self._end_whole(), *self._open.leave()]
+            call = self._slots[slot] = _Call(self._open.fresh())
+            self._calls.append(call)
+        call.id, call.name = call.id or piece.id, call.name or piece.name
+        if not call.started:
+            if self._waiting is None and not (call.id and call.name):
+                self._waiting = call
+            else:
+                self._waiting = None
+                events += self._start(call)
+        return [*events, *self._add(call, piece)]
+
+    def _start(self, call: _Call) -> list[Event]:
+        call.started = True
+        held, call.held = call.held, []
+        return [ToolCallStart(call.block, call.id, call.name, self._open.choice), *held]
+
+    def _add(self, call: _Call, piece: _Piece) -> list[Event]:
+        choice = self._open.choice
+        events: list[Event] = []
+        if piece.arguments:
+            call.arguments.append(piece.arguments)
+            events.append(ToolCallChunk(call.block, piece.arguments, choice))
+        events += [OpaqueState(call.block, state, choice) for state in piece.states]
+        fresh = {name: value for name, value in piece.rest.items() if call.said.get(name) != value}
+        if fresh:
+            call.said.update(fresh)
+            events.append(BlockFields(call.block, NAME, fresh, choice))
+        if call.started:
+            return events
+        call.held += events
+        return []
+
+    def _end_whole(self) -> list[Event]:
+        """End the latest call when another begins, if nothing can follow in its arguments."""
+        latest = self._calls[-1] if self._calls else None
+        if latest is None or latest.ended or not _whole("".join(latest.arguments)):
+            return []
+        latest.ended = True
+        return [ToolCallEnd(latest.block, self._open.choice)]
+
+
+class _Call:
+    """A call that is still arriving."""
+
+    __slots__ = ("arguments", "block", "ended", "held", "id", "name", "said", "started")
+
+    def __init__(self, block: int) -> None:
+        self.block = block
+        self.id = self.name = ""
+        self.arguments: list[str] = []
+        self.held: list[Event] = []
+        self.said: dict[str, Any] = {}
+        self.started = self.ended = False
+
+
+class _Piece:
+    """One entry of `tool_calls`."""
+
+    __slots__ = ("arguments", "id", "name", "rest", "states")
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        function, custom = _object(fields.get("function")), _object(fields.get("custom"))
+        own = not any(function.values()) and any(custom.values())
+        source, text = (custom, "input") if own else (function, "arguments")
+        self.id, self.name = as_text(fields.get("id")), as_text(source.get("name"))
+        self.arguments = as_text(source.get(text))
+        self.states, extra = read_states(fields.get("extra_content"))
+        rest = {name: value for name, value in fields.items() if name not in _READ and value is not None}
+        more = {name: value for name, value in source.items() if name not in ("name", text) and value is not None}
+        kind = fields.get("type")
+        self.rest: dict[str, Any] = {
+            **rest,
+            **({"function": more} if more else {}),
+            **({"extra_content": extra} if extra else {}),
+            **({"type": kind} if kind not in (None, "", "function") else {}),
+        }
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing here (Go clients write all fields of their structs)."""
+        return not (self.id or self.name or self.arguments or self.states or self.rest)
+
+    def begins_after(self, call: _Call) -> bool:
+        """Whether this is the first piece of another call in the place of `call`."""
+        if not self.name:
+            return False
+        if self.id and call.id:
+            return self.id != call.id
+        before = call.arguments[-1] if call.arguments else ""
+        return not (self.id or call.id) and before.endswith("}") and self.arguments.startswith("{")
+
+
+def _object(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _whole(text: str) -> bool:
+    if not text.endswith(("}", "]", '"')):
+        return False
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        return False
+    return True

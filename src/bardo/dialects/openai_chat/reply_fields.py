@@ -1,0 +1,97 @@
+"""What a frame says of the reply as a whole: its id and model, its usage, and fields bardo has no word for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.openai_chat.usage import read_usage
+from bardo.dialects.openai_chat.words import NAME
+from bardo.values.events import Degraded, Event, ReplyFields, ReplyStart, UsageUpdate
+from bardo.values.usage import Usage
+
+# Random filler against traffic analysis, new in every frame.
+_FILLER = frozenset({"obfuscation", "p"})
+_READ = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _FILLER
+_LARGEST_TIME = 1 << 53
+
+
+class ReplyReader:
+    """Reads these, and tells each thing once. `beside` is the provider's fact about reasoning tokens."""
+
+    def __init__(self, *, beside: bool | None) -> None:
+        self._beside = beside
+        self._start: ReplyStart | None = None
+        self._fields: dict[str, Any] = {}
+        self._usage: Usage | None = None
+
+    def begin(self, body: dict[str, Any]) -> list[Event]:
+        """Tell the id, the model and the time, as soon as each is known."""
+        known = self._start or ReplyStart()
+        created = body.get("created")
+        in_range = isinstance(created, int | float) and abs(created) < _LARGEST_TIME
+        start = ReplyStart(
+            id=known.id or _text(body.get("id")),
+            model=known.model or _text(body.get("model")),
+            # Azure's first frame is about the prompt, and has no time.
+            created=known.created or (int(created) if in_range else known.created),  # type: ignore[arg-type]
+        )
+        if start == self._start:
+            return []
+        self._start = start
+        return [start]
+
+    def fields(self, body: dict[str, Any]) -> list[Event]:
+        """Tell the usage, and whatever else is new."""
+        new = {}
+        for name, value in body.items():
+            if name not in _READ and (name not in self._fields or self._fields[name] != value):
+                new[name] = _grown(self._fields.get(name), value)
+                self._fields[name] = value
+        return [*([ReplyFields(NAME, new)] if new else []), *self._usage_of(body)]
+
+    def _usage_of(self, body: dict[str, Any]) -> list[Event]:
+        raw = body.get("usage") or _usage_beside(body)
+        if not isinstance(raw, dict):
+            return []
+        usage, doubts = read_usage(raw, beside=self._beside, cost=self._fields.get("cost"))
+        usage = _filled(usage, self._usage)
+        if usage == self._usage:
+            return []
+        self._usage = usage
+        return [UsageUpdate(usage), *(Degraded(doubt) for doubt in doubts)]
+
+
+def _grown(before: Any, value: Any) -> Any:
+    """Return what a list has more than before, since lists are joined; any other value as it is."""
+    if isinstance(before, list) and isinstance(value, list) and value[: len(before)] == before:
+        return value[len(before) :]
+    return value
+
+
+def _filled(usage: Usage, before: Usage | None) -> Usage:
+    """Return a later report with the counts that only an earlier one had."""
+    if before is None:
+        return usage
+    missing = {
+        name: held
+        for name, held in msgspec.structs.asdict(before).items()
+        if held is not None and getattr(usage, name) is None
+    }
+    return msgspec.structs.replace(usage, **missing) if missing else usage
+
+
+def _usage_beside(body: dict[str, Any]) -> Any:
+    """Return usage that stands elsewhere: Groq's own object has it a frame earlier, Moonshot puts it on the choice."""
+    own = body.get("x_groq")
+    choices = body.get("choices")
+    first = choices[0] if isinstance(choices, list) and choices else None
+    for holder in (own, first):
+        if isinstance(holder, dict) and holder.get("usage"):
+            return holder["usage"]
+    return None
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,56 @@
+"""The names and words of this dialect that several of its files use."""
+
+from __future__ import annotations
+
+from bardo.values.events import FinishReason
+
+NAME = "openai_chat"
+GEMINI = "google-gemini-v1"
+ANTHROPIC = "anthropic-claude-v1"
+
+# Formats whose text stands in `reasoning_content` alone: nothing but text is known of such thinking.
+PLAIN_FORMATS = frozenset({"", "reasoning_content", "reasoning", "think-tags", "content_list", "reasoning_details"})
+
+_READ: dict[str, FinishReason] = {
+    "stop": "stop",
+    "eos": "stop",
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "complete": "stop",
+    "completed": "stop",
+    "length": "length",
+    "max_tokens": "length",
+    "model_length": "length",
+    "tool_calls": "tool_calls",
+    "tool_call": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "content_filter": "refusal",
+    "refusal": "refusal",
+    "safety": "refusal",
+    "sensitive": "refusal",
+    "error": "error",
+    "insufficient_system_resource": "error",
+    "network_error": "error",
+}
+_WRITTEN: dict[FinishReason, str] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "tool_calls",
+    "refusal": "content_filter",
+    "pause": "stop",
+    "error": "stop",
+    "unknown": "stop",
+}
+
+
+def read_finish(raw: str, *, calls: bool) -> FinishReason:
+    """Return what a finish reason means. Gemini and Snowflake end a reply with tool calls as any other."""
+    reason = _READ.get(raw.lower(), "unknown")
+    ordinary = reason == "stop" or not raw
+    return "tool_calls" if calls and ordinary else reason
+
+
+def write_finish(reason: FinishReason) -> str:
+    """Return the word an OpenAI client knows."""
+    return _WRITTEN[reason]

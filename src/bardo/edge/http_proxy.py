@@ -1,0 +1,39 @@
+"""Which proxy of the environment, or of the system's settings, stands between bardo and a host."""
+
+from __future__ import annotations
+
+import ipaddress
+from urllib.request import getproxies, proxy_bypass
+
+from yarl import URL
+
+from bardo.values.errors import ConfigError
+
+
+def proxy_for(scheme: str, host: str) -> URL | None:
+    """Return the proxy for calls to `host`, or None where they go straight. Raises ConfigError for one that cannot be used."""
+    proxies = getproxies()
+    named = proxies.get(scheme) or proxies.get("all")
+    if not named or proxy_bypass(host) or _is_within(host, proxies.get("no", "")):
+        return None
+    proxy = URL(named if "://" in named else f"http://{named}")
+    if proxy.scheme not in ("http", "https") or not proxy.host:
+        hint = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
+        raise ConfigError(f"the proxy for {host} is not an http(s) proxy", hint=hint)
+    return proxy
+
+
+def _is_within(host: str, exceptions: str) -> bool:
+    """Say whether `host` is an address in one of the networks of `exceptions`, as in `10.0.0.0/8`: the library knows names only."""
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return any(address in network for network in map(_network, exceptions.split(",")) if network is not None)
+
+
+def _network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(text.strip(), strict=False)
+    except ValueError:
+        return None

@@ -1,0 +1,228 @@
+"""How bardo uses aiohttp: the session all calls go through, and a reply read piece by piece.
+
+Loaded with the first call, because aiohttp takes a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+from collections.abc import AsyncIterator, Awaitable
+from functools import lru_cache
+
+from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
+from yarl import URL
+
+from bardo.edge import http_problems as problems
+from bardo.edge.http import USER_AGENT, Call, Deadlines, is_loopback, read_bounded
+from bardo.edge.http_connections import AbruptResponse, Connections
+from bardo.edge.http_proxy import proxy_for
+from bardo.values.errors import BardoError, InternalError
+
+_HEADER_BYTES = 64 * 1024
+# aiohttp holds at most twice as much before it stops reading, which slows the provider down.
+_BUFFER_BYTES = 64 * 1024
+# aiohttp warns of more bytes than these in one piece: writing them would hold up the loop.
+_LARGE_BODY = 2**20
+# How often a reader that waits makes sure that there is something to wait for.
+_LOOK_SECONDS = 1.0
+_COMPLETE = re.compile(r"[!-~]+")
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+
+
+class Session:
+    """The connections of one event loop. It keeps no cookies, follows no redirect and reads no `.netrc`."""
+
+    def __init__(self) -> None:
+        self._way = lru_cache(maxsize=1024)(_way)
+        self._unfinished: set[PieceByPiece] = set()
+        self._client = ClientSession(
+            connector=Connections(),
+            # Replies are small and often streamed: compressing them costs latency and saves nothing. A reply that is
+            # compressed all the same is unpacked.
+            headers={"user-agent": USER_AGENT, "accept-encoding": "identity"},
+            cookie_jar=DummyCookieJar(),
+            response_class=AbruptResponse,
+            read_bufsize=_BUFFER_BYTES,
+            max_line_size=_HEADER_BYTES,
+            max_field_size=_HEADER_BYTES,
+        )
+
+    async def send(self, call: Call, deadlines: Deadlines) -> PieceByPiece:
+        """Send `call` and return its reply once the head is there. Raises what `Transport.send` may raise."""
+        request = self._request(call, deadlines.connect)
+        problem: BardoError
+        try:
+            async with asyncio.timeout(deadlines.first_byte):
+                response = await request
+            return PieceByPiece(response, call, deadlines.idle, self._unfinished)
+        except ClientError as failure:
+            problem = problems.closed() if self._client.closed else problems.unanswered(failure, call, deadlines)
+        except TimeoutError:
+            problem = problems.no_first_byte(call, deadlines)
+        except ValueError:
+            problem = problems.unsendable_address(call)
+        # Raised out here so that the library's message, which may hold the whole URL, is not chained to ours.
+        raise problem
+
+    async def close(self) -> None:
+        """Hang up on every provider. Whoever reads a reply, or waits for one, gets an InternalError."""
+        for reply in tuple(self._unfinished):
+            reply.break_off(problems.closed())
+        await self._client.close()
+
+    def _request(self, call: Call, connect: float) -> Awaitable[ClientResponse]:
+        for name, value in call.headers.items():
+            if not value.isprintable() or not _is_token(name):
+                raise problems.unsendable_header(call)
+        try:
+            url, proxy = self._way(call.url)
+        except ValueError:
+            problem = problems.unsendable_address(call)
+        else:
+            return self._client.request(
+                call.method,
+                url,
+                headers=call.headers,
+                data=io.BytesIO(call.body) if len(call.body) > _LARGE_BODY else call.body or None,
+                proxy=proxy,
+                allow_redirects=False,
+                timeout=_timeout(connect),
+            )
+        raise problem
+
+
+def _way(address: str) -> tuple[URL, URL | None]:
+    """Return where `address` leads, and through which proxy. Raises ValueError where it is no http(s) URL, and ConfigError."""
+    # What is complete goes out as it is: undoing its escapes would break a signature.
+    url = URL(address, encoded=_COMPLETE.fullmatch(address) is not None)
+    if url.scheme not in ("http", "https") or not url.host:
+        raise ValueError("no http(s) URL")
+    return url, None if is_loopback(address) else proxy_for(url.scheme, url.host)
+
+
+@lru_cache(maxsize=16)
+def _timeout(connect: float) -> ClientTimeout:
+    return ClientTimeout(total=None, connect=connect)
+
+
+@lru_cache(maxsize=1024)
+def _is_token(name: str) -> bool:
+    return _TOKEN.fullmatch(name) is not None
+
+
+class PieceByPiece:
+    """One reply over aiohttp, and the iterator over its body. `unfinished` holds it as long as it is open."""
+
+    __slots__ = (
+        "_alarm",
+        "_call",
+        "_content",
+        "_done",
+        "_idle",
+        "_loop",
+        "_patience_ends",
+        "_problem",
+        "_reading",
+        "_response",
+        "_unfinished",
+        "headers",
+        "status",
+    )
+
+    def __init__(self, response: ClientResponse, call: Call, idle: float, unfinished: set[PieceByPiece]) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self._response = response
+        self._content = response.content
+        self._call = call
+        self._idle = idle
+        self._loop = asyncio.get_running_loop()
+        self._patience_ends = 0.0
+        self._alarm: asyncio.TimerHandle | None = None
+        self._problem: BardoError | None = None
+        self._reading = False
+        self._done = False
+        self._unfinished = unfinished
+        unfinished.add(self)
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._done:
+            raise StopAsyncIteration
+        chunk = await self._next_chunk()
+        if chunk:
+            return chunk
+        await self.close()
+        if self._problem is not None:
+            raise self._problem
+        raise StopAsyncIteration
+
+    async def read(self, limit: int) -> bytes:
+        return await read_bounded(self, self._call, limit)
+
+    async def close(self) -> None:
+        if self._reading:
+            raise InternalError("a reply was closed by one task while another was reading it")
+        if self._done:
+            return
+        self._done = True
+        self._unfinished.discard(self)
+        if self._alarm is not None:
+            self._alarm.cancel()
+        # After the end there is no connection left to close: it went back to the others.
+        self._response.close()
+
+    def break_off(self, problem: BardoError) -> None:
+        """Hang up, and have whoever reads find `problem`."""
+        self._problem = problem
+        self._response.close()
+
+    async def _next_chunk(self) -> bytes:
+        """Return what has come, waiting for something to come; nothing at the end, and once `_problem` is set."""
+        if self._problem is None:
+            try:
+                return self._content.read_nowait() or await self._wait()
+            except ClientError as failure:
+                self._problem = self._problem or problems.interrupted(failure, self._call)
+        return self._left_over()
+
+    async def _wait(self) -> bytes:
+        if self._content.at_eof():
+            return b""
+        self._patience_ends = self._loop.time() + self._idle
+        if self._alarm is None:
+            self._set_alarm()
+        self._reading = True
+        try:
+            return await self._content.readany()
+        finally:
+            self._reading = False
+
+    def _set_alarm(self) -> None:
+        self._alarm = self._loop.call_at(min(self._loop.time() + _LOOK_SECONDS, self._patience_ends), self._look)
+
+    def _look(self) -> None:
+        """Give up a reply that stalls. One timer that looks now and then is cheaper than one for each piece."""
+        self._alarm = None
+        connection = self._response.connection
+        if not self._reading or connection is None:
+            return
+        if connection.closed:
+            # aiohttp hangs up on a body that is not HTTP any more, and leaves its reader waiting.
+            self.break_off(problems.cut_off(self._call))
+        elif self._loop.time() >= self._patience_ends:
+            self.break_off(problems.stalled(self._call, self._idle))
+        else:
+            self._set_alarm()
+
+    def _left_over(self) -> bytes:
+        """Return what came before the reply broke off and was not read yet: aiohttp tells of the break first."""
+        self._content.set_exception(None)  # type: ignore[arg-type]
+        return self._content.read_nowait()

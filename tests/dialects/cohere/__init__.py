@@ -1,0 +1,1 @@
+"""The Cohere dialect, tested from both sides of the wire."""

@@ -1,0 +1,1 @@
+"""The Ollama dialect, tested from both sides of the wire."""

@@ -1,0 +1,82 @@
+"""Token counts as providers report them, under bardo's algebra."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.values.degradation import Degradation
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        (0, 0),
+        (7, 7),
+        (7.0, 7),
+        (None, None),
+        (-9, None),
+        (7.5, None),
+        (True, None),
+        ("7", None),
+        ([7], None),
+        (float("nan"), None),
+        (float("inf"), None),
+        (10**400, None),
+        (1e300, None),
+    ],
+)
+def test_a_count_is_a_whole_number(value: Any, count: int | None) -> None:
+    assert whole(value) == count
+
+
+def test_only_impossible_counts_are_reported() -> None:
+    assert doubted("usage.output_tokens", 3) == doubted("usage.output_tokens", None) == ()
+    [doubt] = doubted("usage.output_tokens", -9)
+    assert (doubt.what, doubt.asked, doubt.sent) == ("usage.output_tokens", -9, None)
+
+
+CASES: dict[str, tuple[tuple[int | None, int | None, int | None, int | None, bool | None], tuple[int | None, int | None]]] = {
+    "inside, as the provider's row says": ((10, 4, 5, 15, False), (10, 4)),
+    "beside, as the provider's row says": ((10, 4, 5, 15, True), (14, 4)),
+    "inside, as the total says": ((10, 4, 5, 15, None), (10, 4)),
+    "beside, as the total says": ((10, 4, 5, 19, None), (14, 4)),
+    "no total": ((10, 4, 5, None, None), (10, 4)),
+    "no prompt": ((10, 4, None, 19, None), (10, 4)),
+    "no reasoning": ((10, None, 5, 15, True), (10, None)),
+    "reasoning of 0": ((10, 0, 5, 15, True), (10, 0)),
+    "no output": ((None, 4, 5, 15, None), (None, 4)),
+    "all of it reasoning": ((4, 4, 5, 9, None), (4, 4)),
+    "more reasoning than output, beside": ((10, 96, 5, 111, None), (106, 96)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("told", "expected"), CASES.values(), ids=CASES.keys())
+def test_output_includes_reasoning(told: tuple[Any, ...], expected: tuple[int | None, int | None]) -> None:
+    output, reasoning, prompt, total, beside = told
+    assert output_with_reasoning(output, reasoning, prompt=prompt, total=total, beside=beside) == (*expected, ())
+
+
+def test_more_reasoning_than_the_output_that_includes_it_is_capped_and_reported() -> None:
+    output, reasoning, [doubt] = output_with_reasoning(10, 96, prompt=5, total=15, beside=None)
+    assert (output, reasoning) == (10, 10)
+    why = "the provider reports more reasoning than output, which includes it"
+    assert doubt == Degradation("usage.reasoning_tokens", asked=96, sent=10, why=why)
+
+
+counts = st.none() | st.integers(0, 100)
+
+
+@given(counts, counts, counts, counts, st.sampled_from([None, True, False]))
+def test_the_algebra_always_holds(
+    output: int | None, reasoning: int | None, prompt: int | None, total: int | None, beside: bool | None
+) -> None:
+    found, thought, doubts = output_with_reasoning(output, reasoning, prompt=prompt, total=total, beside=beside)
+    assert (found is None) is (output is None)
+    if found is not None and thought is not None:
+        assert thought <= found
+        assert (thought == reasoning) is not bool(doubts)

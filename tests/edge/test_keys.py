@@ -1,0 +1,64 @@
+"""Providers' keys: found, put on a request, never shown."""
+
+from __future__ import annotations
+
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.catalog.rows import ProviderRow
+from bardo.edge.keys import Keyring
+from bardo.engine.route import Provider
+from bardo.values.errors import MissingKey
+
+
+def row(preset: str) -> ProviderRow:
+    found = builtin().provider(preset)
+    assert found is not None
+    return found
+
+
+def headers(preset: str, **environment: str) -> dict[str, str]:
+    provider = Provider(id="mine", row=row(preset), base_url="http://x")
+    return Keyring(environment).headers(provider)
+
+
+@pytest.mark.parametrize(
+    ("preset", "variable", "expected"),
+    [
+        ("openai", "OPENAI_API_KEY", {"authorization": "Bearer k"}),
+        ("anthropic", "ANTHROPIC_API_KEY", {"x-api-key": "k"}),
+        ("gemini", "GEMINI_API_KEY", {"x-goog-api-key": "k"}),
+        ("gemini", "GOOGLE_API_KEY", {"x-goog-api-key": "k"}),
+        ("vllm", "VLLM_API_KEY", {"authorization": "Bearer k"}),
+    ],
+)
+def test_a_key_is_sent_as_the_provider_wants_it(preset: str, variable: str, expected: dict[str, str]) -> None:
+    assert headers(preset, **{variable: " k\n"}) == expected
+
+
+def test_the_first_variable_that_is_set_counts() -> None:
+    assert headers("gemini", GEMINI_API_KEY="a", GOOGLE_API_KEY="b") == {"x-goog-api-key": "a"}
+    assert headers("gemini", GEMINI_API_KEY="  ", GOOGLE_API_KEY="b") == {"x-goog-api-key": "b"}
+
+
+def test_a_local_server_needs_none() -> None:
+    assert headers("vllm") == {}
+    assert headers("openai-compatible") == {}
+
+
+def test_a_missing_key_names_the_variables() -> None:
+    with pytest.raises(MissingKey, match=r"no key for mine .*set GEMINI_API_KEY or GOOGLE_API_KEY"):
+        headers("gemini", GEMINI_API_KEY="")
+
+
+def test_a_keyring_shows_nothing() -> None:
+    keyring = Keyring({"OPENAI_API_KEY": "sk-secret"})
+    assert keyring.has(row("openai"))
+    assert not keyring.has(row("anthropic"))
+    assert "sk-secret" not in repr(keyring) + str(keyring)
+
+
+def test_a_provider_that_quotes_the_key_does_not_give_it_away() -> None:
+    keyring = Keyring({"OPENAI_API_KEY": "sk-secret"})
+    assert keyring.without_key(b'{"error": "wrong key sk-secret"}', row("openai")) == b'{"error": "wrong key [key]"}'
+    assert keyring.without_key(b"sk-secret", row("anthropic")) == b"sk-secret"

@@ -1,0 +1,202 @@
+"""`bardo.toml` and the environment: what they say, and errors that name the line and the fix."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from bardo.edge.settings import Settings, default_log_path, load_settings, parse_settings, provider_of
+from bardo.values.errors import ConfigError
+
+CONTRACT = """
+[gateway]
+host = "127.0.0.1"
+port = 8484
+
+[[providers]]              # ordered: the first that can satisfy an intent is used
+id = "lab"                 # any name
+preset = "vllm"            # a provider row of the catalog
+base_url = "http://127.0.0.1:8000/v1"
+api_key_env = "LAB_KEY"    # optional; a key never stands in the file
+models = ["deepseek-r1"]   # optional; else discovered
+"""
+
+
+def test_no_file_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = load_settings(environment={})
+    assert settings == Settings()
+    assert (settings.gateway.host, settings.gateway.port, settings.log.content) == ("127.0.0.1", 8484, False)
+
+
+def test_the_documented_file_is_read() -> None:
+    settings = parse_settings(CONTRACT)
+    lab = provider_of(settings.providers[0])
+    assert (lab.id, lab.row.id, lab.base_url) == ("lab", "vllm", "http://127.0.0.1:8000/v1")
+    assert (lab.row.key_variables, lab.models, lab.configured_models) == (("LAB_KEY",), ("deepseek-r1",), True)
+
+
+def test_every_key_can_be_given() -> None:
+    settings = parse_settings(
+        """
+        [gateway]
+        host = "0.0.0.0"
+        port = 0
+        workers = 2
+        max_body_bytes = 1000
+        max_reply_bytes = 2000
+        [timeouts]
+        connect = 1
+        first_byte = 2.5
+        idle = 3
+        [log]
+        enabled = false
+        path = "here.db"
+        content = true
+        [[providers]]
+        id = "own"
+        dialect = "anthropic_messages"
+        base_url = "https://example.org/v1"
+        models = []
+        [providers.headers]
+        X-Team = "a"
+        """
+    )
+    assert (settings.gateway.workers, settings.timeouts.first_byte, settings.log.path) == (2, 2.5, "here.db")
+    own = provider_of(settings.providers[0])
+    assert own.row.dialect == "anthropic_messages"
+    assert own.row.headers["x-team"] == "a"
+    assert own.configured_models
+
+
+def test_the_file_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, port in (("bardo.toml", 1), ("named.toml", 2), ("given.toml", 3)):
+        (tmp_path / name).write_text(f"[gateway]\nport = {port}\n")
+    named = {"BARDO_CONFIG": str(tmp_path / "named.toml")}
+    assert load_settings(environment={}).gateway.port == 1
+    assert load_settings(environment=named).gateway.port == 2
+    assert load_settings(tmp_path / "given.toml", environment=named).gateway.port == 3
+
+
+def test_the_environment_goes_before_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "bardo.toml"
+    file.write_text('[gateway]\nport = 1\nhost = "a"\n[log]\npath = "file.db"\ncontent = true\n')
+    environment = {"BARDO_PORT": "2", "BARDO_HOST": "b", "BARDO_WORKERS": "3", "BARDO_LOG_PATH": "~/env.db"}
+    settings = load_settings(file, environment=environment)
+    assert (settings.gateway.port, settings.gateway.host, settings.gateway.workers) == (2, "b", 3)
+    assert (settings.log.path, settings.log.content, settings.source) == ("~/env.db", True, str(file))
+    assert load_settings(file, environment={"BARDO_PORT": ""}).gateway.port == 1
+
+
+@pytest.mark.parametrize("value", ["many", "1.5", "-1", "70000"])
+def test_a_wrong_environment_variable_is_named(value: str, tmp_path: Path) -> None:
+    file = tmp_path / "bardo.toml"
+    file.write_text("")
+    with pytest.raises(ConfigError, match=f"BARDO_PORT is '{value}'.*whole number"):
+        load_settings(file, environment={"BARDO_PORT": value})
+
+
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*missing\.toml.*give --config another path"):
+        load_settings(tmp_path / "missing.toml", environment={})
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_settings(environment={"BARDO_CONFIG": str(tmp_path)})
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(ConfigError, match="cannot read"):
+        load_settings(tmp_path / "binary.toml", environment={})
+
+
+TWO = '[[providers]]\nid = "one"\npreset = "vllm"\nmodels = ["a"]\n\n[[providers]]\nid = "two"\npreset = "vllm"\n'
+MISTAKES: dict[str, tuple[str, str, str]] = {
+    "no TOML": ("[gateway\nport = 1", "line 1", "not valid TOML"),
+    "a text for a number": ('\n[gateway]\nport = "8484"', "line 3", "gateway.port .*a whole number"),
+    "a number for a text": ("[log]\npath = 5", "line 2", "log.path .*text in quotes"),
+    "a text for a switch": ('[log]\ncontent = "yes"', "line 2", "log.content .*true or false"),
+    "a port too high": ("[gateway]\nport = 70000", "line 2", "at most 65535"),
+    "no worker": ("[gateway]\nworkers = 0", "line 2", "at least 1"),
+    "no time": ("[timeouts]\nidle = 0", "line 2", "greater than 0"),
+    "an unknown table": ('[log]\npath = ""\n[gatway]\nport = 1', "line 3", "did you mean 'gateway'"),
+    "an unknown key": ("[gateway]\nprot = 1", "line 2", "did you mean 'port'"),
+    "a key of another table": ("[timeouts]\nzzzzz = 1", "line 2", "known keys: "),
+    "a table that is none": ("gateway = 5", "line 1", "a table of keys"),
+    "a dotted key": ('gateway.host = "a"\ngateway.port = "b"', "line 2", "a whole number"),
+    "an inline table": ('gateway = { port = "b" }', "line 1", "a whole number"),
+    "providers as a table": ('[providers]\nid = "a"', "line 1", r"list: \["),
+    "a provider without an id": ('[[providers]]\npreset = "vllm"', "line 1", "'id' is missing .*add id"),
+    "the second one's models": (TWO + 'models = "a"\n', "line 9", r"models .*a list"),
+    "one of its models": (TWO + "models = [1]\n", "line 9", "text in quotes"),
+    "its unknown key": (TWO + 'modles = ["a"]\n', "line 9", "did you mean 'models'"),
+    "its headers": (TWO + "[providers.headers]\nx = 1\n", "line 9", "text in quotes"),
+    "its dialect": (TWO + 'dialect = "openai"\n', "line 9", "use one of .*openai_chat"),
+    "its preset": (TWO.replace('preset = "vllm"\n', 'preset = "vlm"\n'), "line 3", "did you mean .*vllm"),
+    "an id that is no preset": ('[[providers]]\nid = "opnai"', "line 2", "did you mean .*openai"),
+    "no preset at all": ('[[providers]]\nid = "zzzzzzzz"', "line 2", "set preset to a provider of `bardo catalog`"),
+    "no address": ('[[providers]]\nid = "a"\npreset = "openai-compatible"', "line 1", "give its http"),
+    "a wrong address": (
+        '[[providers]]\nid = "a"\npreset = "vllm"\nbase_url = "ftp://x"',
+        "line 4",
+        "give its http",
+    ),
+    "the same id twice": (TWO.replace('"two"', '"one"'), "line 7", "'one' .*unique"),
+    "an empty id": ('[[providers]]\nid = ""\npreset = "vllm"', "line 2", "not empty"),
+    "an id with a slash": ('[[providers]]\nid = "a/b"\npreset = "vllm"', "line 2", "no slash"),
+    "a key in the file": ('[[providers]]\nid = "openai"\napi_key = "sk-1"', "line 3", "did you mean 'api_key_env'"),
+}
+
+
+@pytest.mark.parametrize(("text", "line", "fix"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_names_its_line_and_the_fix(text: str, line: str, fix: str) -> None:
+    with pytest.raises(ConfigError, match=f"(?s){fix}") as caught:
+        parse_settings(text, "my.toml")
+    assert "my.toml" in caught.value.message
+    assert re.search(rf"{line}\b", str(caught.value))
+    assert caught.value.hint
+    assert "sk-1" not in str(caught.value)
+
+
+def entry(**fields: str) -> str:
+    return "[[providers]]\n" + "".join(f'{name} = "{value}"\n' for name, value in fields.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "address", "keys"),
+    [
+        (entry(id="openai"), "openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+        (entry(id="work", preset="openai"), "openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",)),
+        (entry(id="work", preset="openai", api_key_env="W"), "openai", "https://api.openai.com/v1", ("W",)),
+        (entry(id="google"), "gemini", "https://generativelanguage.googleapis.com/v1beta", None),
+        # The vendor's key must not travel to somebody else's address.
+        (entry(id="proxy", preset="openai", base_url="http://h/v1"), "openai", "http://h/v1", ()),
+        (entry(id="proxy", preset="openai", base_url="http://h/v1", api_key_env="P"), "openai", "http://h/v1", ("P",)),
+        (entry(id="openai", base_url="https://api.openai.com/v1/"), "openai", None, ("OPENAI_API_KEY",)),
+        (entry(id="any", dialect="openai_chat", base_url="http://h"), "openai-compatible", "http://h", ()),
+        (entry(id="any", dialect="openai_responses", base_url="http://h"), "responses-compatible", "http://h", ()),
+        (entry(id="any", dialect="anthropic_messages", base_url="http://h"), "anthropic", "http://h", ()),
+        (entry(id="any", dialect="gemini", base_url="http://h"), "gemini", "http://h", ()),
+    ],
+)
+def test_an_entry_becomes_a_provider(text: str, row: str, address: str | None, keys: tuple[str, ...] | None) -> None:
+    found = provider_of(parse_settings(text).providers[0])
+    assert found.row.id == row
+    assert address in (None, found.base_url)
+    assert keys in (None, found.row.key_variables)
+
+
+def test_a_dialect_may_differ_from_the_presets() -> None:
+    text = entry(id="x", preset="vllm", dialect="openai_responses")
+    assert provider_of(parse_settings(text).providers[0]).row.dialect == "openai_responses"
+
+
+def test_another_address_under_a_vendors_name_does_not_serve_the_vendors_models() -> None:
+    own = provider_of(parse_settings(entry(id="openai", base_url="http://h/v1")).providers[0])
+    assert not own.row.serves("gpt-5")
+    meant = provider_of(parse_settings(entry(id="x", preset="openai", base_url="http://h/v1")).providers[0])
+    assert meant.row.serves("gpt-5")
+
+
+def test_the_log_stands_in_the_users_data_folder() -> None:
+    assert default_log_path({"XDG_DATA_HOME": "/data"}) == Path("/data/bardo/log.db")
+    assert default_log_path({}) == Path.home() / ".local" / "share" / "bardo" / "log.db"

@@ -1,0 +1,170 @@
+"""One request's attempts, without a socket: what is sent to whom, and when another provider gets its turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.dialects import dialect
+from bardo.engine.exchange import Attempt, attempts, plan
+from bardo.engine.route import Provider, Target
+from bardo.values.errors import (
+    BardoError,
+    BrokenStream,
+    ConfigError,
+    InvalidRequest,
+    MalformedReply,
+    MissingKey,
+    Unreachable,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
+from bardo.values.request import BardoOptions, Request
+from bardo.values.wire import Arrival
+
+
+def target(preset: str, model: str = "m") -> Target:
+    row = builtin().provider(preset)
+    assert row is not None
+    return Target(provider=Provider(id=preset, row=row, base_url="http://host/v1/"), model=model)
+
+
+def chat(**fields: Any) -> Request:
+    body = {"model": "m", "messages": [{"role": "user", "content": "Hello."}], **fields}
+    return dialect("openai_chat").decode_request(msgspec.json.encode(body), Arrival())
+
+
+def body_of(attempt: Attempt) -> Any:
+    return msgspec.json.decode(attempt.wire.body)
+
+
+THREE = [target("deepseek"), target("vllm"), target("anthropic")]
+
+
+def tried(answer: Callable[[Attempt], BardoError | None]) -> list[str]:
+    """Return whom a course of attempts reaches when each is answered so."""
+    course = attempts(chat(), THREE)
+    reached = []
+    attempt = next(course, None)
+    while attempt is not None:
+        reached.append(attempt.target.provider.id)
+        try:
+            attempt = course.send(answer(attempt))
+        except StopIteration:
+            break
+    return reached
+
+
+def test_an_answered_attempt_is_the_last() -> None:
+    assert tried(lambda attempt: None) == ["deepseek"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        Unreachable("x"),
+        UpstreamTimeout("x"),
+        MalformedReply("x"),
+        BrokenStream("x"),
+        *(UpstreamRefused("x", status=status) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
+    ],
+    ids=lambda failure: f"{failure.code}-{failure.status}",
+)
+def test_a_failure_another_provider_may_mend_goes_on(failure: BardoError) -> None:
+    assert tried(lambda attempt: failure) == ["deepseek", "vllm", "anthropic"]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [
+        MissingKey("x"),
+        ConfigError("x"),
+        InvalidRequest("x"),
+        *(UpstreamRefused("x", status=status) for status in (400, 401, 402, 403, 404, 413, 422)),
+    ],
+    ids=lambda failure: f"{failure.code}-{failure.status}",
+)
+def test_a_failure_it_cannot_mend_ends_the_course(failure: BardoError) -> None:
+    assert tried(lambda attempt: failure) == ["deepseek"]
+
+
+def test_each_provider_that_failed_is_told() -> None:
+    course = attempts(chat(), THREE)
+    assert next(course).degraded == ()
+    course.send(Unreachable("down"))
+    third = course.send(UpstreamRefused("full", status=429))
+    told = [(one.what, one.asked, one.sent, one.why) for one in third.degraded if one.what == "provider"]
+    assert told == [("provider", "deepseek", "anthropic", "down"), ("provider", "vllm", "anthropic", "full")]
+
+
+def test_the_address_is_the_base_and_the_dialects_path() -> None:
+    assert plan(chat(), target("deepseek")).url == "http://host/v1/chat/completions"
+    assert plan(chat(), target("anthropic")).url == "http://host/v1/messages"
+    assert plan(chat(), target("gemini", "gemini-x")).url == "http://host/v1/models/gemini-x:generateContent"
+
+
+def test_the_providers_own_model_name_is_sent() -> None:
+    assert body_of(plan(chat(), target("deepseek", "deepseek-v4")))["model"] == "deepseek-v4"
+    assert body_of(plan(chat(), target("vllm", "Qwen/Q")))["model"] == "Qwen/Q"
+
+
+def test_the_same_dialect_is_forwarded_as_the_client_wrote_it() -> None:
+    attempt = plan(chat(unheard_of={"deep": [1]}, temperature=0.3, user="u"), target("deepseek"))
+    assert attempt.forward
+    assert body_of(attempt) == {
+        "model": "m",
+        "messages": [{"role": "user", "content": "Hello."}],
+        "unheard_of": {"deep": [1]},
+        "temperature": 0.3,
+        "user": "u",
+    }
+    assert attempt.degraded == ()
+
+
+def test_bardos_own_field_stays_here() -> None:
+    attempt = plan(chat(bardo={"reasoning": "include"}), target("deepseek"))
+    assert attempt.forward
+    assert "bardo" not in body_of(attempt)
+
+
+@pytest.mark.parametrize("preset", ["groq", "vllm", "mistral", "xai", "openrouter", "openai-compatible"])
+def test_a_reply_in_a_form_of_its_own_is_not_forwarded(preset: str) -> None:
+    assert not plan(chat(), target(preset)).forward
+
+
+@pytest.mark.parametrize(
+    "options", [BardoOptions(include=("receipt",)), BardoOptions(omit_reasoning=True)], ids=["include", "omit"]
+)
+def test_a_wish_ends_forwarding(options: BardoOptions) -> None:
+    request = msgspec.structs.replace(chat(), options=options)
+    assert not plan(request, target("deepseek")).forward
+
+
+def test_a_client_with_another_framing_gets_no_frames_forwarded() -> None:
+    assert not plan(chat(stream=True), target("deepseek"), may_forward=False).forward
+    assert not next(attempts(chat(stream=True), THREE, may_forward=False)).forward
+
+
+def test_a_request_without_a_body_is_encoded() -> None:
+    request = msgspec.structs.replace(chat(), body=None, dialect="")
+    attempt = plan(request, target("deepseek"))
+    assert not attempt.forward
+    assert body_of(attempt)["messages"] == [{"role": "user", "content": "Hello."}]
+
+
+@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}])
+def test_usage_is_asked_for_and_withheld_where_the_client_did_not_ask(options: dict[str, bool] | None) -> None:
+    attempt = plan(chat(stream=True, stream_options=options), target("deepseek"))
+    assert attempt.withhold_usage
+    assert body_of(attempt)["stream_options"]["include_usage"] is True
+
+
+def test_usage_the_client_asked_for_is_not_withheld() -> None:
+    asked = {"include_usage": True, "include_obfuscation": False}
+    attempt = plan(chat(stream=True, stream_options=asked), target("deepseek"))
+    assert not attempt.withhold_usage
+    assert body_of(attempt)["stream_options"] == asked

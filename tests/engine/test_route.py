@@ -1,0 +1,91 @@
+"""Which providers a model name leads to."""
+
+from __future__ import annotations
+
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.engine.route import Provider, resolve
+from bardo.values.errors import UnknownModel
+
+
+def provider(id: str, preset: str = "", *models: str, configured: bool = False) -> Provider:  # noqa: A002
+    row = builtin().provider(preset or id)
+    assert row is not None
+    return Provider(id=id, row=row, base_url="http://x", models=models, configured_models=configured)
+
+
+OPENAI = provider("openai")
+ANTHROPIC = provider("anthropic")
+GEMINI = provider("gemini")
+OPENROUTER = provider("openrouter", "openrouter", "openrouter/auto", "anthropic/claude-opus-4.5")
+LAB = provider("lab", "vllm", "deepseek-r1", "Qwen/Qwen3-32B", configured=True)
+CLOSET = provider("closet", "vllm", "deepseek-r1", configured=True)
+EVERYONE = [OPENAI, ANTHROPIC, GEMINI, OPENROUTER, LAB, CLOSET]
+
+
+def ways(model: str, providers: list[Provider] = EVERYONE) -> list[str]:
+    return [f"{target.provider.id}: {target.model}" for target in resolve(model, providers)]
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        # a bare name: by the catalog's globs, or by what is listed, in the order of the configuration
+        ("gpt-5", ["openai: gpt-5"]),
+        ("claude-opus-4-8", ["anthropic: claude-opus-4-8"]),
+        ("Claude-Opus-4-8", ["anthropic: Claude-Opus-4-8"]),
+        ("gemini-2.5-flash", ["gemini: gemini-2.5-flash"]),
+        ("deepseek-r1", ["lab: deepseek-r1", "closet: deepseek-r1"]),
+        # a bare name that holds a slash
+        ("Qwen/Qwen3-32B", ["lab: Qwen/Qwen3-32B", "openrouter: Qwen/Qwen3-32B"]),
+        ("meta-llama/llama-4", ["openrouter: meta-llama/llama-4"]),
+        # provider/model: the provider's own id, or what its catalog row is called
+        ("lab/deepseek-r1", ["lab: deepseek-r1"]),
+        ("closet/deepseek-r1", ["closet: deepseek-r1"]),
+        ("lab/anything", ["lab: anything"]),
+        ("anthropic/claude-opus-4.5", ["anthropic: claude-opus-4.5"]),
+        ("openrouter/anthropic/claude-opus-4.5", ["openrouter: anthropic/claude-opus-4.5"]),
+        ("google/gemini-2.5-flash", ["gemini: gemini-2.5-flash"]),
+        ("vllm/deepseek-r1", ["lab: deepseek-r1"]),
+        ("openai-responses/gpt-5", ["openai: gpt-5"]),
+        # a model whose own name begins like its provider
+        ("openrouter/auto", ["openrouter: openrouter/auto"]),
+        ("openrouter/openrouter/auto", ["openrouter: openrouter/auto"]),
+    ],
+)
+def test_a_name_leads_to(model: str, expected: list[str]) -> None:
+    assert ways(model) == expected
+
+
+def test_who_lists_a_model_goes_before_who_may_serve_it() -> None:
+    reseller = provider("reseller", "openai-compatible", "gpt-5", configured=True)
+    assert ways("gpt-5", [OPENAI, reseller]) == ["reseller: gpt-5", "openai: gpt-5"]
+
+
+def test_a_provider_with_configured_models_serves_no_others() -> None:
+    narrow = provider("openai", "openai", "gpt-5", configured=True)
+    with pytest.raises(UnknownModel, match="did you mean gpt-5"):
+        resolve("gpt-5.1", [narrow])
+    assert ways("openai/gpt-5.1", [narrow]) == ["openai: gpt-5.1"]
+
+
+def test_a_providers_id_goes_before_what_another_is_called() -> None:
+    other = provider("work", "openai")
+    named = provider("openai-responses", "deepseek")
+    assert ways("openai-responses/m", [other, named]) == ["openai-responses: m"]
+
+
+@pytest.mark.parametrize("model", ["", "/", "lab/", "/deepseek-r1", "deepseek", "nothing-like-it"])
+def test_a_name_that_leads_nowhere_is_an_error(model: str) -> None:
+    with pytest.raises(UnknownModel):
+        resolve(model, [LAB, CLOSET])
+
+
+def test_the_error_helps() -> None:
+    with pytest.raises(UnknownModel, match="did you mean deepseek-r1"):
+        resolve("deepseek-r2", [LAB])
+    with pytest.raises(UnknownModel, match="use provider/model with one of lab, closet"):
+        resolve("zzz", [LAB, CLOSET])
+    with pytest.raises(UnknownModel, match="no provider is configured"):
+        resolve("gpt-5", [])

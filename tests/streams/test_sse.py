@@ -1,0 +1,121 @@
+"""Bytes to frames and back: the WHATWG rules, for bytes cut anywhere."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from bardo.streams.frames import Frame, OversizedFrame
+from bardo.streams.sse import SseDecoder, encode_comment, encode_sse
+from recordings import RECORDINGS, Recording, rows
+
+
+def frames_of(pieces: list[bytes], *, limit: int | None = None) -> list[Frame]:
+    decoder = SseDecoder() if limit is None else SseDecoder(limit)
+    return [frame for piece in pieces for frame in decoder.feed(piece)] + list(decoder.finish())
+
+
+def said(pieces: list[bytes]) -> list[tuple[bytes | None, str, bool]]:
+    return [(frame.data, frame.event, frame.complete) for frame in frames_of(pieces)]
+
+
+def cut(body: bytes, places: list[int]) -> list[bytes]:
+    edges = [0, *sorted(place % (len(body) + 1) for place in places), len(body)]
+    return [body[begin:end] for begin, end in itertools.pairwise(edges)]
+
+
+CASES: dict[str, tuple[bytes, list[tuple[bytes | None, str, bool]]]] = {
+    "one frame": (b"data: a\n\n", [(b"a", "", True)]),
+    "two frames": (b"data: a\n\ndata: b\n\n", [(b"a", "", True), (b"b", "", True)]),
+    "no space after the colon": (b"data:a\n\n", [(b"a", "", True)]),
+    "only the first space is not data": (b"data:  a \n\n", [(b" a ", "", True)]),
+    "carriage returns and newlines": (b"data: a\r\n\r\ndata: b\r\n\r\n", [(b"a", "", True), (b"b", "", True)]),
+    "carriage returns alone": (b"data: a\r\rdata: b\r\r", [(b"a", "", True), (b"b", "", True)]),
+    "line ends mixed": (b"data: a\r\n\ndata: b\n\r\n", [(b"a", "", True), (b"b", "", True)]),
+    "several lines of data": (b"data: a\ndata: b\ndata\n\n", [(b"a\nb\n", "", True)]),
+    "an event name": (b"event: ping\ndata: {}\n\n", [(b"{}", "ping", True)]),
+    "the name after the data": (b"data: {}\nevent: ping\n\n", [(b"{}", "ping", True)]),
+    "a name that is no UTF-8": (b"event: \xff\ndata: {}\n\n", [(b"{}", "\ufffd", True)]),
+    "a comment is a frame without data": (b": hello\n\ndata: a\n\n", [(None, "", True), (b"a", "", True)]),
+    "a comment within a frame": (b": hello\ndata: a\n\n", [(b"a", "", True)]),
+    "fields bardo has no use for": (b"id: 7\nretry: 100\ndata: a\n\n", [(b"a", "", True)]),
+    "a byte-order mark": (b"\xef\xbb\xbfdata: a\n\n", [(b"a", "", True)]),
+    "a byte-order mark that does not begin the stream": (b"data: a\n\n\xef\xbb\xbfdata: b\n\n", [(b"a", "", True), (None, "", True)]),
+    "a rest": (b"data: a\n\ndata: b", [(b"a", "", True), (b"b", "", False)]),
+    "a rest after one line end": (b"data: a\n", [(b"a", "", False)]),
+    "a rest cut inside a carriage return and newline": (b"data: a\r\n\r", [(b"a", "", True)]),
+    "a rest of white space": (b"data: a\n\n\n", [(b"a", "", True)]),
+    "the beginning of a byte-order mark": (b"\xef\xbb", [(None, "", False)]),
+    "nothing": (b"", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES.keys())
+def test_frames(body: bytes, expected: list[tuple[bytes | None, str, bool]]) -> None:
+    assert said([body]) == expected
+
+
+@pytest.mark.parametrize(("body", "expected"), CASES.values(), ids=CASES.keys())
+def test_a_stream_byte_by_byte_says_the_same(body: bytes, expected: list[tuple[bytes | None, str, bool]]) -> None:
+    assert frames_of([bytes([byte]) for byte in body]) == frames_of([body])
+    assert said([bytes([byte]) for byte in body]) == expected
+
+
+WORDS = b"data: a|data:b|data|event: e|: c||\n|\r|\r\n|\n\n|\r\n\r\n|\r\r|\xef\xbb\xbf|\xc3".split(b"|")
+lines = st.sampled_from(WORDS)
+
+
+@given(st.lists(lines, max_size=12).map(b"".join), st.lists(st.integers(0, 200), max_size=6))
+@example(b"data: a\n\r\n\r\r\n", [9, 10, 11])
+def test_no_cut_changes_a_frame(body: bytes, places: list[int]) -> None:
+    assert frames_of(cut(body, places)) == frames_of([body])
+
+
+@given(st.lists(lines, max_size=12).map(b"".join))
+def test_frames_keep_the_bytes_they_stood_in(body: bytes) -> None:
+    raw = b"".join(frame.raw for frame in frames_of([body]))
+    assert raw.rstrip() == body.removeprefix(b"\xef\xbb\xbf").rstrip()
+
+
+@given(st.binary(max_size=300), st.text("abc.", max_size=5))
+def test_what_is_written_reads_back(data: bytes, event: str) -> None:
+    one_line_ends = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    assert said([encode_sse(data, event)]) == [(one_line_ends, event, True)]
+
+
+@given(st.text(max_size=50))
+def test_a_comment_never_becomes_data(text: str) -> None:
+    assert said([encode_comment(text)]) == [(None, "", True)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 1000])
+def test_a_frame_over_the_limit_is_refused_however_it_is_cut(size: int) -> None:
+    body = b"data: " + b"a" * 100 + b"\n\n"
+    with pytest.raises(OversizedFrame, match="over 50 bytes"):
+        frames_of(cut(body, list(range(0, len(body), size))), limit=50)
+
+
+def test_frames_before_an_oversized_one_are_given_first() -> None:
+    decoder = SseDecoder(50)
+    given = decoder.feed(b"data: a\n\ndata: b\n\ndata: " + b"c" * 100)
+    assert [frame.data for frame in given] == [b"a", b"b"]
+    with pytest.raises(OversizedFrame):
+        decoder.feed(b"d")
+
+
+def test_a_long_stream_of_small_frames_is_within_the_limit() -> None:
+    assert len(frames_of([b"data: a\n\n" * 1000], limit=50)) == 1000
+
+
+@pytest.mark.skipif(RECORDINGS is None, reason="no recordings here")
+@pytest.mark.parametrize("folder", ["groq", "perplexity", "gemini", "anthropic-messages", "openrouter"])
+def test_recorded_streams_say_the_same_however_they_are_cut(folder: str) -> None:
+    recordings: list[Recording] = [one for one in rows(folder) if one.framing == "sse"]
+    for recording in recordings[:8]:
+        body = recording.body
+        places = random.Random(recording.file).choices(range(len(body)), k=40)
+        assert frames_of(cut(body, places)) == frames_of([body]), recording.file

@@ -1,0 +1,1 @@
+"""What the tests of gateway and library share: a gateway over simulated providers, and clients to ask it with."""

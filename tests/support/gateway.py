@@ -1,0 +1,210 @@
+"""A gateway on a real socket, over simulated providers on real sockets, and its log as a list."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from bardo.edge.directory import Directory
+from bardo.edge.http import Deadlines, HttpTransport
+from bardo.edge.keys import Keyring
+from bardo.edge.log import LogRow
+from bardo.edge.runner import Limits, Runner
+from bardo.edge.serving import BackgroundServer
+from bardo.edge.settings import ProviderEntry, Settings
+from bardo.simulators import PRESETS, Incoming, Running, Simulator
+from bardo.simulators.delivery import Action, Pause, Send
+from bardo.surfaces.gateway.app import Gateway
+
+KEY_VARIABLE = "BARDO_TEST_KEY"
+SECRET = "sk-recognisable-0123456789abcdef"
+PATIENCE = 15.0
+
+# Models that the real providers have, where a dialect looks at the name.
+_MODELS = {
+    "anthropic": "claude-sonnet-4-5",
+    "gemini": "gemini-2.5-flash",
+    "openai_responses": "gpt-5",
+    "openrouter": "anthropic/claude-sonnet-4.5",
+}
+
+
+def model_of(provider: str) -> str:
+    """Return the name a client asks a simulated provider by."""
+    return f"{provider}/{_MODELS.get(provider, 'm1')}"
+
+
+class Noted:
+    """A log that is a list. Rows may come after the client has its answer, so tests wait for them."""
+
+    def __init__(self) -> None:
+        self.rows: list[LogRow] = []
+        self._changed = threading.Condition()
+
+    def write(self, row: LogRow) -> None:
+        with self._changed:
+            self.rows.append(row)
+            self._changed.notify_all()
+
+    def row(self, request_id: str) -> LogRow:
+        """Return the one row of a call."""
+        found = self.wait(lambda row: row.request_id == request_id)
+        assert len(found) == 1, "a call has one row"
+        return found[0]
+
+    def of_model(self, model: str) -> LogRow:
+        """Return the one row of the call that asked for `model`, a name no other test asks for."""
+        found = self.wait(lambda row: row.model_asked == model)
+        assert len(found) == 1, "a call has one row"
+        return found[0]
+
+    def wait(self, wanted: Callable[[LogRow], bool]) -> list[LogRow]:
+        """Return the rows that are `wanted`, once there is one."""
+        with self._changed:
+            assert self._changed.wait_for(lambda: any(map(wanted, self.rows)), PATIENCE), "no row came"
+            return [row for row in self.rows if wanted(row)]
+
+
+@dataclass
+class House:
+    """A running gateway and what is around it."""
+
+    address: str
+    log: Noted
+    servers: Mapping[str, Running] = field(default_factory=dict)
+    simulators: Mapping[str, Simulator] = field(default_factory=dict)
+
+    def arrived(self, provider: str) -> list[Incoming]:
+        """Return the requests that reached a simulator and asked its model."""
+        return [incoming for incoming in self.servers[provider].requests if incoming.method == "POST"]
+
+    def last(self, provider: str) -> Any:
+        """Return the body of the last request that reached a simulator."""
+        return self.arrived(provider)[-1].body
+
+    def sent(self, provider: str) -> bytes:
+        """Return the body of the last reply of a simulator that remembers."""
+        simulator = self.simulators[provider]
+        assert isinstance(simulator, Remembering)
+        return simulator.sent[-1]
+
+
+def entry(simulator: Simulator, base_url: str, **changes: Any) -> ProviderEntry:
+    """Return the configuration of a simulated provider, called as its preset is."""
+    provider = simulator.provider
+    fields = {"id": provider.name, "preset": provider.catalog_name, "api_key_env": KEY_VARIABLE, **changes}
+    return ProviderEntry(base_url=base_url, **fields)
+
+
+@contextmanager
+def house(
+    simulators: Sequence[Simulator] = (),
+    *,
+    before: Sequence[ProviderEntry] = (),
+    each: Mapping[str, Any] | None = None,
+    deadlines: Deadlines | None = None,
+    environment: Mapping[str, str] | None = None,
+    serve: Callable[[Gateway], AbstractContextManager[str]] | None = None,
+    keep_content: bool = False,
+) -> Iterator[House]:
+    """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them.
+
+    `serve` runs the application and gives its address.
+    """
+    with ExitStack() as stack:
+        servers = {one.provider.name: stack.enter_context(one.running()) for one in simulators}
+        own = [entry(one, servers[one.provider.name].base_url, **(each or {})) for one in simulators]
+        log = Noted()
+        limits = Limits(
+            deadlines=deadlines or Deadlines(connect=5, first_byte=30, idle=30),
+            max_reply_bytes=8_000_000,
+            keep_content=keep_content,
+        )
+        transport = HttpTransport()
+        keyring = Keyring({KEY_VARIABLE: SECRET} if environment is None else environment)
+        settings = Settings(providers=(*before, *own))
+        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+        runner = Runner(directory, transport, keyring, limits=limits, log=log)
+        app = Gateway(runner, max_body_bytes=1_000_000, stop=transport.close)
+        address = stack.enter_context((serve or with_granian)(app))
+        yield House(address, log, servers, {one.provider.name: one for one in simulators})
+
+
+@contextmanager
+def with_granian(app: Gateway) -> Iterator[str]:
+    """Serve as bardo does by default."""
+    with BackgroundServer(app) as server:
+        yield server.address
+
+
+@contextmanager
+def with_uvicorn(app: Gateway) -> Iterator[str]:
+    """Serve as people do who have uvicorn already."""
+    import uvicorn
+
+    ready = threading.Event()
+
+    class Telling(uvicorn.Server):
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets)
+            ready.set()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = Telling(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            assert ready.wait(PATIENCE)
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def all_simulators() -> list[Remembering]:
+    """Return one simulator of every preset, with its default script."""
+    return [Remembering(name) for name in sorted(PRESETS)]
+
+
+class Remembering(Simulator):
+    """A simulator that keeps the bytes of every reply's body, in the order of its requests."""
+
+    def __init__(self, preset: str, **options: Any) -> None:
+        super().__init__(preset, **options)
+        self.sent: list[bytes] = []
+
+    def actions(self, incoming: Incoming) -> Iterator[Action]:
+        place = len(self.sent)
+        self.sent.append(b"")
+        for action in super().actions(incoming):
+            if isinstance(action, Send):
+                self.sent[place] += action.data
+            yield action
+
+
+class Watched(Simulator):
+    """A simulator that tells when a request has come and when its client has left, or has all.
+
+    With `silent_first` it says nothing until the client leaves.
+    """
+
+    def __init__(self, preset: str, *, silent_first: bool = False, **options: Any) -> None:
+        super().__init__(preset, **options)
+        self.asked = threading.Event()
+        self.over = threading.Event()
+        self._silent_first = silent_first
+
+    def actions(self, incoming: Incoming) -> Iterator[Action]:
+        self.asked.set()
+        try:
+            if self._silent_first:
+                yield Pause(4 * PATIENCE)
+            yield from super().actions(incoming)
+        finally:
+            # A client that leaves ends this generator in the middle.
+            self.over.set()

@@ -1,0 +1,1 @@
+"""The gateway, asked over real sockets."""

@@ -1,0 +1,121 @@
+"""When one provider fails, the next one that serves the model answers, and the client is told; not once it has seen a byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+
+import pytest
+
+from bardo.edge.http import Deadlines
+from bardo.edge.settings import ProviderEntry
+from bardo.simulators import Fault, Simulator
+from support.gateway import House, Watched, house
+from support.talk import CLIENTS, ask
+from surfaces.gateway.cells import whole_and_streamed
+from surfaces.gateway.refusals import broken, refusal
+
+MODEL = "shared-model"
+each_client = pytest.mark.parametrize("client", CLIENTS)
+
+
+def chain(*simulators: Simulator, before: Sequence[ProviderEntry] = ()) -> AbstractContextManager[House]:
+    """Run a gateway whose providers, in this order, all list the model."""
+    deadlines = Deadlines(connect=5, first_byte=5, idle=0.3)
+    return house(simulators, before=before, each={"models": (MODEL,)}, deadlines=deadlines)
+
+
+FAULTS = {
+    "too many": Fault("status", status=429, retry_after=9),
+    "overloaded": Fault("status", status=529),
+    "a server error": Fault("status", status=500),
+    "no answer": Fault("disconnect"),
+    "a page": Fault("content-type"),
+    "a lie": Fault("lying"),
+}
+
+
+@each_client
+@whole_and_streamed
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_the_next_provider_answers(client: str, stream: bool, fault: Fault) -> None:
+    with chain(Simulator("deepseek", fault=fault), Simulator("anthropic")) as running:
+        answer = ask(running.address, client, MODEL, stream=stream)
+        assert answer.status == 200
+        assert "1161" in answer.text
+        assert answer.headers["x-bardo-provider"] == "anthropic"
+        assert "provider" in answer.headers["x-bardo-degraded"].split(", ")
+        assert "retry-after" not in answer.headers
+        row = running.log.of_model(MODEL)
+        assert (row.outcome, row.attempts, row.provider) == ("ok", 2, "anthropic")
+        (told,) = [one for one in row.degraded if one["what"] == "provider"]
+        assert (told["asked"], told["sent"]) == ("deepseek", "anthropic")
+        assert told["why"]
+
+
+@whole_and_streamed
+def test_a_provider_that_is_not_there_is_passed_over(stream: bool) -> None:
+    with Simulator("vllm").running() as server:
+        gone = ProviderEntry(id="gone", preset="vllm", base_url=server.base_url, models=(MODEL,))
+    with chain(Simulator("gemini"), before=[gone]) as running:
+        answer = ask(running.address, "openai_chat", MODEL, stream=stream, bardo={"include": ["receipt"]})
+        assert answer.status == 200
+        assert answer.headers["x-bardo-provider"] == "gemini"
+        assert "refuses connections" in answer.text
+
+
+def test_a_whole_reply_that_stalls_or_breaks_is_asked_for_elsewhere() -> None:
+    for kind in ("stall", "cut", "malformed", "error-event"):
+        with chain(Simulator("deepseek", fault=Fault(kind)), Simulator("anthropic")) as running:
+            assert ask(running.address, "gemini", MODEL).headers["x-bardo-provider"] == "anthropic"
+
+
+def test_a_stream_that_stalls_before_it_begins_is_asked_for_elsewhere() -> None:
+    first = Watched("deepseek", fault=Fault("stall", after=0))
+    with chain(first, Simulator("anthropic")) as running:
+        answer = ask(running.address, "openai_chat", MODEL, stream=True)
+        assert answer.headers["x-bardo-provider"] == "anthropic"
+        assert first.over.is_set()
+
+
+@each_client
+@pytest.mark.parametrize("kind", ["stall", "cut", "error-event", "malformed"])
+def test_what_the_client_has_seen_is_not_begun_again(client: str, kind: str) -> None:
+    second = Watched("anthropic")
+    fault = Fault(kind, after=8)  # type: ignore[arg-type]
+    with chain(Simulator("deepseek", fault=fault), second) as running:
+        answer = ask(running.address, client, MODEL, stream=True, thinks=True)
+        assert broken(client, answer)
+        assert not second.asked.is_set()
+        row = running.log.of_model(MODEL)
+        assert (row.outcome, row.attempts, row.provider) == ("broken", 1, "deepseek")
+
+
+@each_client
+@whole_and_streamed
+@pytest.mark.parametrize("status", [400, 401, 404])
+def test_what_no_other_provider_can_mend_is_told_at_once(client: str, stream: bool, status: int) -> None:
+    second = Watched("anthropic")
+    with chain(Simulator("deepseek", fault=Fault("status", status=status)), second) as running:
+        assert ask(running.address, client, MODEL, stream=stream).status == status
+        assert not second.asked.is_set()
+
+
+@each_client
+@whole_and_streamed
+def test_when_all_fail_the_last_error_is_told(client: str, stream: bool) -> None:
+    first = Simulator("deepseek", fault=Fault("status", status=500))
+    last = Simulator("anthropic", fault=Fault("status", status=429, retry_after=7))
+    with chain(first, last) as running:
+        answer = ask(running.address, client, MODEL, stream=stream)
+        assert (answer.status, answer.headers["retry-after"]) == (429, "7")
+        assert refusal(client, answer)
+        row = running.log.of_model(MODEL)
+        assert (row.outcome, row.attempts, row.provider) == ("error", 2, "anthropic")
+
+
+def test_a_provider_asked_by_name_has_no_substitute() -> None:
+    second = Watched("anthropic")
+    with chain(Simulator("deepseek", fault=Fault("status", status=429)), second) as running:
+        assert ask(running.address, "openai_chat", f"deepseek/{MODEL}").status == 429
+        assert not second.asked.is_set()

@@ -1,0 +1,102 @@
+"""A mistake in bardo itself costs one request, says so in the client's dialect, and leaves its trace in the log alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from bardo.dialects import dialect
+from bardo.dialects.base import ReplyEncoder
+from bardo.values.events import ContentChunk, Event
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+from support.gateway import House, model_of
+from support.talk import CLIENTS, ask
+from surfaces.gateway.cells import whole_and_streamed
+from surfaces.gateway.refusals import broken, refusal
+
+each_client = pytest.mark.parametrize("client", CLIENTS)
+# A provider of another dialect than the client's, so that nothing is forwarded.
+_OTHER = {"openai_chat": "anthropic"}
+
+
+def model_for(client: str) -> str:
+    return model_of(_OTHER.get(client, "deepseek"))
+
+
+class Failing:
+    """An encoder that fails at the answer's first word."""
+
+    def __init__(self, encoder: ReplyEncoder) -> None:
+        self.content_type = encoder.content_type
+        self._encoder = encoder
+
+    def feed(self, item: Event) -> Sequence[bytes]:
+        if isinstance(item, ContentChunk):
+            raise ZeroDivisionError("inside")
+        return self._encoder.feed(item)
+
+    def finish(self) -> Sequence[bytes]:
+        return self._encoder.finish()
+
+
+def failing(opened: Callable[[Request, Arrival], ReplyEncoder]) -> Callable[[Request, Arrival], ReplyEncoder]:
+    return lambda request, arrival: Failing(opened(request, arrival))
+
+
+def raising(*_: object) -> None:
+    raise ZeroDivisionError("inside")
+
+
+@each_client
+@whole_and_streamed
+@pytest.mark.parametrize("where", ["decode_request", "encode_response"])
+def test_a_mistake_before_the_first_byte_is_a_500(
+    town: House,
+    client: str,
+    stream: bool,
+    where: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    if where == "encode_response" and stream:
+        pytest.skip("a stream has no whole reply")
+    with monkeypatch.context() as patch:
+        patch.setattr(dialect(client), where, raising)
+        answer = ask(town.address, client, model_for(client), stream=stream)
+    assert answer.status == 500
+    assert refusal(client, answer) == "bardo failed (the gateway's log says where)"
+    assert answer.headers["x-bardo-error"] == "internal_error"
+    assert "ZeroDivisionError" not in answer.text
+    assert "ZeroDivisionError: inside" in caplog.text
+    assert ask(town.address, client, model_for(client), stream=stream).status == 200
+
+
+@each_client
+def test_a_mistake_in_mid_stream_is_an_error_event(
+    town: House, client: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(dialect(client), "open_encoder", failing(dialect(client).open_encoder))
+        answer = ask(town.address, client, model_for(client), stream=True, thinks=True)
+    assert broken(client, answer) == "bardo failed (the gateway's log says where)"
+    assert "ZeroDivisionError: inside" in caplog.text
+    row = town.log.row(answer.headers["x-bardo-request-id"])
+    assert (row.outcome, row.error_class) == ("error", "InternalError")
+
+
+@each_client
+@whole_and_streamed
+def test_a_mistake_on_the_way_to_the_provider_is_noted(
+    town: House, client: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = f"{model_for(client)}-{client}-{stream}"
+    provider_dialect = "anthropic_messages" if client == "openai_chat" else "openai_chat"
+    with monkeypatch.context() as patch:
+        patch.setattr(dialect(provider_dialect), "encode_request", raising)
+        answer = ask(town.address, client, model, stream=stream)
+    assert answer.status == 500
+    row = town.log.of_model(model)
+    assert (row.outcome, row.error_class) == ("error", "InternalError")
+    assert "inside" not in str(row.error_message)

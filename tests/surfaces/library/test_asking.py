@@ -1,0 +1,85 @@
+"""What a Python caller may write, and what becomes of it."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from bardo.surfaces.library.asking import Options, build_request, policy_of
+from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import Message, ReasoningPolicy, Request, Tool
+from bardo.values.response import Response
+
+HELLO = Message("user", (TextBlock("Hello."),))
+
+
+def built(prompt: Any, **options: Any) -> Request:
+    return build_request(prompt, "m", cast(Options, options), stream=False)
+
+
+def test_a_text_is_one_turn() -> None:
+    assert built("Hello.").messages == (HELLO,)
+    assert built("Hello.", system="Be brief.").messages == (Message("system", (TextBlock("Be brief."),)), HELLO)
+
+
+def test_turns_may_be_messages_replies_or_dicts() -> None:
+    thought = ReasoningBlock(text="Hm.", format="anthropic-claude-v1")
+    call = ToolCallBlock(id="c", name="f", arguments="{}")
+    reply = Response(blocks=(thought, call))
+    result = {"role": "tool", "tool_call_id": "c", "content": "sunny"}
+    turns = built([HELLO, reply, result, {"role": "user", "content": "And now?"}]).messages
+    assert turns[0] == HELLO
+    assert turns[1] == Message("assistant", (thought, call))
+    assert isinstance(turns[2].blocks[0], ToolResultBlock)
+    assert turns[3].text == "And now?"
+
+
+def test_a_wrong_turn_is_named() -> None:
+    with pytest.raises(InvalidRequest, match=r"prompt\[1\]"):
+        built([HELLO, {"role": "wizard", "content": "x"}])
+
+
+def test_options_find_their_places() -> None:
+    tool = {"type": "function", "function": {"name": "g", "parameters": {"type": "object"}}}
+    request = built(
+        "x", tools=[Tool(name="f"), tool], max_output_tokens=5, temperature=0.1, top_p=0.2, seed=3, stop=["a"]
+    )
+    assert [one.name for one in request.tools] == ["f", "g"]
+    sampling = request.sampling
+    assert (request.max_output_tokens, sampling.temperature, sampling.top_p, sampling.seed) == (5, 0.1, 0.2, 3)
+    assert sampling.stop == ("a",)
+
+
+def test_a_single_stop_is_one_stop() -> None:
+    assert built("x", stop="END").sampling.stop == ("END",)
+
+
+def test_an_unknown_option_is_a_type_error_as_in_any_function() -> None:
+    with pytest.raises(TypeError, match=r"unknown option 'temprature'; known: .*temperature"):
+        built("x", temprature=1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (None, None),
+        ("off", ReasoningPolicy(mode="off")),
+        ("none", ReasoningPolicy(mode="off")),
+        ("auto", ReasoningPolicy(mode="auto", visible=True)),
+        ("low", ReasoningPolicy(mode="effort", effort="low", visible=True)),
+        ("max", ReasoningPolicy(mode="effort", effort="max", visible=True)),
+        (0, ReasoningPolicy(mode="budget", budget=0, visible=True)),
+        (2048, ReasoningPolicy(mode="budget", budget=2048, visible=True)),
+        (ReasoningPolicy(mode="auto"), ReasoningPolicy(mode="auto")),
+    ],
+)
+def test_a_policy_is_said_shortly(asked: Any, expected: ReasoningPolicy | None) -> None:
+    assert policy_of(asked) == expected
+
+
+@pytest.mark.parametrize("asked", [-1, True, "deep", "", 1.5])
+def test_a_policy_that_is_none_is_refused(asked: Any) -> None:
+    with pytest.raises(InvalidRequest, match="reasoning"):
+        policy_of(asked)

@@ -1,0 +1,200 @@
+"""The benchmarks' own pieces work: canned replies, load generator, processes, figures. Nothing here is timed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+
+if not sys.platform.startswith("linux"):
+    pytest.skip("the benchmarks read /proc", allow_module_level=True)
+
+from benchmarks.bench import Bench, Pace
+from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
+from benchmarks.contestants import CHAT, MODELS, CannotStart, Contestant, Lane, Place, bardo, place_for, start
+from benchmarks.decode import decode, encode, read, stream_in, translate
+from benchmarks.figures import Figure, Row, Table, Target, targets_markdown
+from benchmarks.load import Asked, Job, Result, execute, spread, without_chunks
+from benchmarks.processes import Cores, Started, tree
+from benchmarks.upstream import at_once, listen, request_end
+
+TINY = Pace(rounds=1, seconds=0.0, starts=1, soak_requests=20, quick=True)
+
+
+def against_upstream(run: Callable[[int], Awaitable[Result]]) -> Result:
+    """Run something against the static upstream, in this process."""
+
+    async def both() -> Result:
+        server = await listen()
+        try:
+            return await run(server.sockets[0].getsockname()[1])
+        finally:
+            server.close()
+            await server.wait_closed()
+
+    return asyncio.run(both())
+
+
+@pytest.mark.parametrize("model", ["whole", "burst-3", "paced-3"])
+def test_every_reply_of_the_upstream_is_complete_and_counted(model: str) -> None:
+    asked = (CHAT.asked(model),)
+    result = against_upstream(lambda port: execute(Job(port=port, asked=asked, concurrency=2, least=6)))
+    assert (result.requests, result.failed) == (6, 0), result.first_failure
+    assert 0 < result.first_byte.p50 <= result.latency.p50
+
+
+def test_a_mixed_job_sends_exactly_what_it_was_told() -> None:
+    asked = (CHAT.asked("whole"), CHAT.asked("burst-3"))
+    result = against_upstream(lambda port: execute(Job(port=port, asked=asked, concurrency=3, least=10)))
+    assert (result.requests, result.failed) == (10, 0)
+
+
+def test_a_reply_that_lacks_words_is_a_failure() -> None:
+    short = Asked(path="/v1/chat/completions", headers={}, body=CHAT.asked("burst-3").body, words=4)
+    result = against_upstream(lambda port: execute(Job(port=port, asked=(short,), least=1)))
+    assert (result.requests, result.failed) == (0, 1)
+    assert result.first_failure.startswith("3 of 4 words")
+
+
+def test_a_port_where_nobody_listens_is_a_failure() -> None:
+    async def nobody() -> Result:
+        server = await listen()
+        port = server.sockets[0].getsockname()[1]
+        server.close()
+        await server.wait_closed()
+        return await execute(Job(port=port, asked=(CHAT.asked("whole"),)))
+
+    result = asyncio.run(nobody())
+    assert (result.requests, result.failed) == (0, 1)
+    assert result.first_failure.startswith("no connection")
+
+
+@pytest.mark.parametrize("model", MODELS[:3])
+def test_a_canned_reply_holds_its_words(model: str) -> None:
+    assert at_once(model).count(WORD.encode()) == words_in(model)
+
+
+def test_the_pieces_of_a_stream_are_its_body_in_chunks() -> None:
+    assert without_chunks(b"".join(stream_pieces("burst-5"))) == stream_body("burst-5")
+
+
+@pytest.mark.parametrize(
+    ("held", "end"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", 18),
+        (b"GET / HTTP/1.1\r\n", -1),
+        (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\nab", 40),
+        (b"POST / HTTP/1.1\r\nContent-Length: 2\r\n\r\na", -1),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n", 59),
+        (b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n", -1),
+    ],
+    ids=["no body", "half a head", "a body", "half a body", "chunks", "half the chunks"],
+)
+def test_the_upstream_knows_where_a_request_ends(held: bytes, end: int) -> None:
+    assert request_end(bytearray(held)) == end
+
+
+def test_a_word_that_a_chunk_cuts_is_found() -> None:
+    assert without_chunks(b"3\r\nquo\r\n3;x=1\r\nkka\r\n0\r\n\r\n") == b"quokka"
+
+
+def test_the_99th_percentile_is_near_the_end() -> None:
+    times = [second / 1000 for second in range(1, 101)]
+    assert (spread(times).p50, spread(times).p99) == (pytest.approx(50_500), pytest.approx(100_000))
+
+
+def test_a_tree_of_processes_is_measured_and_ended() -> None:
+    code = "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=-1);"
+    started = Started([sys.executable, "-c", code + "print(child.pid, flush=True); input()"], every_core(), talks=True)
+    child = int(started.hear())
+    try:
+        assert tree(started.process.pid) == [started.process.pid, child]
+        assert started.cpu_seconds() > 0
+        assert started.resident_bytes() > 0
+    finally:
+        started.stop()
+    assert not Path(f"/proc/{child}/fd/0").exists()
+
+
+def test_a_gateway_that_ends_at_once_says_why(tmp_path: Path) -> None:
+    broken = Contestant(name="broken", lanes=(Lane(name="forwarded"),), command=ending)
+    cores = Cores(every_core(), every_core())
+    with pytest.raises(CannotStart, match="out of ideas"):
+        start(broken, place_for("broken", tmp_path, 1), cores)
+
+
+def test_a_peer_that_cannot_start_is_left_out_with_a_note() -> None:
+    told: list[str] = []
+    peer = Contestant(name="broken", lanes=(Lane(name="forwarded"),), command=ending, packages=("broken",))
+    with Bench(TINY, told.append) as bench:
+        assert bench.start(peer) is None
+        assert bench.start(peer) is None
+    assert len(bench.notes) == 1
+    assert bench.notes[0].startswith("broken is left out")
+
+
+def test_bardo_answers_in_every_lane() -> None:
+    with Bench(TINY, lambda _: None) as bench:
+        gateway = bench.start(bardo())
+        assert gateway is not None
+        for lane in gateway.contestant.lanes:
+            for model in ("whole", "burst-200", "paced-10"):
+                sample = bench.measure(gateway, (lane.asked(model),), concurrency=2, seconds=0, least=2)
+                assert sample.usable, f"{lane.name}, {model}: {sample.result.first_failure}"
+                assert sample.cpu > 0
+
+
+@pytest.mark.parametrize(
+    "name", ["openai_chat", "openai_chat with tags", "openai_responses", "anthropic_messages", "gemini"]
+)
+def test_a_stream_made_for_decode_reads_back_whole(name: str) -> None:
+    stream = stream_in(name, 20)
+    response = read(stream).fold.response()
+    assert response.reasoning.text.count(WORD) == 10
+    assert response.text.count(WORD) == 10
+    assert decode(stream)
+    assert translate(stream, "anthropic_messages") > 0
+    assert encode(decode(stream), "openai_chat") > 0
+
+
+def test_a_figure_is_the_median_with_its_spread() -> None:
+    figure = Figure.of([90, 100, 130])
+    assert figure is not None
+    assert (figure.median, figure.spread_percent, figure.text()) == (100, 20, "100 ±20 %")
+    assert Figure.of([]) is None
+
+
+def test_a_table_gives_ratios_to_its_first_column() -> None:
+    def one(value: float) -> Figure:
+        return Figure(median=value, low=value, high=value, rounds=1)
+
+    row = Row(measure="cost", unit="µs", figures={"bardo": one(50), "peer": one(200)}, failed={"other": "broken"})
+    table = Table(subject="gateway", title="gateway", columns=("bardo", "peer", "other", "none"), rows=(row,))
+    assert "| cost, µs | 50.0 | 200 (4.00×) | failed | – |" in table.markdown()
+    assert table.figure("cost", "peer") == one(200)
+
+
+def test_targets_say_whether_they_are_met() -> None:
+    targets = (
+        Target(says="cost", limit=300, unit="µs", found=200),
+        Target(says="memory", limit=90, unit="MB", found=91),
+        Target(says="ratio", limit=30, unit="×", found=31, better="higher"),
+        Target(says="start", limit=1, unit="s", found=None),
+    )
+    assert [target.met for target in targets] == [True, False, True, None]
+    assert "| memory | ≤ 90.0 MB | 91.0 MB | **not met** |" in targets_markdown(targets)
+
+
+def every_core() -> frozenset[int]:
+    return frozenset(os.sched_getaffinity(0))
+
+
+def ending(place: Place) -> list[str]:
+    return [place.python, "-c", "import sys; sys.exit('out of ideas')"]
