@@ -63,7 +63,7 @@ def stream_in(name: str, deltas: int) -> Stream:
     """Return a reply in the dialect of a provider, half thinking and half answer, made by bardo's own encoder."""
     body = stream_body(f"burst-{deltas}")
     events = [piece + b"\n\n" for piece in body.split(b"\n\n") if piece]
-    middle = len(events) // 2
+    middle = 1 + deltas // 2  # The role goes first.
     thinking = [event.replace(b'"content":', b'"reasoning_content":') for event in events[:middle]]
     chat = (*thinking, *events[middle:])
     row = _row(name)

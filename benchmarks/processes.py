@@ -122,9 +122,16 @@ class Started:
         for pid in children:
             if pid != self.process.pid and _session(pid) == self.process.pid:
                 _kill(pid)
+        _wait_for_the_end(children)
         for pipe in (self.process.stdin, self.process.stdout, self._log):
             if pipe is not None:
                 pipe.close()
+
+
+def runs(pid: int) -> bool:
+    """Whether a process is still there; one that has ended and waits for its parent to ask is not."""
+    state = _stat(pid)[:1]
+    return bool(state) and state[0] not in "ZX"
 
 
 def tree(root: int) -> list[int]:
@@ -200,6 +207,12 @@ def _sockets(pid: int) -> int:
         except OSError:
             continue  # Closed meanwhile.
     return found
+
+
+def _wait_for_the_end(pids: Sequence[int]) -> None:
+    patience = time.monotonic() + 5
+    while any(map(runs, pids)) and time.monotonic() < patience:
+        time.sleep(0.01)
 
 
 def _kill(pid: int) -> None:

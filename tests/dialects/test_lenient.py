@@ -45,7 +45,7 @@ def test_deep_nesting_is_a_value_error(depth: int, inner: bytes) -> None:
 
 @pytest.mark.parametrize("inner", [b"1", rb'"\ud800"'], ids=["plain", "mended"])
 def test_nesting_within_the_limit_is_read(inner: bytes) -> None:
-    depth = MAX_DEPTH - 1
+    depth = MAX_DEPTH
     value = decode_leniently(b"[" * depth + inner + b"]" * depth)
     for _ in range(depth):
         [value] = value

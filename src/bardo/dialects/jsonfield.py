@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from bardo.dialects.lenient import MAX_DEPTH as MAX_DEPTH
+from bardo.dialects.lenient import too_deep
 from bardo.values.errors import InvalidRequest
 
-MAX_DEPTH = 200
 T = TypeVar("T")
 
 
@@ -16,10 +17,13 @@ def decode_object(body: bytes) -> dict[str, Any]:
     """Return the JSON object a client sent. Raises InvalidRequest for anything else, hostile nesting included."""
     try:
         value = msgspec.json.decode(body)
+        deep = too_deep(value, body)
     except RecursionError:
-        raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels") from None
+        deep = True
     except (msgspec.DecodeError, UnicodeDecodeError) as problem:
         raise InvalidRequest(f"the body is not valid JSON: {problem}") from problem
+    if deep:
+        raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels")
     if not isinstance(value, dict):
         raise InvalidRequest(f"the body must be a JSON object, not {kind_of(value)}")
     return value

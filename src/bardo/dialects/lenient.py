@@ -38,9 +38,8 @@ def _mend(data: bytes) -> Any:
 
 
 def _checked(value: Any, data: bytes) -> Any:
-    # Counting brackets is quick, and enough for all but a few replies.
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
-        _check_depth(value)
+    if too_deep(value, data):
+        raise ValueError("nested too deeply")
     return value
 
 
@@ -67,18 +66,18 @@ def _without_surrogates(value: Any) -> Any:
     return value
 
 
-def _check_depth(value: Any) -> None:
+def too_deep(value: Any, data: bytes) -> bool:
+    """Whether the value of `data` has more than MAX_DEPTH levels."""
+    # Counting brackets is quick, and enough for all but a few bodies.
+    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+        return False
     layer = [value]
-    for _ in range(MAX_DEPTH):
-        layer = [
-            inner
-            for item in layer
-            if isinstance(item, dict | list)
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
-        if not layer:
-            return
-    raise ValueError("nested too deeply")
+    for _ in range(MAX_DEPTH + 1):
+        held = [item.values() if isinstance(item, dict) else item for item in layer if isinstance(item, dict | list)]
+        if not held:
+            return False
+        layer = [inner for items in held for inner in items]
+    return True
 
 
 def excerpt(data: bytes, limit: int = 300) -> str:

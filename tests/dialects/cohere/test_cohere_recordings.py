@@ -10,7 +10,7 @@ import pytest
 
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
-from dialects.cohere.replies import DIALECT, REQUEST, events_of, read, write_stream
+from dialects.cohere.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
 from recordings import Recording, rows
 
 ALL = rows("cohere")
@@ -138,3 +138,25 @@ def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
 def test_the_language_before_this_one_is_not_misread(recording: Recording) -> None:
     first = recording.body.splitlines()[0]
     assert isinstance(read(first, stream=False).error, MalformedReply)
+
+
+@pytest.mark.parametrize("recording", [one for one in (*GOOD, *BROKEN) if one.meta.get("request_body")], ids=str)
+def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
+    asked = recording.meta["request_body"]
+    request = DIALECT.decode_request(json.dumps(asked).encode(), ARRIVAL)
+    wire = DIALECT.encode_request(request, ROW)
+    assert wire.degraded == ()
+    shape = asked.get("response_format") or {}
+    if "schema" in shape:  # The older of two names for one field.
+        asked = {**asked, "response_format": {"type": shape["type"], "json_schema": shape["schema"]}}
+    assert said(json.loads(wire.body)) == said(asked)
+
+
+def said(value: Any) -> Any:
+    """Leave out what says nothing: empty lists and texts, and text that stands alone in a list of parts."""
+    if isinstance(value, list):
+        alone = len(value) == 1 and isinstance(value[0], dict) and value[0].keys() == {"type", "text"}
+        return value[0]["text"] if alone else [said(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: said(one) for name, one in value.items() if one not in (None, "", [], {}, False)}

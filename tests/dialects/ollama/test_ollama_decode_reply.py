@@ -82,7 +82,7 @@ def test_a_stream_becomes_events_in_order() -> None:
 
 def test_whole_and_streamed_are_one_response() -> None:
     message = {"role": "assistant", "content": "Yes", "thinking": "Hm.", "tool_calls": [CALL]}
-    totals = {"prompt_eval_count": 5, "eval_count": 9}
+    totals: dict[str, Any] = {"prompt_eval_count": 5, "eval_count": 9}
     whole = read(json.dumps({**last(**totals), "message": message}).encode(), stream=False)
     streamed = fold(
         read_lines(piece(thinking="Hm."), piece("Y"), piece("es"), piece(tool_calls=[CALL]), last(**totals)),
@@ -130,19 +130,11 @@ def test_arguments_become_text(arguments: Any, text: str) -> None:
 
 
 def test_thinking_that_resumes_is_a_block_of_its_own() -> None:
-    response = fold(read_lines(piece(thinking="a"), piece("b"), piece(thinking="c"), last("d")))
-    assert [type(block).__name__ for block in response.blocks] == [
-        "ReasoningBlock",
-        "TextBlock",
-        "ReasoningBlock",
-        "TextBlock",
-    ]
-    assert (
-        read(
-            write_stream(read_lines(piece(thinking="a"), piece("b"), piece(thinking="c"), last("d"))), stream=True
-        ).blocks
-        == response.blocks
-    )
+    events = read_lines(piece(thinking="a"), piece("b"), piece(thinking="c"), last("d"))
+    blocks = fold(events).blocks
+    thoughts = [ReasoningBlock(text=text, format="thinking") for text in "ac"]
+    assert blocks == (thoughts[0], TextBlock("b"), thoughts[1], TextBlock("d"))
+    assert read(write_stream(events), stream=True).blocks == blocks
 
 
 def test_scores_and_further_fields_are_carried_once() -> None:
@@ -238,14 +230,15 @@ def test_letters_that_are_no_text_are_mended() -> None:
     assert response.text == "a\ufffdb\ufffd"
 
 
+NAMES = [
+    "message", "content", "thinking", "tool_calls", "function", "arguments", "name", "id",
+    "done", "done_reason", "error", "model", "created_at", "eval_count", "logprobs",
+]  # fmt: skip
 any_json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES := [
-        "message", "content", "thinking", "tool_calls", "function", "arguments", "name", "id", "done", "done_reason",
-        "error", "model", "created_at", "eval_count", "logprobs",
-    ]), inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(st.lists(st.binary(max_size=60) | any_json.map(lambda value: json.dumps(value).encode()), max_size=5))

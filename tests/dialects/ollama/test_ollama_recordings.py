@@ -10,7 +10,7 @@ import pytest
 
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream
-from dialects.ollama.replies import DIALECT, REQUEST, events_of, read, write_stream
+from dialects.ollama.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
 from recordings import Recording, rows
 
 ALL = rows("ollama")
@@ -85,3 +85,22 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     body = recording.body.rstrip()
     for cut in (0, body.rindex(b"\n"), len(body) - 1, *(chooser.randrange(len(body)) for _ in range(5))):
         assert isinstance(read(body[:cut], stream=True).error, BrokenStream)
+
+
+@pytest.mark.parametrize("recording", [one for one in ALL if one.meta.get("request_body")], ids=str)
+def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
+    asked = recording.meta["request_body"]
+    request = DIALECT.decode_request(json.dumps(asked).encode(), ARRIVAL)
+    wire = DIALECT.encode_request(request, ROW)
+    assert wire.degraded == ()
+    assert said(json.loads(wire.body)) == said(asked)
+
+
+def said(value: Any) -> Any:
+    """Leave out what says nothing: empty lists and texts, and text that stands alone in a list of parts."""
+    if isinstance(value, list):
+        alone = len(value) == 1 and isinstance(value[0], dict) and value[0].keys() == {"type", "text"}
+        return value[0]["text"] if alone else [said(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: said(one) for name, one in value.items() if one not in (None, "", [], {}, False)}

@@ -118,7 +118,7 @@ def test_a_full_request_is_written_back_as_it_was() -> None:
 def test_a_loop_without_ids_is_numbered_and_written_back_without() -> None:
     call = {"function": {"name": "look", "arguments": {}}}
     other = {"function": {"name": "hear", "arguments": {}}}
-    messages = [
+    messages: list[dict[str, Any]] = [
         {"role": "user", "content": "hi"},
         {"role": "assistant", "content": "", "tool_calls": [call, other]},
         {"role": "tool", "content": "noise", "tool_name": "hear"},
@@ -316,26 +316,16 @@ def test_no_bytes_raise_anything_but_callers_errors(body: bytes) -> None:
     _tolerates(body)
 
 
+NAMES = [
+    "role", "content", "thinking", "images", "tool_calls", "function", "name", "arguments",
+    "id", "signature", "tool_name", "tool_call_id", "type", "temperature", "stop", "num_predict",
+]  # fmt: skip
 hostile = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "role",
-                    "content",
-                    "thinking",
-                    "images",
-                    "tool_calls",
-                    "function",
-                    "name",
-                    "arguments",
-                    "id",
-                    "signature",
-                ]
-                + ["tool_name", "tool_call_id", "type", "temperature", "stop", "num_predict"]
-            ),
+            st.sampled_from(NAMES),
             inner | st.sampled_from(["user", "assistant", "tool", "system", "function"]),
             max_size=4,
         )

@@ -319,6 +319,13 @@ def test_finish_reasons_are_words_an_openai_client_knows(reason: FinishReason, r
     assert written_body(fold(said))["choices"][0]["finish_reason"] == word
 
 
+@pytest.mark.parametrize(("raw", "word"), [("refusal", "stop"), ("content_filter", "content_filter")])
+def test_a_refusal_in_words_ends_as_openais_own_do(raw: str, word: str) -> None:
+    said: list[Event] = [START, RefusalChunk(0, "No."), Finish("refusal", raw)]
+    assert written_chunks(said)[-1]["choices"][0]["finish_reason"] == word
+    assert written_body(fold(said))["choices"][0]["finish_reason"] == word
+
+
 def test_usage_is_written_where_it_was_asked_for() -> None:
     said: list[Event] = [START, ContentChunk(0, "a"), UsageUpdate(USAGE), STOP]
     *_, last = written_chunks(said)

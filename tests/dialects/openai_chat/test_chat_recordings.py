@@ -15,7 +15,6 @@ from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat import DIALECT
 from bardo.dialects.openai_chat.repeated import Repetition
-from bardo.streams.frames import WholeBody
 from bardo.streams.sse import SseDecoder
 from bardo.values.blocks import ReasoningBlock
 from bardo.values.events import Event
@@ -109,11 +108,11 @@ def test_the_hot_path_says_what_the_general_path_says(recording: Recording) -> N
 
 def words_of(delta: dict[str, Any]) -> dict[str, str]:
     """Return the human text of one delta or message, by what it is."""
-    parts = delta.get("content") if isinstance(delta.get("content"), list) else []
+    content = delta.get("content")
+    parts: list[dict[str, Any]] = content if isinstance(content, list) else []
     thoughts = [piece["text"] for part in parts if part["type"] == "thinking" for piece in part["thinking"]]
     details = [str(one.get("text") or one.get("summary") or "") for one in delta.get("reasoning_details") or ()]
     plain = delta.get("reasoning_content") or delta.get("reasoning") or ""
-    content = delta.get("content")
     if isinstance(content, dict):
         content = json.dumps(content, separators=(",", ":"))
     calls = delta.get("tool_calls") or ()

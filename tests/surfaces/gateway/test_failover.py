@@ -21,7 +21,7 @@ each_client = pytest.mark.parametrize("client", CLIENTS)
 
 def chain(*simulators: Simulator, before: Sequence[ProviderEntry] = ()) -> AbstractContextManager[House]:
     """Run a gateway whose providers, in this order, all list the model."""
-    deadlines = Deadlines(connect=5, first_byte=5, idle=0.3)
+    deadlines = Deadlines(connect=5, first_byte=5, idle=1)
     return house(simulators, before=before, each={"models": (MODEL,)}, deadlines=deadlines)
 
 

@@ -143,22 +143,22 @@ def test_an_oversized_event_breaks_the_stream(town: House) -> None:
 @pytest.fixture(scope="module")
 def hasty() -> Iterator[House]:
     """A gateway that waits for nobody."""
-    simulators = [Simulator(name) for name in ("anthropic", "gemini", "openai_responses", "deepseek")]
-    with house(simulators, deadlines=Deadlines(connect=5, first_byte=5, idle=0.25)) as running:
+    simulators = [Simulator(name) for name in ("anthropic", "deepseek")]
+    with house(simulators, deadlines=Deadlines(connect=5, first_byte=5, idle=0.5)) as running:
         yield running
 
 
 @each_client
-@each_speaker
 @whole_and_streamed
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek"])
 def test_a_reply_that_stalls_is_a_timeout(hasty: House, client: str, provider: str, stream: bool) -> None:
     fault = f"stall,after={LATE}"
     answer = asked(hasty, client, provider, fault, stream=stream)
     if stream:
-        assert "stopped sending for 0.25 s" in broken(client, answer)
+        assert "stopped sending for 0.5 s" in broken(client, answer)
     else:
         assert answer.status == 504
-        assert "stopped sending for 0.25 s" in refusal(client, answer)
+        assert "stopped sending for 0.5 s" in refusal(client, answer)
     row = row_of(hasty, provider, fault, client, stream=stream)
     assert (row.outcome, row.error_class) == ("broken" if stream else "error", "UpstreamTimeout")
 

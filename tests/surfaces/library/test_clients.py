@@ -49,7 +49,7 @@ def servers() -> Iterator[dict[str, Running]]:
 
 def settings_for(servers: dict[str, Running], log: LogSettings | None = None) -> Settings:
     entries = tuple(entry(Simulator(name), server.base_url) for name, server in servers.items())
-    return Settings(providers=entries, log=log or LogSettings(enabled=False), timeouts=TimeoutSettings(idle=0.5))
+    return Settings(providers=entries, log=log or LogSettings(enabled=False), timeouts=TimeoutSettings(idle=1))
 
 
 @pytest.fixture(scope="module")

@@ -57,6 +57,7 @@ _TABLE: tuple[Family, ...] = (
     Family(globs=("*amazon.nova*",), top_k=("inferenceConfig", "topK")),
     Family(globs=("*qwen.*",), effort=("reasoning_config",), levels=("low", "high"), off={}),
     Family(globs=("*zai.*",), effort=("reasoning_config",), levels=("high",), off={"reasoning_config": "none"}),
+    Family(globs=("*deepseek.v*",), effort=("reasoning_config",), levels=("high",), off={}),
     Family(globs=("*minimax.*",), unsigned=True),
     Family(globs=("*mistral.*",), top_k=("top_k",)),
     Family(globs=("*",)),

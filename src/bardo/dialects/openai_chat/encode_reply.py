@@ -50,6 +50,7 @@ class ChatEncoder:
         self._chunks = ChunkWriter(request.model)
         self._thinking = ThinkingWriter()
         self._calls: dict[Place, int] = {}
+        self._refused: set[int] = set()
         self._unknowns = 0
         self._finishes: dict[int, Finish] = {}
         self._usage: Usage | None = None
@@ -78,7 +79,8 @@ class ChatEncoder:
         for choice in choices:
             finish = self._finishes.get(choice, Finish("unknown"))
             ends = usage is None and choice == choices[-1]
-            out += self._chunks.finish(choice, write_finish(finish.reason), last if ends else {})
+            word = write_finish(finish, refused=choice in self._refused)
+            out += self._chunks.finish(choice, word, last if ends else {})
         if usage is not None:
             out.append(self._chunks.frame({"choices": [], "usage": usage, **last}))
         return [*out, b"data: [DONE]\n\n"]
@@ -107,6 +109,7 @@ class ChatEncoder:
         return [frame for choice, delta in self._thinking.release(current) for frame in self._chunks.add(choice, delta)]
 
     def _refusal(self, item: RefusalChunk) -> Sequence[bytes]:
+        self._refused.add(item.choice)
         return self._chunks.add(item.choice, {"refusal": item.text})
 
     def _call_start(self, item: ToolCallStart) -> Sequence[bytes]:

@@ -43,7 +43,7 @@ def _choice(response: Response, index: int) -> dict[str, Any]:
     return {
         "index": index,
         "message": add_carried(_message(response), carried),
-        "finish_reason": write_finish(response.finish.reason),
+        "finish_reason": write_finish(response.finish, refused=bool(response.refusal)),
         **fields,
     }
 

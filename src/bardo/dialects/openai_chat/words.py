@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.values.events import FinishReason
+from bardo.values.events import Finish, FinishReason
 
 NAME = "openai_chat"
 GEMINI = "google-gemini-v1"
@@ -51,6 +51,8 @@ def read_finish(raw: str, *, calls: bool) -> FinishReason:
     return "tool_calls" if calls and ordinary else reason
 
 
-def write_finish(reason: FinishReason) -> str:
-    """Return the word an OpenAI client knows."""
-    return _WRITTEN[reason]
+def write_finish(finish: Finish, *, refused: bool) -> str:
+    """Return the word an OpenAI client knows. A refusal in words ends as any other answer; only a filter cuts without them."""
+    if refused and finish.reason == "refusal" and finish.raw != "content_filter":
+        return "stop"
+    return _WRITTEN[finish.reason]

@@ -1,0 +1,104 @@
+"""Claude's signatures on Bedrock: written like Anthropic's, and readable by Bedrock only.
+
+The Anthropic dialect takes them for its own, so they are named anew on their way in and out. Redacted thinking stands in Converse as
+base64 of what Anthropic's payload holds; it is kept as Converse has it, so that a conversation can move between the two.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+import msgspec
+
+from bardo.dialects.bedrock_converse.words import FORMAT
+from bardo.values.blocks import Block, Opaque, ReasoningBlock, ReplyBlock
+from bardo.values.degradation import Degradation
+from bardo.values.events import Event, OpaqueState, ThinkStart
+from bardo.values.request import Message
+from bardo.values.response import Response
+
+ANTHROPIC = "anthropic-claude-v1"
+
+
+def bedrocks(state: Opaque) -> Opaque:
+    """Return state of an Anthropic payload under Bedrock's name."""
+    if state.format != ANTHROPIC:
+        return state
+    data = base64.b64encode(state.data.encode()).decode() if state.kind == "redacted" else state.data
+    return Opaque(state.kind, data, FORMAT)
+
+
+def anthropics(state: Opaque) -> Opaque:
+    """Return Bedrock's state as an Anthropic payload has it."""
+    if state.format != FORMAT:
+        return state
+    return Opaque(state.kind, _decoded(state.data) if state.kind == "redacted" else state.data, ANTHROPIC)
+
+
+def event_of_bedrock(event: Event) -> Event:
+    """Return a decoded event with its state under Bedrock's name."""
+    if type(event) is OpaqueState:
+        return OpaqueState(event.block, bedrocks(event.opaque), event.choice)
+    if type(event) is ThinkStart and event.format == ANTHROPIC:
+        return ThinkStart(event.block, FORMAT, event.choice)
+    return event
+
+
+def event_of_anthropic(event: Event) -> Event:
+    """Return an event with its state as an Anthropic payload has it."""
+    if type(event) is OpaqueState:
+        return OpaqueState(event.block, anthropics(event.opaque), event.choice)
+    return event
+
+
+def response_of_anthropic(response: Response) -> Response:
+    """Return a reply with its state as an Anthropic payload has it."""
+    return msgspec.structs.replace(response, blocks=tuple(_reply_block(block) for block in response.blocks))
+
+
+def message_of_bedrock(message: Message) -> Message:
+    """Return a client's message with its state under Bedrock's name."""
+    blocks: tuple[Block, ...] = tuple(
+        msgspec.structs.replace(block, format=FORMAT, opaque=tuple(bedrocks(state) for state in block.opaque))
+        if isinstance(block, ReasoningBlock) and any(state.format == ANTHROPIC for state in block.opaque)
+        else block
+        for block in message.blocks
+    )
+    return msgspec.structs.replace(message, blocks=blocks)
+
+
+def messages_for_claude(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], list[Degradation]]:
+    """Return a history for Claude on Bedrock, without the thinking that Anthropic itself signed."""
+    lost: list[Degradation] = []
+    return tuple(
+        msgspec.structs.replace(message, blocks=tuple(_for_claude(message.blocks, lost))) for message in messages
+    ), lost
+
+
+def _for_claude(blocks: tuple[Block, ...], lost: list[Degradation]) -> list[Block]:
+    kept: list[Block] = []
+    for block in blocks:
+        if not isinstance(block, ReasoningBlock) or not block.opaque:
+            kept.append(block)
+            continue
+        states = tuple(anthropics(state) for state in block.opaque if state.format != ANTHROPIC)
+        if len(states) < len(block.opaque):
+            why = "only thinking that Bedrock signed may be sent back to it"
+            lost.append(Degradation("reasoning", asked=ANTHROPIC, why=why))
+        if states:
+            kept.append(msgspec.structs.replace(block, opaque=states))
+    return kept
+
+
+def _reply_block(block: ReplyBlock) -> ReplyBlock:
+    if not isinstance(block, ReasoningBlock):
+        return block
+    return msgspec.structs.replace(block, opaque=tuple(anthropics(state) for state in block.opaque))
+
+
+def _decoded(data: str) -> str:
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        return data
