@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import pytest
 
@@ -43,6 +43,8 @@ def path_for(preset: str, model: str, *, streamed: bool) -> str:
     if preset == "gemini":
         method = "streamGenerateContent?alt=sse" if streamed else "generateContent"
         return f"/v1beta/models/{model}:{method}"
+    if preset == "bedrock":
+        return f"/model/{quote(model, safe='')}/{'converse-stream' if streamed else 'converse'}"
     return base + {"anthropic": "/messages", "openai_responses": "/responses"}.get(preset, "/chat/completions")
 
 
@@ -56,6 +58,10 @@ def body_for(
         body["generationConfig"] = {"thinkingConfig": {"includeThoughts": True}}
         function = {"name": "weather", "description": "Tell the weather", "parameters": SCHEMA}
         return {**body, "tools": [{"functionDeclarations": [function]}]} if tools else body
+    if preset == "bedrock":
+        spec = {"name": "weather", "inputSchema": {"json": SCHEMA}}
+        body = {"messages": [{"role": "user", "content": [{"text": question}]}]}
+        return {**body, "toolConfig": {"tools": [{"toolSpec": spec}]}} if tools else body
     body = {"model": model, "stream": streamed}
     if preset == "openai_responses":
         body |= {"input": question, "reasoning": {"summary": "auto"}}

@@ -208,3 +208,22 @@ async def speaking(*steps: bytes | asyncio.Event, keep_open: bool = False) -> As
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def real(provider: TinyProvider, scene: Callable[[HttpTransport, str], Coroutine[Any, Any, None]]) -> None:
+    """Run `scene` with a transport and the address of `provider`."""
+
+    async def run() -> None:
+        transport = HttpTransport()
+        try:
+            await scene(transport, await provider.start())
+        finally:
+            await transport.close()
+            await provider.stop()
+
+    asyncio.run(run())
+
+
+async def asked(transport: HttpTransport, url: str, body: bytes = b"{}") -> bytes:
+    """Return the whole reply to one call."""
+    return await (await transport.send(Call(url=url, body=body, provider="tiny"), USUAL)).read(1000)

@@ -125,7 +125,8 @@ def _drip(reply: Reply, fault: Fault) -> Iterator[Action]:
 
 def _oversized(reply: Reply, fault: Fault) -> Iterator[Action]:
     """One event, or the body, grows to `size`: valid JSON which only a limit stops."""
-    opening, closing = (b'data: {"padding":"', b'"}\n\n') if reply.streamed else (b'{"padding":"', b'"}')
+    events = reply.streamed and reply.content_type.startswith("text/event-stream")
+    opening, closing = (b'data: {"padding":"', b'"}\n\n') if events else (b'{"padding":"', b'"}\n')
     yield _head(reply, None if reply.streamed else len(opening) + fault.size + len(closing))
     for frame in reply.frames[: fault.after] if reply.streamed else ():
         yield Send(frame)

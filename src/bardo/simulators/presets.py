@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from bardo.simulators.provider import Provider
 from bardo.simulators.providers.anthropic import Anthropic
+from bardo.simulators.providers.bedrock import Bedrock
 from bardo.simulators.providers.cerebras import Cerebras
+from bardo.simulators.providers.cohere import Cohere
 from bardo.simulators.providers.deepseek import DeepSeek
 from bardo.simulators.providers.fireworks import Fireworks
 from bardo.simulators.providers.gemini import Gemini
@@ -13,6 +15,7 @@ from bardo.simulators.providers.llama_server import LlamaServer
 from bardo.simulators.providers.minimax import MiniMax
 from bardo.simulators.providers.mistral import Mistral
 from bardo.simulators.providers.ollama import Ollama
+from bardo.simulators.providers.ollama_native import OllamaNative
 from bardo.simulators.providers.openai_chat import OpenAIChat
 from bardo.simulators.providers.openai_responses import OpenAIResponses
 from bardo.simulators.providers.openrouter import OpenRouter
@@ -25,7 +28,9 @@ from bardo.simulators.providers.zai import ZAI
 
 _PROVIDERS: tuple[type[Provider], ...] = (
     Anthropic,
+    Bedrock,
     Cerebras,
+    Cohere,
     DeepSeek,
     Fireworks,
     Gemini,
@@ -36,6 +41,7 @@ _PROVIDERS: tuple[type[Provider], ...] = (
     MiniMax,
     Mistral,
     Ollama,
+    OllamaNative,
     OpenAIChat,
     OpenAIResponses,
     OpenRouter,

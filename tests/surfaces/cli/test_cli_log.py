@@ -43,7 +43,7 @@ CALLS = (
     ),
     LogRow(
         request_id="req_aab222",
-        started_at=NOW - 60,
+        started_at=NOW - 40 * 60,
         client_dialect="gemini",
         model_asked="nix",
         outcome="error",
@@ -53,7 +53,7 @@ CALLS = (
     ),
     LogRow(
         request_id="req_ccc333",
-        started_at=NOW - 30,
+        started_at=NOW - 60,
         client_dialect="gemini",
         provider="box",
         provider_dialect="gemini",
@@ -100,7 +100,7 @@ def test_calls_are_a_line_each_newest_last() -> None:
         (["--model", "m"], ["req_ccc333"]),
         (["--outcome", "error"], ["req_aab222"]),
         (["--since", "1h"], ["req_aab222", "req_ccc333"]),
-        (["--since", "45s"], ["req_ccc333"]),
+        (["--since", "20m"], ["req_ccc333"]),
         (["--provider", "none"], []),
     ],
 )

@@ -16,7 +16,7 @@ class Ollama(Chat):
     """A server on one's own machine, port 11434."""
 
     name = "ollama"
-    catalog_name = "ollama"
+    catalog_name = "ollama-openai"
     needs_key = False
     models = ("gpt-oss:120b", "qwen3:latest")
     owner = "library"

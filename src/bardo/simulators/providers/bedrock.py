@@ -1,0 +1,207 @@
+"""Amazon Bedrock's Converse: one language for all families, which still reason each in its own way.
+
+Claude signs its reasoning; gpt-oss and others do not, and stream an empty text before it; Nova 2 hides the words; the first Nova writes
+tags into its text, cut in two.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, at, compact
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.marks import ALPHANUMERIC, seal
+from bardo.simulators.provider import Provider
+from bardo.simulators.providers import bedrock_request
+from bardo.simulators.providers.bedrock_frames import CONTENT_TYPE, event, exception
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, streamed
+
+_FINISH = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "content_filtered"}
+_TYPES = {
+    400: "ValidationException",
+    403: "AccessDeniedException",
+    404: "ResourceNotFoundException",
+    408: "ModelTimeoutException",
+    424: "ModelErrorException",
+    429: "ThrottlingException",
+    503: "ServiceUnavailableException",
+}
+_NAMESPACE = "http://internal.amazon.com/coral/com.amazon.bedrock/"
+_UNSIGNED = ("gpt", "qwen", "minimax", "glm", "kimi", "deepseek")
+
+
+class Bedrock(Provider):
+    """bedrock-runtime.{region}.amazonaws.com; it takes a bearer token, or a signature whose key id is looked at."""
+
+    name = "bedrock"
+    dialect = "bedrock_converse"
+    catalog_name = "bedrock"
+    base_path = ""
+    models = ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "openai.gpt-oss-120b-1:0", "us.amazon.nova-2-lite-v1:0")
+    off_switches = (
+        ("additionalModelRequestFields.thinking.type", "disabled"),
+        ("additionalModelRequestFields.reasoningConfig.type", "disabled"),
+        ("additionalModelRequestFields.reasoning_config", "none"),
+    )
+
+    def given_key(self, incoming: Incoming) -> str:
+        claim = incoming.headers.get("authorization", "")
+        if claim.startswith("AWS4-HMAC-SHA256 Credential="):
+            return claim.partition("=")[2].partition("/")[0]
+        return incoming.bearer
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "Missing Authentication Token", status=403)
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "The security token included in the request is invalid.", status=403)
+
+    def answers(self, incoming: Incoming, path: str) -> bool:
+        return bedrock_request.called(path)[1] != ""
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        return bedrock_request.read(incoming, path)
+
+    def whole(self, exchange: Exchange) -> Reply:
+        message: Fields = {"content": list(_blocks(exchange)), "role": "assistant"}
+        body: Fields = {
+            "metrics": {"latencyMs": 421},
+            "output": {"message": message},
+            "stopReason": _FINISH[exchange.turn.ending],
+            "usage": _usage(exchange),
+        }
+        return Reply(headers=_headers(exchange.uuid("request")), frames=(compact(body),))
+
+    def stream(self, exchange: Exchange) -> Reply:
+        frames = (event(name, payload, place=place) for place, (name, payload) in enumerate(_events(exchange)))
+        return streamed(frames, content_type=CONTENT_TYPE)
+
+    def refuse(self, refusal: Refusal) -> Reply:
+        kind = _TYPES.get(refusal.status, "InternalServerException")
+        if refusal.reason in ("missing_key", "wrong_key"):
+            kind = "UnrecognizedClientException"
+        header = ("x-amzn-errortype", f"{kind}:{_NAMESPACE}")
+        body = compact({"message": refusal.message})
+        return Reply(status=refusal.status, headers=(header,), frames=(body,))
+
+    def unknown_path(self, incoming: Incoming) -> Refusal:
+        return Refusal("unknown_path", "Unable to determine service/operation name to be authorized")
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("bad_value", "The provided model identifier is invalid.")
+
+    def error_events(self) -> Sequence[bytes]:
+        words = "The system encountered an unexpected error during processing. Try your request again."
+        return [exception("modelStreamErrorException", words)]
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        """List nothing: Bedrock lists its models at another address."""
+        return None
+
+
+def _events(exchange: Exchange) -> Iterator[tuple[str, Fields]]:
+    yield "messageStart", {"role": "assistant"}
+    blocks = list(_blocks(exchange))
+    if _is_unsigned(exchange) and exchange.turn.reasons:
+        blocks.insert(0, {"text": ""})
+    for index, block in enumerate(blocks):
+        if "toolUse" in block:
+            use = block["toolUse"]
+            assert isinstance(use, dict)
+            start: Fields = {"toolUse": {name: use[name] for name in use if name != "input"}}
+            yield "contentBlockStart", {"contentBlockIndex": index, "start": start}
+        for delta in _deltas(exchange, block):
+            yield "contentBlockDelta", {"contentBlockIndex": index, "delta": delta}
+        yield "contentBlockStop", {"contentBlockIndex": index}
+    yield "messageStop", {"stopReason": _FINISH[exchange.turn.ending]}
+    yield "metadata", {"metrics": {"latencyMs": 421}, "usage": _usage(exchange)}
+
+
+def _blocks(exchange: Exchange) -> Iterator[Fields]:
+    """Give the content blocks of the reply, whole."""
+    turn = exchange.turn
+    inline = _thinks_inline(exchange)
+    if not inline:
+        yield from _thoughts(exchange)
+    said = f"<thinking>{turn.reasoning}</thinking>\n" if inline and turn.reasoning else ""
+    if said or turn.text:
+        yield {"text": said + turn.text}
+    for place, call in exchange.calls():
+        token = exchange.token(f"call{place}", 22, ALPHANUMERIC)
+        use: Fields = {"input": call.arguments_value, "name": call.name, "toolUseId": call.id or f"tooluse_{token}"}
+        yield {"toolUse": use}
+
+
+def _thoughts(exchange: Exchange) -> Iterator[Fields]:
+    turn = exchange.turn
+    if not turn.reasons:
+        return
+    secret = f"bedrock/{exchange.model}/{turn.reasoning}"
+    if turn.redacted:
+        # Converse takes Claude's own base64 for bytes, and writes them in base64 again.
+        data = base64.b64encode(seal(secret, size=300, head=b"\x12\xc9\x02").encode()).decode()
+        yield {"reasoningContent": {"redactedContent": data}}
+        return
+    shown = "" if turn.hidden else turn.reasoning or "\n\n".join(turn.reasoning_summary)
+    if "nova-2" in exchange.model:
+        shown = "[REDACTED]."
+    signature = {} if _is_unsigned(exchange) else {"signature": seal(secret, size=300, head=b"\x12\xc8\x02\n")}
+    yield {"reasoningContent": {"reasoningText": {**signature, "text": shown}}}
+
+
+def _deltas(exchange: Exchange, block: Fields) -> Iterator[Fields]:
+    if "text" in block:
+        said = str(block["text"])
+        # The end of Nova's opening tag comes in a delta of its own.
+        opener = "<thinking" if said.startswith("<thinking>") else ""
+        for piece in (*([opener] if opener else ()), *exchange.pieces(said[len(opener) :])) or ("",):
+            yield {"text": piece}
+        return
+    if "toolUse" in block:
+        given = at(block, "toolUse.input")
+        for piece in exchange.pieces(given if isinstance(given, str) else compact(given).decode()):
+            yield {"toolUse": {"input": piece}}
+        return
+    thought = at(block, "reasoningContent.reasoningText")
+    if not isinstance(thought, dict):
+        yield block
+        return
+    for piece in exchange.pieces(str(thought["text"])):
+        yield {"reasoningContent": {"text": piece}}
+    if "signature" in thought:
+        yield {"reasoningContent": {"signature": thought["signature"]}}
+
+
+def _is_unsigned(exchange: Exchange) -> bool:
+    return any(name in exchange.model for name in (*_UNSIGNED, "nova-2"))
+
+
+def _thinks_inline(exchange: Exchange) -> bool:
+    return "nova" in exchange.model and "nova-2" not in exchange.model
+
+
+def _usage(exchange: Exchange) -> Fields:
+    """Tokens of the cache stand beside the input tokens; reasoning is not counted apart."""
+    usage = exchange.usage
+    read, written = usage.cached_input_tokens, usage.cache_write_tokens
+    cache: Fields = {
+        "cacheReadInputTokenCount": read,
+        "cacheReadInputTokens": read,
+        "cacheWriteInputTokenCount": written,
+        "cacheWriteInputTokens": written,
+    }
+    return {
+        **(cache if read or written else {}),
+        "inputTokens": usage.input_tokens - read - written,
+        "outputTokens": usage.output_tokens,
+        "serverToolUsage": {},
+        "totalTokens": usage.total_tokens,
+    }
+
+
+def _headers(request: str) -> tuple[tuple[str, str], ...]:
+    return (("x-amzn-requestid", request),)

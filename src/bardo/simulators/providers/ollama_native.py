@@ -1,0 +1,138 @@
+"""Ollama's own route: JSON lines, arguments as objects, counts and durations in the last line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, compact
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.marks import LOWER
+from bardo.simulators.provider import Provider
+from bardo.simulators.providers import ollama_request
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, streamed, whole
+from bardo.simulators.turns import ToolCall
+
+_JSON = "application/json; charset=utf-8"
+_LINES = "application/x-ndjson"
+_FINISH = {"length": "length"}
+_SECOND = 1_000_000_000
+
+
+class OllamaNative(Provider):
+    """A server on one's own machine, port 11434; Ollama's own library is configured without `/api`."""
+
+    name = "ollama_native"
+    dialect = "ollama"
+    catalog_name = "ollama"
+    base_path = "/api"
+    needs_key = False
+    models = ("gpt-oss:120b", "qwen3:latest")
+    off_switches = (("think", False),)
+
+    def answers(self, incoming: Incoming, path: str) -> bool:
+        return path == "/chat"
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        """A request without messages loads the model, or lets go of it."""
+        model = incoming.fields.get("model")
+        if path != "/chat" or not isinstance(model, str) or not model or incoming.fields.get("messages"):
+            return None
+        word = "unload" if incoming.fields.get("keep_alive") == 0 else "load"
+        message: Fields = {"role": "assistant", "content": ""}
+        ended: Fields = {"created_at": _time(0), "message": message, "done": True, "done_reason": word}
+        return whole(compact({"model": model, **ended}), content_type=_JSON)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        return ollama_request.read(incoming)
+
+    def whole(self, exchange: Exchange) -> Reply:
+        turn = exchange.turn
+        said: Fields = {"content": turn.text}
+        if turn.reasoning:
+            said["thinking"] = turn.reasoning
+        if turn.tool_calls:
+            said["tool_calls"] = [_call(exchange, place, call) for place, call in exchange.calls()]
+        return whole(compact(_last(exchange, said)), content_type=_JSON)
+
+    def stream(self, exchange: Exchange) -> Reply:
+        lines = [*(_line(exchange, said) for said in _pieces(exchange)), _last(exchange, {"content": ""})]
+        return streamed((compact(line) + b"\n" for line in lines), content_type=_LINES)
+
+    def refuse(self, refusal: Refusal) -> Reply:
+        return whole(compact({"error": refusal.message}), status=refusal.status, content_type=_JSON)
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "unauthorized")
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "unauthorized")
+
+    def unknown_path(self, incoming: Incoming) -> Refusal:
+        return Refusal("unknown_path", "404 page not found")
+
+    def wrong_method(self, incoming: Incoming) -> Refusal:
+        return Refusal("wrong_method", "405 method not allowed")
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("unknown_model", f"model '{model}' not found")
+
+    def error_events(self) -> Sequence[bytes]:
+        return [compact({"error": "an error was encountered while running the model: unexpected EOF"}) + b"\n"]
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        if path != "/tags":
+            return None
+        return whole(compact({"models": [_model_row(model) for model in models]}), content_type=_JSON)
+
+
+def _pieces(exchange: Exchange) -> Iterator[Fields]:
+    """Give what each line adds to the message. A call comes whole."""
+    for piece in exchange.pieces(exchange.turn.reasoning):
+        yield {"content": "", "thinking": piece}
+    for piece in exchange.pieces(exchange.turn.text):
+        yield {"content": piece}
+    for place, call in exchange.calls():
+        yield {"content": "", "tool_calls": [_call(exchange, place, call)]}
+
+
+def _call(exchange: Exchange, place: int, call: ToolCall) -> Fields:
+    identifier = call.id or f"call_{exchange.token(f'call{place}', 8, LOWER)}"
+    return {"id": identifier, "function": {"index": place, "name": call.name, "arguments": call.arguments_value}}
+
+
+def _line(exchange: Exchange, said: Fields, *, done: bool = False) -> Fields:
+    message: Fields = {"role": "assistant", **said}
+    return {"model": exchange.model, "created_at": _time(exchange.created), "message": message, "done": done}
+
+
+def _last(exchange: Exchange, said: Fields) -> Fields:
+    """Give the line with the totals. A prompt that was cached whole is not counted."""
+    usage = exchange.usage
+    fresh = usage.input_tokens - usage.cached_input_tokens
+    ended: Fields = {"done_reason": _FINISH.get(exchange.turn.ending, "stop")}
+    ended |= {"total_duration": _SECOND * 2, "load_duration": _SECOND // 10}
+    if fresh:
+        ended["prompt_eval_count"] = usage.input_tokens
+    ended |= {"prompt_eval_duration": _SECOND // 4, "eval_count": usage.output_tokens, "eval_duration": _SECOND}
+    return {**_line(exchange, said, done=True), **ended}
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000000Z")
+
+
+def _model_row(model: str) -> Fields:
+    details: Fields = {"parent_model": "", "format": "gguf", "family": "qwen3", "families": ["qwen3"]}
+    sizes: Fields = {"parameter_size": "8.2B", "quantization_level": "Q4_K_M"}
+    return {
+        "name": model,
+        "model": model,
+        "modified_at": "2026-08-07T06:08:23.577476Z",
+        "size": 5225388164,
+        "digest": "500a1f067a9f782620b40bee6f7b0c89e17ae61f686b92c24933e4ca4b2b8b41",
+        "details": {**details, **sizes},
+    }
