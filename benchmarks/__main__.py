@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
 
 from benchmarks import decode, gateway, growth, soak
 from benchmarks.bench import FULL, QUICK, Bench
+from benchmarks.contestants import CannotStart
 from benchmarks.figures import Table, Target, targets_markdown
 from benchmarks.machine import Machine, Watch, own_versions
-
-SUBJECTS = ("gateway", "growth", "soak", "decode")
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,35 +22,62 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     machine: Machine
     versions: dict[str, str]
     tables: tuple[Table, ...]
-    targets: tuple[Target, ...] = ()
-    notes: tuple[str, ...] = ()
+    targets: tuple[Target, ...]
+    notes: tuple[str, ...]
+    failed: tuple[str, ...]
 
-    def markdown(self) -> str:
-        """Return everything for a reader."""
+    def ending(self) -> str:
+        """Return what belongs below the tables: targets, machine, versions, notes."""
         versions = ", ".join(f"{name} {number}" for name, number in self.versions.items())
-        said = "".join(f"- {note}\n" for note in (*self.machine.notes(), versions, *self.notes))
-        targets = [targets_markdown(self.targets)] if self.targets else []
-        return "\n".join(["# Benchmarks\n", said, *(table.markdown() for table in self.tables), *targets])
+        said = (*self.machine.notes(), versions, *self.notes, *self.failed)
+        targets = f"{targets_markdown(self.targets)}\n" if self.targets else ""
+        return f"{targets}## Machine, versions, notes\n\n" + "".join(f"- {note}\n" for note in said)
 
 
 def measure(subjects: Sequence[str], *, quick: bool) -> Report:
-    """Run the subjects and return what was found."""
+    """Run the subjects, print each table as soon as it is there, and return everything."""
     watch = Watch()
     tables: list[Table] = []
     targets: list[Target] = []
+    failed: list[str] = []
     with Bench(QUICK if quick else FULL, tell) as bench:
-        if "gateway" in subjects:
-            table, targets = gateway.run(bench)
-            tables.append(table)
-        if "growth" in subjects:
-            tables += growth.run(bench)
-        if "soak" in subjects:
-            tables.append(soak.run(bench))
-        if "decode" in subjects:
-            tables.append(decode.run(bench))
-    versions = {**own_versions(), **bench.versions}
-    notes = tuple(bench.notes)
-    return Report(machine=watch.machine(), versions=versions, tables=tuple(tables), targets=tuple(targets), notes=notes)
+        for subject in (name for name in SUBJECTS if name in subjects):
+            try:
+                found, aims = _RUN[subject](bench)
+            except CannotStart as problem:
+                # What the other subjects found must not be lost.
+                failed.append(f"**{subject} failed**: {problem}")
+                tell(failed[-1])
+                continue
+            for table in found:
+                print(table.markdown(), flush=True)
+            tables += found
+            targets += aims
+    return Report(
+        machine=watch.machine(),
+        versions={**own_versions(), **bench.versions},
+        tables=tuple(tables),
+        targets=tuple(targets),
+        notes=tuple(bench.notes),
+        failed=tuple(failed),
+    )
+
+
+Found = tuple[list[Table], list[Target]]
+
+
+def _gateway(bench: Bench) -> Found:
+    table, targets = gateway.run(bench)
+    return [table], targets
+
+
+_RUN: dict[str, Callable[[Bench], Found]] = {
+    "gateway": _gateway,
+    "growth": lambda bench: (growth.run(bench), []),
+    "soak": lambda bench: ([soak.run(bench)], []),
+    "decode": lambda bench: ([decode.run(bench)], []),
+}
+SUBJECTS = tuple(_RUN)
 
 
 def tell(text: str) -> None:
@@ -71,10 +97,13 @@ def main() -> None:
         parser.error(f"no subject is called {unknown[0]!r}; there are {', '.join(SUBJECTS)}")
     if not sys.platform.startswith("linux"):
         parser.error("the benchmarks read /proc, so they run on Linux only")
+    print("# Benchmarks\n", flush=True)
     report = measure(given.subjects or SUBJECTS, quick=given.quick)
-    print(report.markdown())
+    print(report.ending())
     if given.json is not None:
         given.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
+    if report.failed:
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -45,7 +45,8 @@ def _events(bench: Bench) -> Table:
 
 
 def _prompts(bench: Bench) -> Table:
-    gateways = [gateway for contestant in bench.contestants() if (gateway := bench.start(contestant)) is not None]
+    started = [bench.start(contestant) for contestant in bench.contestants() if not contestant.variant]
+    gateways = [gateway for gateway in started if gateway is not None]
     cells: dict[Cell, tuple[Gateway, Asked]] = {}
     for gateway in gateways:
         for lane in gateway.contestant.lanes:

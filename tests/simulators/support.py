@@ -40,6 +40,8 @@ def headers_for(preset: str, key: str = "k") -> dict[str, str]:
 def path_for(preset: str, model: str, *, streamed: bool) -> str:
     """Give the path a model is asked at."""
     base = Simulator(preset).provider.base_path
+    if preset in ("cohere", "ollama_native"):
+        return f"{base}/chat"
     if preset == "gemini":
         method = "streamGenerateContent?alt=sse" if streamed else "generateContent"
         return f"/v1beta/models/{model}:{method}"
@@ -70,7 +72,7 @@ def body_for(
         body |= {"max_tokens": 4096, "messages": [asked]}
         return body | ({"tools": [{"name": "weather", "input_schema": SCHEMA}]} if tools else {})
     body |= {"messages": [asked]}
-    if streamed:
+    if streamed and preset not in ("cohere", "ollama_native"):
         body["stream_options"] = {"include_usage": True}
     tool = {"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}
     return body | ({"tools": [tool]} if tools else {})
@@ -92,7 +94,9 @@ def answered(simulator: Simulator, *, streamed: bool = False, tools: bool = Fals
 
 
 def events_of(stream: bytes) -> list[tuple[str, Body]]:
-    """Give the named JSON events of a stream, leaving out comments and `[DONE]`."""
+    """Give the named JSON events of a stream, leaving out comments and `[DONE]`; JSON lines have no names."""
+    if stream.startswith(b"{"):
+        return [("", json.loads(line)) for line in stream.splitlines()]
     found: list[tuple[str, Body]] = []
     for frame in stream.replace(b"\r\n", b"\n").split(b"\n\n"):
         lines = frame.decode().split("\n")

@@ -14,7 +14,7 @@ import pytest
 from bardo.simulators import Fault, Running, Script, Simulator, Turn, parse_fault
 from simulators.support import answered, body_for, events_of, headers_for, path_for, post
 
-PRESETS_OF_EACH_DIALECT = ("openai_chat", "openai_responses", "anthropic", "gemini")
+PRESETS_OF_EACH_DIALECT = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama_native", "cohere")
 each_dialect = pytest.mark.parametrize("preset", PRESETS_OF_EACH_DIALECT)
 
 
@@ -52,9 +52,13 @@ def test_a_fault_that_is_not_one_is_refused(wanted: str) -> None:
 @pytest.mark.parametrize("status", [400, 401, 429, 500, 503, 529])
 def test_a_status_comes_with_the_providers_error_body(preset: str, status: int) -> None:
     found, headers, body = meet(preset, f"status={status},retry-after=2")
-    error = json.loads(body)["error"]
     assert found == status
     assert headers["retry-after"] == "2"
+    said = json.loads(body)
+    if preset in ("ollama_native", "cohere"):
+        assert said["error" if preset == "ollama_native" else "message"]
+        return
+    error = said["error"]
     assert error["message"]
     expected = {"anthropic": "type", "gemini": "status"}.get(preset, "type")
     assert error[expected]
@@ -126,8 +130,9 @@ def test_a_page_of_html_comes_instead(kind: str, content_type: str) -> None:
 
 
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
-def test_one_line_is_oversized(streamed: bool) -> None:
-    body = meet("openai_chat", "oversized=300000", streamed=streamed)[2]
+@pytest.mark.parametrize("preset", ["openai_chat", "ollama_native"])
+def test_one_line_is_oversized(preset: str, streamed: bool) -> None:
+    body = meet(preset, "oversized=300000", streamed=streamed)[2]
     assert max(map(len, body.split(b"\n"))) > 300_000
     assert json.loads(body) if not streamed else events_of(body)
 
@@ -140,6 +145,8 @@ def test_one_line_is_oversized(streamed: bool) -> None:
         ("anthropic", '"overloaded_error"'),
         ("gemini", '"UNAVAILABLE"'),
         ("groq", "event: error"),
+        ("ollama_native", '{"error":'),
+        ("cohere", '"finish_reason":"ERROR"'),
         ("openrouter", '"finish_reason":"error"'),
     ],
 )

@@ -82,14 +82,15 @@ def test_an_unknown_path_and_a_wrong_method_are_refused(preset: str) -> None:
 @pytest.mark.parametrize("preset", presets())
 def test_missing_fields_are_refused(preset: str) -> None:
     full = body_for(preset)
-    names = {"gemini": ["contents"], "openai_responses": ["input", "model"]}.get(preset, ["messages", "model"])
+    named = {"gemini": ["contents"], "openai_responses": ["input", "model"], "ollama_native": ["model"]}
+    names = named.get(preset, ["messages", "model"])
     for name in [*names, *(["max_tokens"] if preset == "anthropic" else [])]:
         status, body = ask(Simulator(preset), {key: value for key, value in full.items() if key != name})
         assert status == 400, name
         assert body
 
 
-@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("preset", sorted(set(presets()) - {"ollama_native"}))
 def test_a_wrong_role_is_refused(preset: str) -> None:
     field = {"gemini": "contents", "openai_responses": "input"}.get(preset, "messages")
     message = {"role": "robot", "content": "x", "parts": [{"text": "x"}]}
@@ -153,12 +154,13 @@ def test_responses_continues_only_what_it_keeps() -> None:
 @pytest.mark.parametrize("preset", presets())
 def test_models_are_listed_in_the_providers_form(preset: str) -> None:
     simulator = Simulator(preset, models=("one", "two"))
-    status, body = ask(simulator, b"", method="GET", path=f"{PRESETS[preset].base_path}/models")
-    listed = body["models" if preset == "gemini" else "data"]
+    path = {"cohere": "/v1/models", "ollama_native": "/api/tags"}.get(preset, f"{PRESETS[preset].base_path}/models")
+    status, body = ask(simulator, b"", method="GET", path=path)
+    named = preset in ("gemini", "cohere", "ollama_native")
+    listed = body["models" if named else "data"]
     assert status == 200
     assert isinstance(listed, list)
-    name = "name" if preset == "gemini" else "id"
-    assert [row[name].removeprefix("models/") for row in listed] == ["one", "two"]
+    assert [row["name" if named else "id"].removeprefix("models/") for row in listed] == ["one", "two"]
 
 
 def test_tokens_are_counted_without_asking_the_model() -> None:
@@ -169,3 +171,28 @@ def test_tokens_are_counted_without_asking_the_model() -> None:
     status, body = ask(Simulator("gemini"), body_for("gemini"), path="/v1beta/models/m:countTokens")
     assert status == 200
     assert body["totalTokens"]
+
+
+@pytest.mark.parametrize(("keep_alive", "word"), [(None, "load"), (0, "unload")])
+def test_ollama_loads_a_model_when_nothing_is_said(keep_alive: object, word: str) -> None:
+    status, body = ask(Simulator("ollama_native"), {"model": "m", "messages": [], "keep_alive": keep_alive})
+    assert (status, body["done"], body["done_reason"]) == (200, True, word)
+
+
+@pytest.mark.parametrize(
+    ("preset", "field", "value"),
+    [
+        ("ollama_native", "think", "hard"),
+        ("ollama_native", "messages", [{"role": "user", "content": ["x"]}]),
+        ("ollama_native", "messages", [{"role": "assistant", "tool_calls": [{"function": {"arguments": "{}"}}]}]),
+        ("cohere", "tool_choice", "AUTO"),
+        ("cohere", "p", 1.0),
+        ("cohere", "frequency_penalty", -1.0),
+        ("cohere", "thinking", {"type": "enabled", "token_budget": 0}),
+        ("cohere", "messages", [{"role": "tool", "tool_call_id": "c", "content": "x"}]),
+    ],
+)
+def test_what_the_dialects_own_servers_refuse(preset: str, field: str, value: object) -> None:
+    status, body = ask(Simulator(preset), {**body_for(preset), field: value})
+    assert status == 400
+    assert body["error" if preset == "ollama_native" else "message"]

@@ -14,6 +14,7 @@ from simulators.support import Body, answered, events_of, key_paths, recorded
 FOLDERS = {
     "anthropic": "anthropic-messages",
     "cerebras": "cerebras",
+    "cohere": "cohere",
     "deepseek": "deepseek",
     "fireworks": "fireworks",
     "gemini": "gemini",
@@ -22,6 +23,7 @@ FOLDERS = {
     "minimax": "minimax",
     "mistral": "mistral",
     "ollama": "ollama-openai",
+    "ollama_native": "ollama",
     "openai_chat": "openai-chat",
     "openai_responses": "openai-responses",
     "openrouter": "openrouter",
@@ -37,7 +39,8 @@ UNRECORDED = {
 }
 FILLED_BY_THE_RECORDER = {"vllm"}  # An SDK wrote these recordings and put in its own null fields.
 SORTED_BY_THE_RECORDER = {("qwen", False), ("zai", False)}
-NAMED_BY_THE_CALLER = (".input.", ".args.")
+NAMED_BY_THE_CALLER = (".input.", ".args.", ".function.arguments.")
+FRAMINGS = {"ollama_native": "ndjson"}
 
 forms = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 recorded_presets = pytest.mark.parametrize("preset", sorted(FOLDERS))
@@ -79,7 +82,7 @@ def test_keys_stand_in_the_real_order(preset: str, streamed: bool) -> None:
         pytest.skip("no recording kept the order")
     for path, keys in (item for value in simulated(preset, streamed) for item in orders(value)):
         shares_keys = any(set(keys) & set(other) for other in real.get(path, ()))
-        if shares_keys and not path.endswith((".input", ".args")):
+        if shares_keys and not path.endswith((".input", ".args", ".function.arguments")):
             assert any(in_one_order(keys, other) for other in real[path]), (path, keys)
 
 
@@ -121,7 +124,8 @@ def event_order(stream: bytes) -> list[str]:
 
 def simulated(preset: str, streamed: bool) -> list[Body]:
     """Give all JSON of an answer and of a tool call."""
-    models = ("anthropic/m", "x-ai/m", "z-ai/m") if preset == "openrouter" else ("m",)
+    several = {"openrouter": ("anthropic/m", "x-ai/m", "z-ai/m"), "cohere": ("m", "command-r")}
+    models = several.get(preset, ("m",))
     simulator = Simulator(preset)
     asked = [(model, tools) for model in models for tools in (False, True)]
     replies = [answered(simulator, streamed=streamed, tools=tools, model=model) for model, tools in asked]
@@ -133,7 +137,8 @@ def real_replies(
 ) -> Iterator[list[Body]]:
     """Give all JSON of each recorded reply."""
     for row, raw in recorded(FOLDERS[preset]):
-        wanted = row["framing"] == ("sse" if streamed else "json") and not raw.lstrip().startswith(b"[")
+        framing = FRAMINGS.get(preset, "sse") if streamed else "json"
+        wanted = row["framing"] == framing and not raw.lstrip().startswith(b"[")
         thought = isinstance(row["what"], list) and "thinking" in row["what"]
         untouched = row["fidelity"] in ("verbatim", "reframed")
         if wanted and (thought or not thinking) and (untouched or not verbatim):

@@ -8,7 +8,7 @@ As a server it decodes what a client sends (`decode_request`) and encodes the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import msgspec
 
@@ -19,6 +19,9 @@ from bardo.values.events import Event
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival, WireRequest
+
+Framing = Literal["sse", "ndjson", "json_array", "eventstream"]
+"""How a streamed reply is cut into frames; a whole one is a frame of its own."""
 
 
 class ReplyDecoder(Protocol):
@@ -42,7 +45,11 @@ class ReplyEncoder(Protocol):
 class Dialect(Protocol):
     """One wire language."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def stream_framing(self) -> Framing: ...
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request. Raises InvalidRequest, naming the field."""

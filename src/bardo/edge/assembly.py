@@ -56,9 +56,12 @@ def assemble(
     return Assembly(runner, transport=own, log=log)
 
 
-def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path:
-    """Return where the inference log stands."""
-    return Path(settings.log.path).expanduser() if settings.log.path else default_log_path(environment)
+def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:
+    """Return where the inference log stands: a file, or the address of a database."""
+    named = settings.log.path
+    if "://" in named:
+        return named
+    return Path(named).expanduser() if named else default_log_path(environment)
 
 
 def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -> LogWriter | None:

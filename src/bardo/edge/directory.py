@@ -28,15 +28,25 @@ _log = logging.getLogger("bardo.directory")
 
 
 class Directory:
-    """The providers in order, with the models each is known to serve."""
+    """The providers in order, with the models each is known to serve.
+
+    `seeks_local`: servers on this machine are looked for too, when a name cannot be placed without them.
+    """
 
     def __init__(
-        self, providers: Sequence[Provider], transport: Transport, keyring: Keyring, *, clock: Callable[[], float]
+        self,
+        providers: Sequence[Provider],
+        transport: Transport,
+        keyring: Keyring,
+        *,
+        clock: Callable[[], float],
+        seeks_local: bool = False,
     ) -> None:
         self._providers = list(providers)
         self._transport = transport
         self._keyring = keyring
         self._clock = clock
+        self._seeks_local = seeks_local
         self._asked: dict[str, float] = {}
         self._asking: asyncio.Lock | None = None
 
@@ -45,7 +55,7 @@ class Directory:
         """Return the directory of a configuration; one without providers takes those whose keys are set."""
         configured = [provider_of(entry, settings.source) for entry in settings.providers]
         providers = configured or with_keys(keyring)
-        return cls(providers, transport, keyring, clock=clock)
+        return cls(providers, transport, keyring, clock=clock, seeks_local=not configured)
 
     @property
     def providers(self) -> list[Provider]:
@@ -70,6 +80,8 @@ class Directory:
         """Ask every provider that may serve more than is known."""
         self._asking = self._asking or asyncio.Lock()
         async with self._asking:
+            if self._seeks_local and self._is_due("local"):
+                await self.add_local()
             due = [provider for provider in self._providers if self._due(provider)]
             answers = await asyncio.gather(*(self._ask(provider) for provider in due))
         for provider, models in zip(due, answers, strict=True):
@@ -79,6 +91,7 @@ class Directory:
 
     async def add_local(self) -> list[Provider]:
         """Look for servers on their usual ports, and take in those that answer."""
+        self._asked["local"] = self._clock()
         rows = [row for row in builtin().local() if all(held.row.id != row.id for held in self._providers)]
         found = [Provider(id=row.id, row=row, base_url=row.base_url) for row in rows]
         answers = await asyncio.gather(*(self._ask(provider, _PROBING, quiet=True) for provider in found))
@@ -91,9 +104,10 @@ class Directory:
         return added
 
     def _due(self, provider: Provider) -> bool:
-        if provider.configured_models:
-            return False
-        asked = self._asked.get(provider.id)
+        return not provider.configured_models and self._is_due(provider.id)
+
+    def _is_due(self, name: str) -> bool:
+        asked = self._asked.get(name)
         return asked is None or self._clock() - asked > _KEPT_SECONDS
 
     async def _ask(

@@ -88,6 +88,7 @@ class Runner:
                 else:
                     return live
         except BardoError as problem:
+            problem.request_id = live.request_id
             live.note("error", problem)
             raise
         except Exception as mistake:

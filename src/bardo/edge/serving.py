@@ -10,9 +10,12 @@ import asyncio
 import errno
 import importlib
 import socket
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -84,6 +87,7 @@ class BackgroundServer:
 
     def __enter__(self) -> Self:
         listener = _listening(self._host, self._port)
+        self._strangers = _native_threads()
         self.address = _address(self._host, listener.getsockname()[1])
         self._loop = asyncio.new_event_loop()
         self._serving = self._thread.submit(self._run, listener)
@@ -100,6 +104,7 @@ class BackgroundServer:
         if not self._serving.done():
             self._loop.call_soon_threadsafe(self._stop)
         self._thread.shutdown()
+        _await_native_threads(self._strangers)
         self._serving.result()
 
     def _run(self, listener: socket.socket) -> None:
@@ -120,6 +125,20 @@ class BackgroundServer:
     def _stop(self) -> None:
         self._app.end()
         self._server.stop()  # type: ignore[no-untyped-call]
+
+
+def _native_threads() -> int:
+    """Return how many threads of this process Python does not know, where the system tells."""
+    tasks = Path("/proc/self/task")
+    return len(list(tasks.iterdir())) - threading.active_count() if tasks.is_dir() else 0
+
+
+def _await_native_threads(strangers: int) -> None:
+    """Wait until granian's own threads have ended: one that outlives the interpreter aborts the process."""
+    patience = 200
+    while _native_threads() > strangers and patience > 0:
+        patience -= 1
+        time.sleep(0.005)
 
 
 def _serve_with_granian(path: str, ip: str, port: int, workers: int, log_level: LogLevel, grace: float) -> None:

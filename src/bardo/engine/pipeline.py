@@ -11,9 +11,10 @@ from typing import TypeVar
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.engine.framing import open_framing
+from bardo.reasoning.formats import format_for_model
 from bardo.reasoning.inline import InlineReasoning
-from bardo.streams.frames import Frame, OversizedFrame, WholeBody
-from bardo.streams.sse import SseDecoder
+from bardo.streams.frames import Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError, MalformedReply
 from bardo.values.events import (
@@ -44,10 +45,11 @@ class ReplyReader:
         stamp: ReplyStart | None = None,
         further: Sequence[Stage[Event, Event]] = (),
     ) -> None:
-        self._framing: Stage[bytes, Frame] = SseDecoder() if streamed else WholeBody()
-        self._decoder = dialect(row.dialect).open_decoder(row)
+        language = dialect(row.dialect)
+        self._framing = open_framing(language.stream_framing, streamed=streamed)
+        self._decoder = language.open_decoder(row)
         self._provider = provider or row.id
-        self._stages = [*_stages(row, omit_reasoning=omit_reasoning, stamp=stamp), *further]
+        self._stages = [*_stages(row, model, omit_reasoning=omit_reasoning, stamp=stamp), *further]
         self._fold = ResponseFold(provider=self._provider, model=model, billed_as_output=row.billed_as_output)
         self._failed: BardoError | None = None
 
@@ -62,10 +64,10 @@ class ReplyReader:
         return self._fold
 
     def frames(self, chunk: bytes) -> Sequence[Frame]:
-        """Return the frames that a chunk completes. Raises MalformedReply where one is oversized: then call `fail` with it."""
+        """Return the frames that a chunk completes. Raises MalformedReply where it cannot be cut: then call `fail` with it."""
         try:
             return self._framing.feed(chunk)
-        except OversizedFrame as problem:
+        except FramingError as problem:
             raise MalformedReply(str(problem), provider=self._provider) from problem
 
     def last_frames(self) -> Sequence[Frame]:
@@ -125,15 +127,26 @@ def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Seq
     return events
 
 
-def _stages(row: ProviderRow, *, omit_reasoning: bool, stamp: ReplyStart | None) -> list[Stage[Event, Event]]:
+def _stages(
+    row: ProviderRow, model: str, *, omit_reasoning: bool, stamp: ReplyStart | None
+) -> list[Stage[Event, Event]]:
     stages: list[Stage[Event, Event]] = []
     if row.quirks.inline_reasoning:
-        stages.append(InlineReasoning.of(row.quirks.inline_reasoning))
+        stages.append(_inline(row, model))
     if omit_reasoning:
         stages.append(WithoutReasoning())
     if stamp is not None:
         stages.append(Stamped(stamp))
     return stages
+
+
+def _inline(row: ProviderRow, model: str) -> InlineReasoning:
+    # A local server gives what the model wrote, and the prompt of a model that always thinks holds the opener. Hosts may hide the thinking,
+    # so that nothing says whether their content begins inside it.
+    known = format_for_model(model)
+    if row.local and known.starts_inside is True:
+        return InlineReasoning(known)
+    return InlineReasoning.of(row.quirks.inline_reasoning)
 
 
 class WithoutReasoning:

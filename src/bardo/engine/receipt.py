@@ -86,8 +86,12 @@ def receipt(request: Request, response: Response, attempt: Attempt) -> dict[str,
     }
 
 
+# How a dialect wraps its blocks (Responses' items): nothing of the model's is in it.
+_WRAPPING = frozenset({"item"})
+
+
 class ForeignContent:
-    """Notes what a reply holds that the client's dialect has no place for."""
+    """Notes what a reply holds that the client's dialect has no place for. A caller without a dialect gets everything."""
 
     def __init__(self, client_dialect: str) -> None:
         self._client = client_dialect
@@ -96,11 +100,13 @@ class ForeignContent:
     def feed(self, item: Event) -> tuple[Event, ...]:
         """Pass on, after a note the first time something is lost."""
         match item:
+            case _ if not self._client:
+                return (item,)
             case UnknownContent(dialect=dialect, value=value) if dialect != self._client:
                 kind = value.get("type") if isinstance(value, dict) else None
                 return (*self._note(f"content.{kind or 'unknown'}"), item)
             case BlockFields(dialect=dialect, fields=fields) if dialect != self._client:
-                return (*(note for name in fields for note in self._note(name)), item)
+                return (*(note for name in fields if name not in _WRAPPING for note in self._note(name)), item)
             case _:
                 return (item,)
 

@@ -91,6 +91,7 @@ def find_format(name: str) -> ReasoningFormat:
     return found
 
 
+@lru_cache(maxsize=1024)
 def format_for_model(model_id: str) -> ReasoningFormat:
     """Return the first built-in format with a pattern that fits, or the one that leaves text as it is."""
     rows = formats()

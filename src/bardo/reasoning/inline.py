@@ -85,6 +85,9 @@ class _Choice:
 
     def other(self, item: Event) -> Sequence[Event]:
         """Pass on an event that is not content, its block renumbered."""
+        if type(item) is ThinkStart:
+            # The provider separates the thinking itself: its content does not begin inside.
+            self._starts_inside = False
         block = getattr(item, "block", None)
         if block is None:
             return [*self.flush(), item] if type(item) is Finish else (item,)

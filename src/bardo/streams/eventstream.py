@@ -10,7 +10,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from zlib import crc32
 
-from bardo.streams.frames import MAX_FRAME_BYTES, Frame, OversizedFrame
+from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError, OversizedFrame
 
 CONTENT_TYPE = "application/vnd.amazon.eventstream"
 
@@ -25,7 +25,7 @@ _COUNTED = frozenset({6, _STRING})
 _MOST_KINDS = 64
 
 
-class CorruptFrame(ValueError):
+class CorruptFrame(FramingError):
     """A checksum or a length in the stream is wrong; nothing after it can be read."""
 
 

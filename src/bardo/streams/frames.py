@@ -9,7 +9,11 @@ import msgspec
 MAX_FRAME_BYTES = 32 * 1024 * 1024
 
 
-class OversizedFrame(ValueError):
+class FramingError(ValueError):
+    """The bytes of a stream cannot be cut into frames any further."""
+
+
+class OversizedFrame(FramingError):
     """One frame is larger than the limit; the reader is at fault no more than the writer."""
 
     def __init__(self, limit: int) -> None:

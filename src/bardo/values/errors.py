@@ -48,6 +48,7 @@ class BardoError(Exception):
     status = 500
     kind: Kind = "server"
     retryable = False
+    request_id = ""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -136,8 +137,9 @@ class ConfigError(OperatorError):
 
 
 class MissingKey(OperatorError):
-    """A provider is configured, its key is not."""
+    """A provider is configured, its key is not. Another provider of the model may have one."""
 
+    retryable = True
     status = 401
     kind: Kind = "authentication"
 

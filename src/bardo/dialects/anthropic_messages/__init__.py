@@ -10,7 +10,7 @@ from bardo.dialects.anthropic_messages.encode_request import encode_request
 from bardo.dialects.anthropic_messages.encode_whole import encode_response
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
 from bardo.dialects.anthropic_messages.words import NAME
-from bardo.dialects.base import Dialect
+from bardo.dialects.base import Dialect, Framing
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -21,6 +21,7 @@ class AnthropicMessages:
     """The dialect, both ways."""
 
     name = NAME
+    stream_framing: Framing = "sse"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request."""

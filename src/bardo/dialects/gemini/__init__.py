@@ -7,7 +7,7 @@ Arrival. Every chunk of a stream is a whole GenerateContentResponse, and the enc
 from __future__ import annotations
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.base import ReplyDecoder, ReplyEncoder
+from bardo.dialects.base import Framing, ReplyDecoder, ReplyEncoder
 from bardo.dialects.gemini import decode_request as requests_in
 from bardo.dialects.gemini import encode_reply as replies_out
 from bardo.dialects.gemini import encode_request as requests_out
@@ -25,6 +25,7 @@ class Gemini:
     """The dialect."""
 
     name = NAME
+    stream_framing: Framing = "sse"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request."""

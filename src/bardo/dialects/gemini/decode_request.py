@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.gemini.decode_config import Config, decode_config
 from bardo.dialects.gemini.decode_contents import decode_contents, decode_system
 from bardo.dialects.gemini.decode_tools import decode_tool_choice, decode_tools
 from bardo.dialects.gemini.words import NAME, split_fields
-from bardo.dialects.jsonfield import MAX_DEPTH, decode_object, optional, take
+from bardo.dialects.jsonfield import MAX_DEPTH, decode_object, optional
+from bardo.dialects.options import read_options
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import BardoOptions, Request
 from bardo.values.wire import Arrival
 
 _KNOWN = ("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
-_INCLUDE = ("reasoning_chain", "receipt")
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -49,7 +51,7 @@ def _request(body: dict[str, Any], arrival: Arrival) -> Request:
         dialect=NAME,
         extra=extra,
         body=own,
-        options=_options(body.get("bardo"), config),
+        options=_options(body, config),
     )
 
 
@@ -62,17 +64,7 @@ def _model(fields: dict[str, Any], arrival: Arrival) -> str:
     return model.removeprefix("models/")
 
 
-def _options(value: Any, config: Config) -> BardoOptions:
+def _options(fields: dict[str, Any], config: Config) -> BardoOptions:
+    asked = read_options(fields)
     hidden = config.reasoning is not None and config.reasoning.visible is False
-    if value is None:
-        return BardoOptions(omit_reasoning=hidden)
-    fields = take(value, dict, "bardo")
-    include = optional(fields, "include", list, "bardo.") or []
-    for index, name in enumerate(include):
-        if name not in _INCLUDE:
-            place = f"bardo.include[{index}]"
-            raise InvalidRequest(f"{place} is unknown", hint=f"one of {', '.join(_INCLUDE)}", param=place)
-    wish = optional(fields, "reasoning", str, "bardo.")
-    if wish not in (None, "omit"):
-        raise InvalidRequest("bardo.reasoning can only be `omit`", param="bardo.reasoning")
-    return BardoOptions(include=tuple(include), omit_reasoning=hidden or wish == "omit")
+    return msgspec.structs.replace(asked, omit_reasoning=True) if hidden else asked

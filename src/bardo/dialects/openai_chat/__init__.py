@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.base import Framing
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.dialects.openai_chat.decode_request import decode_request
 from bardo.dialects.openai_chat.encode_reply import ChatEncoder
@@ -20,6 +21,7 @@ class OpenAIChat:
     """The dialect, in both directions."""
 
     name = NAME
+    stream_framing: Framing = "sse"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request."""

@@ -7,7 +7,7 @@ full text, and is given back by its ciphertext.
 from __future__ import annotations
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.base import Dialect, ReplyDecoder, ReplyEncoder
+from bardo.dialects.base import Dialect, Framing, ReplyDecoder, ReplyEncoder
 from bardo.dialects.openai_responses.decode_reply import ReplyReader
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter
@@ -25,6 +25,7 @@ class OpenAIResponses:
     """The dialect; see `Dialect` for what each method promises."""
 
     name = NAME
+    stream_framing: Framing = "sse"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         return decode_request(body, arrival)

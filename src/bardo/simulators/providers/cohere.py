@@ -143,10 +143,13 @@ def _citations(exchange: Exchange) -> Iterator[Fields]:
 
 
 def _usage(exchange: Exchange) -> Fields:
-    """What is billed leaves out what Cohere puts into the prompt itself."""
+    """What is billed leaves out what Cohere puts into the prompt itself, most of which is in its cache."""
     usage = exchange.usage
-    billed: Fields = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
-    tokens: Fields = {"input_tokens": usage.input_tokens + 400, "output_tokens": usage.output_tokens}
+    billed: Fields = {
+        "input_tokens": usage.input_tokens - usage.cached_input_tokens,
+        "output_tokens": usage.output_tokens,
+    }
+    tokens: Fields = {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
     if exchange.turn.reasons and not _plans(exchange):
         tokens["reasoning_tokens"] = usage.reasoning_tokens
     return {"billed_units": billed, "tokens": tokens, "cached_tokens": usage.cached_input_tokens}

@@ -124,6 +124,7 @@ class InlineThinkImplicit(InlineThink):
     """The same, where the prompt's template already opened the tag, so that the reply only closes it."""
 
     name = "inline_think_implicit"
+    models = ("Qwen/Qwen3-4B-Thinking-2507",)
     opener = ""
 
 

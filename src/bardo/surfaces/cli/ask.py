@@ -62,8 +62,6 @@ async def _ask(settings: Settings, request: Request, writer: AnswerWriter | None
     """Return the whole reply, written as it arrives where there is a writer."""
     assembly = assemble(settings)
     try:
-        if not settings.providers:
-            await assembly.runner.directory.add_local()
         if writer is None:
             async with AsyncReplyStream(assembly.runner, request) as reply:
                 return await reply.response()

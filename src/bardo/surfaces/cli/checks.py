@@ -151,10 +151,13 @@ def _log(settings: Settings, environment: Mapping[str, str]) -> Finding:
         with LogReader(path) as reader:
             rows = reader.last_row_number()
     except LogMissing:
-        return _new_log(path)
+        return _new_log(Path(path))
     except LogProblem as problem:
         return Finding(area="log", status="problem", found=problem.message, fix=problem.hint)
-    if "://" not in str(path) and not os.access(path, os.W_OK):
+    if "://" in str(path):
+        # The address may hold a password.
+        return Finding(area="log", status="ok", found=f"a database, {_plural(rows, 'call')}")
+    if not os.access(path, os.W_OK):
         fix = "make it writable, or set log.path or BARDO_LOG_PATH"
         return Finding(area="log", status="problem", found=f"{path} cannot be written", fix=fix)
     return Finding(area="log", status="ok", found=f"{path}, {_plural(rows, 'call')}")

@@ -244,6 +244,8 @@ class Answer:
             await self.end(b"")
             return
         headers = [("x-bardo-error", problem.code)]
+        if problem.request_id:
+            headers.append(("x-bardo-request-id", problem.request_id))
         if isinstance(problem, UpstreamRefused) and problem.retry_after:
             headers.append(("retry-after", problem.retry_after))
         if isinstance(problem, MethodNotAllowed):
