@@ -6,6 +6,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
+from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider
 from bardo.values.errors import MissingKey
@@ -19,7 +20,8 @@ def row(preset: str) -> ProviderRow:
 
 def headers(preset: str, **environment: str) -> dict[str, str]:
     provider = Provider(id="mine", row=row(preset), base_url="http://x")
-    return Keyring(environment).headers(provider)
+    call = Call(url="https://somewhere.test/v1")
+    return Keyring(environment).sign(call, provider, now=0.0).headers
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,9 @@ from bardo.simulators.incoming import read_incoming
 from simulators.support import Body, body_for, headers_for, path_for
 
 KEYED = [name for name in presets() if PRESETS[name].needs_key]
-MISSING_KEY = {"gemini": 403}
-WRONG_KEY = {"gemini": 400, "xai": 400}
+MISSING_KEY = {"gemini": 403, "bedrock": 403}
+WRONG_KEY = {"gemini": 400, "xai": 400, "bedrock": 403}
+LISTED = sorted(set(presets()) - {"bedrock"})  # Bedrock lists its models at another address.
 
 
 def ask(
@@ -82,7 +83,12 @@ def test_an_unknown_path_and_a_wrong_method_are_refused(preset: str) -> None:
 @pytest.mark.parametrize("preset", presets())
 def test_missing_fields_are_refused(preset: str) -> None:
     full = body_for(preset)
-    named = {"gemini": ["contents"], "openai_responses": ["input", "model"], "ollama_native": ["model"]}
+    named = {
+        "gemini": ["contents"],
+        "openai_responses": ["input", "model"],
+        "ollama_native": ["model"],
+        "bedrock": ["messages"],
+    }
     names = named.get(preset, ["messages", "model"])
     for name in [*names, *(["max_tokens"] if preset == "anthropic" else [])]:
         status, body = ask(Simulator(preset), {key: value for key, value in full.items() if key != name})
@@ -151,7 +157,7 @@ def test_responses_continues_only_what_it_keeps() -> None:
         assert ask(simulator, body)[0] == expected
 
 
-@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("preset", LISTED)
 def test_models_are_listed_in_the_providers_form(preset: str) -> None:
     simulator = Simulator(preset, models=("one", "two"))
     path = {"cohere": "/v1/models", "ollama_native": "/api/tags"}.get(preset, f"{PRESETS[preset].base_path}/models")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Sequence
 
 import msgspec
@@ -104,7 +105,8 @@ class Directory:
         return added
 
     def _due(self, provider: Provider) -> bool:
-        return not provider.configured_models and self._is_due(provider.id)
+        asks = bool(provider.row.model_list) and not provider.configured_models
+        return asks and self._is_due(provider.id)
 
     def _is_due(self, name: str) -> bool:
         asked = self._asked.get(name)
@@ -136,10 +138,10 @@ async def list_models(
     provider: Provider, transport: Transport, keyring: Keyring, deadlines: Deadlines = _ASKING
 ) -> tuple[str, ...]:
     """Return the ids a provider lists. Raises BardoError where it cannot be asked or answers something else."""
-    headers = {**provider.row.headers, **keyring.headers(provider), "accept": "application/json"}
+    headers = {**provider.row.headers, "accept": "application/json"}
     url = f"{provider.base_url.rstrip('/')}/{provider.row.model_list}"
     call = Call(method="GET", url=url, headers=headers, body=b"", provider=provider.id)
-    reply = await transport.send(call, deadlines)
+    reply = await transport.send(keyring.sign(call, provider, now=time.time()), deadlines)
     try:
         body = await reply.read(_LIST_LIMIT)
     finally:

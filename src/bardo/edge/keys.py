@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+import msgspec
+
 from bardo.catalog.rows import ProviderRow
+from bardo.edge import aws
+from bardo.edge.http import Call
 from bardo.engine.route import Provider
 from bardo.values.errors import MissingKey
 
@@ -28,8 +32,22 @@ class Keyring:
         """Whether one of the row's variables is set."""
         return self._find(row) is not None
 
-    def headers(self, provider: Provider) -> dict[str, str]:
-        """Return the headers that prove who pays. Raises MissingKey where a hosted provider's key is not set."""
+    def sign(self, call: Call, provider: Provider, *, now: float) -> Call:
+        """Return the call with the headers that prove who pays: nothing of it may change afterwards.
+
+        `now` is Unix time. Raises MissingKey where a hosted provider's key is not set.
+        """
+        own = self._aws(call, provider, now) if provider.row.auth == "aws" else self._headers(provider)
+        return msgspec.structs.replace(call, headers={**call.headers, **own}) if own else call
+
+    def _aws(self, call: Call, provider: Provider, now: float) -> dict[str, str]:
+        row = provider.row
+        if aws.BEARER not in row.key_variables:
+            # A variable that the configuration names holds a bearer token.
+            return self._headers(provider)
+        return aws.authorize(call.method, call.url, call.headers, call.body, environment=self._environment, now=now)
+
+    def _headers(self, provider: Provider) -> dict[str, str]:
         row = provider.row
         key = self._find(row)
         if key is None:
@@ -37,7 +55,7 @@ class Keyring:
                 return {}
             variables = " or ".join(row.key_variables)
             raise MissingKey(f"no key for {provider.id}", hint=f"set {variables} where bardo runs")
-        return {"authorization": f"Bearer {key}"} if row.auth == "bearer" else {row.auth: key}
+        return {"authorization": f"Bearer {key}"} if row.auth in ("bearer", "aws") else {row.auth: key}
 
     def _find(self, row: ProviderRow) -> str | None:
         found = (self._environment.get(variable) for variable in row.key_variables)

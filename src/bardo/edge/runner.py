@@ -219,13 +219,9 @@ class LiveReply:
 
     def _call(self, attempt: Attempt) -> Call:
         provider = attempt.target.provider
-        headers = {
-            "content-type": "application/json",
-            **provider.row.headers,
-            **attempt.wire.headers,
-            **self._runner.keyring.headers(provider),
-        }
-        return Call(method="POST", url=attempt.url, headers=headers, body=attempt.wire.body, provider=provider.id)
+        headers = {"content-type": "application/json", **provider.row.headers, **attempt.wire.headers}
+        call = Call(method="POST", url=attempt.url, headers=headers, body=attempt.wire.body, provider=provider.id)
+        return self._runner.keyring.sign(call, provider, now=self._runner.clock())
 
     async def _receive(self, reply: Reply, attempt: Attempt) -> None:
         """Read the head of a reply, and as much of it as tells whether it is one."""

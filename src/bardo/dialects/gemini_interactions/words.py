@@ -1,0 +1,86 @@
+"""The words of the Interactions dialect that more than one of its files needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.gemini.words import FORMAT
+from bardo.dialects.sealing import unseal
+from bardo.values.blocks import Opaque
+from bardo.values.events import Finish, FinishReason
+
+NAME = "gemini_interactions"
+TITLE = "Gemini Interactions"
+
+REASONS: dict[str, FinishReason] = {
+    "completed": "stop",
+    "requires_action": "tool_calls",
+    "incomplete": "length",
+    "budget_exceeded": "length",
+    "requires_continuation": "pause",
+    "queued": "pause",
+    "in_progress": "pause",
+    "cancelled": "error",
+    "failed": "error",
+}
+"""The statuses of an interaction in our words."""
+
+_WORDS: dict[FinishReason, str] = {
+    "length": "incomplete",
+    "pause": "incomplete",
+    "tool_calls": "requires_action",
+    "error": "failed",
+}
+
+encode_json = msgspec.json.Encoder().encode
+
+
+def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
+    """Return the fields that are neither `known` nor null: what has to be carried."""
+    return {name: value for name, value in fields.items() if name not in known and value is not None}
+
+
+def finish_of(status: str, *, called: bool) -> Finish:
+    """Return how a reply ended. `called`: it ends with a call that waits for its result."""
+    reason = REASONS.get(status, "unknown")
+    return Finish("tool_calls" if reason == "stop" and called else reason, status)
+
+
+def status_of(finish: Finish, *, called: bool) -> str:
+    """Return the status a client knows: the provider's own where it is one of this dialect."""
+    if finish.raw in REASONS and finish_of(finish.raw, called=called).reason == finish.reason:
+        return finish.raw
+    word = _WORDS.get(finish.reason, "completed")
+    return "requires_action" if called and word == "completed" else word
+
+
+def states_of(signature: str) -> Sequence[Opaque]:
+    """Return the state in a `signature`: what bardo sealed there, or Gemini's own."""
+    if not signature:
+        return ()
+    # Typed clients may write bytes in base64's other alphabet.
+    sealed = unseal(signature.replace("-", "+").replace("_", "/"))
+    return (Opaque("signature", signature, FORMAT),) if sealed is None else sealed
+
+
+def seconds_of(moment: Any) -> int | None:
+    """Return a time of the wire in seconds since 1970, or None where it is none."""
+    if not isinstance(moment, str):
+        return None
+    try:
+        time = datetime.fromisoformat(moment)
+        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError):
+        return None
+
+
+def stamp_of(seconds: int | None) -> str | None:
+    """Return seconds since 1970 as the dialect writes a time."""
+    try:
+        return None if seconds is None else datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (ValueError, OverflowError, OSError):
+        return None
