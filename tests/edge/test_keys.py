@@ -21,7 +21,7 @@ def row(preset: str) -> ProviderRow:
 def headers(preset: str, **environment: str) -> dict[str, str]:
     provider = Provider(id="mine", row=row(preset), base_url="http://x")
     call = Call(url="https://somewhere.test/v1")
-    return Keyring(environment).sign(call, provider, now=0.0).headers
+    return Keyring(environment).sign(call, provider, clock=float).headers
 
 
 @pytest.mark.parametrize(

@@ -175,13 +175,14 @@ def test_a_slow_stream_waits_before_each_event() -> None:
 def test_a_stalled_stream_stays_open_until_the_client_leaves(preset: str) -> None:
     model = "any-model+fault:stall=2"
     simulator = Simulator(preset)
+    event = b'{"model":' if preset == "ollama_native" else b"data: "
 
     async def scenario() -> bytes:
         async with simulator.serve() as base_url:
             reader, writer = await asyncio.open_connection(*address(base_url))
             writer.write(raw_request(preset, model))
             received = b""
-            while received.count(b"data: ") < 2:
+            while received.count(event) < 2:
                 received += await reader.read(65536)
             with pytest.raises(TimeoutError):
                 await asyncio.wait_for(reader.read(1), 0.1)

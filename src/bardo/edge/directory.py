@@ -141,7 +141,7 @@ async def list_models(
     headers = {**provider.row.headers, "accept": "application/json"}
     url = f"{provider.base_url.rstrip('/')}/{provider.row.model_list}"
     call = Call(method="GET", url=url, headers=headers, body=b"", provider=provider.id)
-    reply = await transport.send(keyring.sign(call, provider, now=time.time()), deadlines)
+    reply = await transport.send(keyring.sign(call, provider, clock=time.time), deadlines)
     try:
         body = await reply.read(_LIST_LIMIT)
     finally:

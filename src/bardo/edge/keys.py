@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -32,19 +32,20 @@ class Keyring:
         """Whether one of the row's variables is set."""
         return self._find(row) is not None
 
-    def sign(self, call: Call, provider: Provider, *, now: float) -> Call:
+    def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float]) -> Call:
         """Return the call with the headers that prove who pays: nothing of it may change afterwards.
 
-        `now` is Unix time. Raises MissingKey where a hosted provider's key is not set.
+        `clock` gives Unix time, for signatures that bear a date. Raises MissingKey where a hosted provider's key is not set.
         """
-        own = self._aws(call, provider, now) if provider.row.auth == "aws" else self._headers(provider)
+        own = self._aws(call, provider, clock) if provider.row.auth == "aws" else self._headers(provider)
         return msgspec.structs.replace(call, headers={**call.headers, **own}) if own else call
 
-    def _aws(self, call: Call, provider: Provider, now: float) -> dict[str, str]:
+    def _aws(self, call: Call, provider: Provider, clock: Callable[[], float]) -> dict[str, str]:
         row = provider.row
         if aws.BEARER not in row.key_variables:
             # A variable that the configuration names holds a bearer token.
             return self._headers(provider)
+        now = clock()
         return aws.authorize(call.method, call.url, call.headers, call.body, environment=self._environment, now=now)
 
     def _headers(self, provider: Provider) -> dict[str, str]:

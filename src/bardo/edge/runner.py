@@ -221,7 +221,7 @@ class LiveReply:
         provider = attempt.target.provider
         headers = {"content-type": "application/json", **provider.row.headers, **attempt.wire.headers}
         call = Call(method="POST", url=attempt.url, headers=headers, body=attempt.wire.body, provider=provider.id)
-        return self._runner.keyring.sign(call, provider, now=self._runner.clock())
+        return self._runner.keyring.sign(call, provider, clock=self._runner.clock)
 
     async def _receive(self, reply: Reply, attempt: Attempt) -> None:
         """Read the head of a reply, and as much of it as tells whether it is one."""
