@@ -7,6 +7,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from typing import Any
 
 import pytest
@@ -180,10 +181,11 @@ def test_an_error_inside_a_stream_is_an_exception() -> None:
     assert payload["message"]
 
 
-def client_of(server: Running) -> Any:
+@contextmanager
+def client_of(server: Running) -> Iterator[Any]:
     boto3 = pytest.importorskip("boto3")
     config = pytest.importorskip("botocore.config").Config(retries={"max_attempts": 0})
-    return boto3.client(
+    client = boto3.client(
         "bedrock-runtime",
         endpoint_url=server.root,
         region_name="us-east-1",
@@ -191,6 +193,8 @@ def client_of(server: Running) -> Any:
         aws_secret_access_key="secret",
         config=config,
     )
+    with closing(client):
+        yield client
 
 
 QUESTION = [{"role": "user", "content": [{"text": "27 * 43?"}]}]
@@ -198,8 +202,9 @@ QUESTION = [{"role": "user", "content": [{"text": "27 * 43?"}]}]
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_awss_own_library_reads_a_whole_reply() -> None:
-    with Simulator("bedrock", key="AKIDEXAMPLE", script=Script((TURN,))).running() as server:
-        answer = client_of(server).converse(modelId=CLAUDE, messages=QUESTION)
+    simulator = Simulator("bedrock", key="AKIDEXAMPLE", script=Script((TURN,)))
+    with simulator.running() as server, client_of(server) as client:
+        answer = client.converse(modelId=CLAUDE, messages=QUESTION)
     assert answer["output"]["message"]["content"][1] == {"text": "Answer."}
     assert answer["stopReason"] == "end_turn"
     assert server.requests[0].path == f"/model/{CLAUDE}/converse"
@@ -207,35 +212,31 @@ def test_awss_own_library_reads_a_whole_reply() -> None:
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_awss_own_library_reads_a_stream() -> None:
-    with Simulator("bedrock", script=Script((CALL,))).running() as server:
-        spec = {"name": "weather", "inputSchema": {"json": {"type": "object"}}}
-        answer = client_of(server).converse_stream(
-            modelId=CLAUDE, messages=QUESTION, toolConfig={"tools": [{"toolSpec": spec}]}
-        )
-        found = list(answer["stream"])
+    tools = {"tools": [{"toolSpec": {"name": "weather", "inputSchema": {"json": {"type": "object"}}}}]}
+    with Simulator("bedrock", script=Script((CALL,))).running() as server, client_of(server) as client:
+        found = list(client.converse_stream(modelId=CLAUDE, messages=QUESTION, toolConfig=tools)["stream"])
     names = [next(iter(one)) for one in found]
     assert names[0] == "messageStart"
     assert names[-2:] == ["messageStop", "metadata"]
-    thought = [
-        one["contentBlockDelta"]["delta"].get("reasoningContent", {}) for one in found if "contentBlockDelta" in one
-    ]
-    assert "".join(piece.get("text", "") for piece in thought) == "I look."
+    pieces = [one["contentBlockDelta"]["delta"] for one in found if "contentBlockDelta" in one]
+    assert "".join(piece.get("reasoningContent", {}).get("text", "") for piece in pieces) == "I look."
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_awss_own_library_raises_what_befalls_a_stream() -> None:
     errors = pytest.importorskip("botocore.exceptions")
-    with Simulator("bedrock", fault=Fault("error-event", after=2)).running() as server:
-        stream = client_of(server).converse_stream(modelId=CLAUDE, messages=QUESTION)["stream"]
-        with pytest.raises(errors.EventStreamError, match="modelStreamErrorException"):
+    simulator = Simulator("bedrock", fault=Fault("error-event", after=2))
+    with simulator.running() as server, client_of(server) as client:
+        stream = client.converse_stream(modelId=CLAUDE, messages=QUESTION)["stream"]
+        with closing(stream), pytest.raises(errors.EventStreamError, match="modelStreamErrorException"):
             list(stream)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_awss_own_library_names_a_refusal() -> None:
     errors = pytest.importorskip("botocore.exceptions")
-    with Simulator("bedrock", fault=Fault("status", status=429)).running() as server:
-        client = client_of(server)
+    simulator = Simulator("bedrock", fault=Fault("status", status=429))
+    with simulator.running() as server, client_of(server) as client:
         with pytest.raises(errors.ClientError, match="ThrottlingException") as caught:
             client.converse(modelId=CLAUDE, messages=QUESTION)
-    assert isinstance(caught.value, client.exceptions.ThrottlingException)
+        assert isinstance(caught.value, client.exceptions.ThrottlingException)

@@ -152,6 +152,64 @@ def test_gemini_answers_thinks_and_calls_tools(running: Running, version: str) -
         client.close()
 
 
+@pytest.mark.parametrize("running", ["ollama_native"], indirect=True)
+def test_ollama_answers_thinks_and_calls_tools(running: Running) -> None:
+    import ollama
+
+    tool: Any = {"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}
+    messages: list[Any] = [{"role": "user", "content": WEATHER}]
+    asked: Any = {"model": "m", "messages": [{"role": "user", "content": QUESTION}]}
+    with ollama.Client(host=running.root) as client:
+        whole = client.chat(**asked, think=True)
+        assert whole.message.content == "1161"
+        assert "27 * 40 = 1080" in str(whole.message.thinking)
+        assert client.chat(**asked, think=False).message.thinking is None
+        parts = list(client.chat(**asked, stream=True))
+        assert "".join(part.message.content or "" for part in parts) == "1161"
+        assert "".join(part.message.thinking or "" for part in parts) == whole.message.thinking
+        assert [part.done for part in parts[-2:]] == [False, True]
+        assert parts[-1].eval_count == whole.eval_count
+        called = client.chat(model="m", messages=messages, tools=[tool]).message
+        assert called.tool_calls is not None
+        assert called.tool_calls[0].function.arguments == {"city": "Paris"}
+        messages += [called, {"role": "tool", "content": "sunny", "tool_name": "weather"}]
+        assert "sunny" in str(client.chat(model="m", messages=messages, tools=[tool]).message.content)
+        assert [model.model for model in client.list().models]
+
+
+@pytest.mark.parametrize("running", ["cohere"], indirect=True)
+@pytest.mark.parametrize("model", ["command-a-reasoning-08-2025", "command-a-03-2025"])
+def test_cohere_answers_thinks_and_calls_tools(running: Running, model: str) -> None:
+    import cohere
+
+    thinks = "reasoning" in model
+    tool: Any = {"type": "function", "function": {"name": "weather", "parameters": SCHEMA}}
+    asked: Any = {"model": model, "messages": [{"role": "user", "content": QUESTION}]}
+    with cohere.ClientV2(api_key="k", base_url=running.root) as client:
+        whole: Any = client.chat(**asked)
+        assert [item.type for item in whole.message.content] == (["thinking", "text"] if thinks else ["text"])
+        assert whole.message.content[-1].text == "1161"
+        events: list[Any] = list(client.chat_stream(**asked))
+        said = [event.delta.message.content for event in events if event.type == "content-delta"]
+        assert "".join(piece.text or "" for piece in said) == "1161"
+        assert any(piece.thinking for piece in said) is thinks
+        assert events[-1].delta.usage == whole.usage
+        messages: list[Any] = [{"role": "user", "content": WEATHER}]
+        called: Any = client.chat(model=model, messages=messages, tools=[tool]).message
+        assert bool(called.tool_plan) is not thinks
+        call = called.tool_calls[0]
+        assert json.loads(call.function.arguments) == {"city": "Paris"}
+        streamed: list[Any] = list(client.chat_stream(model=model, messages=messages, tools=[tool]))
+        pieces = [event.delta.message.tool_calls for event in streamed if event.type == "tool-call-delta"]
+        assert "".join(piece.function.arguments for piece in pieces) == call.function.arguments
+        messages += [called, {"role": "tool", "tool_call_id": call.id, "content": "sunny"}]
+        answer: Any = client.chat(model=model, messages=messages, tools=[tool]).message
+        assert "sunny" in answer.content[-1].text
+        (citation,) = answer.citations
+        assert answer.content[-1].text[citation.start : citation.end] == citation.text == "sunny"
+        assert [row.name for row in client.models.list(endpoint="chat").models]
+
+
 def test_the_libraries_know_the_errors() -> None:
     import anthropic
     import openai
@@ -168,3 +226,19 @@ def test_the_libraries_know_the_errors() -> None:
             pytest.raises(anthropic.AuthenticationError, match="invalid x-api-key"),
         ):
             client_of_claude.messages.create(model="m", max_tokens=10, messages=messages)
+    with Simulator("ollama_native", models=("only",)).running() as server:
+        import ollama
+
+        with (
+            ollama.Client(host=server.root) as client_of_ollama,
+            pytest.raises(ollama.ResponseError, match="model 'm' not found"),
+        ):
+            client_of_ollama.chat(model="m", messages=messages)
+    with Simulator("cohere", fault=limited).running() as server:
+        import cohere
+
+        with (
+            cohere.ClientV2(api_key="k", base_url=server.root) as client_of_cohere,
+            pytest.raises(cohere.TooManyRequestsError),
+        ):
+            client_of_cohere.chat(model="m", messages=messages, request_options={"max_retries": 0})

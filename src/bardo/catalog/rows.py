@@ -13,10 +13,12 @@ DialectName = Literal[
     "openai_responses",
     "anthropic_messages",
     "gemini",
+    "gemini_interactions",
     "ollama",
     "cohere",
     "bedrock_converse",
     "bedrock_invoke",
+    "watsonx_text",
 ]
 ReplayForm = Literal["none", "reasoning_content", "reasoning", "reasoning_details", "content_list", "think_tags"]
 

@@ -13,9 +13,11 @@ DIALECTS: tuple[str, ...] = (
     "bedrock_invoke",
     "cohere",
     "gemini",
+    "gemini_interactions",
     "ollama",
     "openai_chat",
     "openai_responses",
+    "watsonx_text",
 )
 
 

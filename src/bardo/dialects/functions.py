@@ -17,7 +17,9 @@ def read_tool(value: Any, at: str, dialect: str) -> Tool:
     if kind != "function":
         return Tool(name=kind, carried=Carried(dialect, tool), hosted=True)
     function = required(tool, "function", dict, f"{at}.")
-    rest = {name: held for name, held in tool.items() if name not in ("type", "function") and held is not None}
+    rest = _without(tool, "type", "function")
+    if more := _without(function, "name", "description", "parameters"):
+        rest["function"] = more
     return Tool(
         name=required(function, "name", str, f"{at}.function."),
         description=optional(function, "description", str, f"{at}.function.") or "",
@@ -37,4 +39,9 @@ def write_tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
     if tool.description:
         function["description"] = tool.description
     function["parameters"] = tool.schema or {"type": "object", "properties": {}}
-    return [{"type": "function", "function": function, **losses.own_fields(tool.carried)}]
+    own = dict(losses.own_fields(tool.carried))
+    return [{"type": "function", "function": {**function, **own.pop("function", {})}, **own}]
+
+
+def _without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in known and value is not None}

@@ -324,4 +324,4 @@ def _is_streamed(reply: Reply, provider: Provider, *, asked: bool) -> bool:
     if kind in ("text/html", "application/xhtml+xml", "application/xml", "text/xml"):
         message = f"the provider answered with {kind}, not with a reply"
         raise MalformedReply(message, hint="check base_url", provider=provider.id)
-    return {"application/json": False, "text/event-stream": True}.get(kind, asked)
+    return {"application/json": False, "text/event-stream": True, "application/x-ndjson": True}.get(kind, asked)

@@ -42,8 +42,8 @@ def read(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> Response:
 
 def read_whole(*content: dict[str, Any], **fields: Any) -> list[Event]:
     """Decode a whole reply given as its content blocks."""
-    body = {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "end_turn"} | fields
-    return events_of(json.dumps(body).encode(), stream=False)
+    body = {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "end_turn", **META[1]}
+    return events_of(json.dumps(body | fields).encode(), stream=False)
 
 
 def read_frames(*payloads: tuple[str, Any]) -> list[Event]:

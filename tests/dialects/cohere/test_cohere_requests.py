@@ -401,3 +401,15 @@ def _tolerates(body: bytes) -> None:
     except CallerError:
         return
     DIALECT.encode_request(request, ROW)
+
+
+def test_further_fields_of_a_tool_are_written_back() -> None:
+    tool = {**TOOL, "cache": True, "function": {**TOOL["function"], "examples": [1]}}
+    assert encode(decode(asked(tools=[tool])))["tools"] == [tool]
+
+
+def test_a_tool_of_another_kind_is_written_back_whole() -> None:
+    tool = {"type": "web_search", "depth": 3}
+    request = decode(asked(tools=[tool]))
+    assert request.tools[0].hosted
+    assert encode(request)["tools"] == [tool]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.base import Dialect
+from bardo.dialects.base import Dialect, Framing
 from bardo.dialects.cohere.decode_reply import Decoder
 from bardo.dialects.cohere.decode_request import decode_request
 from bardo.dialects.cohere.encode_reply import Encoder
@@ -23,7 +21,7 @@ class CohereChat:
     """The dialect, both ways."""
 
     name = NAME
-    stream_framing: Literal["sse"] = "sse"
+    stream_framing: Framing = "sse"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request."""

@@ -1,8 +1,8 @@
 """Events to the stream of an interaction.
 
-Steps have an index, so pieces of several calls may alternate; text and thinking end where another block begins, and a piece that comes after
-that has a step of its own. The last event holds the totals, fields of the reply, and bardo's own `bardo` object. There is one choice: events
-of others are left out.
+Steps have an index, so pieces of several calls may alternate; text and thinking end where another block begins, and a piece that comes
+after that has a step of its own. The last event holds the totals, fields of the reply, and bardo's own `bardo` object. There is one choice:
+events of others are left out.
 """
 
 from __future__ import annotations
@@ -195,6 +195,7 @@ class Encoder:
 
     def _take_failure(self, item: Failed) -> None:
         self._begin()
+        self._close()
         for block in self._blocks.values():
             block.end()
         self._over = True

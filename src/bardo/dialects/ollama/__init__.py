@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.base import Dialect
+from bardo.dialects.base import Dialect, Framing
 from bardo.dialects.ollama.decode_reply import Decoder
 from bardo.dialects.ollama.decode_request import decode_request
 from bardo.dialects.ollama.encode_reply import Encoder
@@ -23,7 +21,7 @@ class OllamaChat:
     """The dialect, both ways."""
 
     name = NAME
-    stream_framing: Literal["ndjson"] = "ndjson"
+    stream_framing: Framing = "ndjson"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request."""

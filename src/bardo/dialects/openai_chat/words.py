@@ -9,7 +9,9 @@ GEMINI = "google-gemini-v1"
 ANTHROPIC = "anthropic-claude-v1"
 
 # Formats whose text stands in `reasoning_content` alone: nothing but text is known of such thinking.
-PLAIN_FORMATS = frozenset({"", "reasoning_content", "reasoning", "think-tags", "content_list", "reasoning_details"})
+PLAIN_FORMATS = frozenset(
+    {"", "reasoning_content", "reasoning", "think-tags", "content_list", "reasoning_details", "thinking"}
+)
 
 _READ: dict[str, FinishReason] = {
     "stop": "stop",

@@ -28,7 +28,7 @@ class Cohere(Provider):
     catalog_name = "cohere"
     base_path = "/v2"
     prefix = ""
-    models = ("command-a-03-2025", "command-a-reasoning-08-2025")
+    models = ("command-a-reasoning-08-2025", "command-a-03-2025")
     off_switches = (("thinking.type", "disabled"), ("reasoning_effort", "none"))
 
     def answers(self, incoming: Incoming, path: str) -> bool:

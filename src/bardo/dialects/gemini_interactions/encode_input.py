@@ -1,0 +1,152 @@
+"""Messages as the `input` of an interaction: always its steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.gemini.words import FORMAT, arguments_object, is_object
+from bardo.dialects.gemini_interactions.words import NAME
+from bardo.dialects.gemini_interactions.written import Step, call_step, output_step, own_states, thought_step
+from bardo.dialects.losses import Losses
+from bardo.values.blocks import (
+    Block,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.request import Message
+
+
+def write_messages(messages: tuple[Message, ...], losses: Losses) -> tuple[str, list[Step]]:
+    """Return the system instruction and the steps. Only the first messages can be the system's."""
+    leading = 0
+    while leading < len(messages) and messages[leading].role == "system":
+        losses.own_fields(messages[leading].carried)
+        leading += 1
+    system = "\n\n".join(message.text for message in messages[:leading])
+    return system, [step for message in messages[leading:] for step in _steps(message, losses)]
+
+
+def _steps(message: Message, losses: Losses) -> list[Step]:
+    losses.own_fields(message.carried)
+    if message.role == "system":
+        losses.lose("messages.role", "system", "only the first messages can be the system's", sent="user")
+    if message.role == "assistant":
+        return [step for block in message.blocks for step in _said(block, losses)]
+    steps: list[Step] = []
+    contents: list[Any] = []
+    for block in message.blocks:
+        if isinstance(block, ToolResultBlock):
+            steps.append(_result(block, losses))
+        else:
+            contents += _contents(block, losses)
+    return [*steps, {"type": "user_input", "content": contents}] if contents or not steps else steps
+
+
+def _said(block: Block, losses: Losses) -> list[Step]:
+    match block:
+        case TextBlock():
+            losses.own_fields(block.carried)
+            return [output_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "text", losses)))]
+        case RefusalBlock():
+            losses.own_fields(block.carried)
+            return [output_step(block)]
+        case ReasoningBlock():
+            return _thought(block, losses)
+        case ToolCallBlock():
+            return [_call(block, losses)]
+        case ToolResultBlock():
+            return [_result(block, losses)]
+        case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
+            return [value] if _is_step(value) else [{"type": "model_output", "content": [value]}]
+        case _:
+            contents = _contents(block, losses)
+            return [{"type": "model_output", "content": contents}] if contents else []
+
+
+def _is_step(value: dict[str, Any]) -> bool:
+    kind = value.get("type")
+    return isinstance(kind, str) and (kind == "model_output" or kind.endswith(("_call", "_result")))
+
+
+def _thought(block: ReasoningBlock, losses: Losses) -> list[Step]:
+    formats = {state.format for state in block.opaque} or {block.format}
+    if FORMAT not in formats:
+        asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
+        losses.lose("reasoning", asked, "Gemini takes back only its own thoughts", key=asked)
+        return []
+    losses.own_fields(block.carried)
+    return [thought_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "reasoning", losses)))]
+
+
+def _call(block: ToolCallBlock, losses: Losses) -> Step:
+    losses.own_fields(block.carried)
+    if arguments_object(block.arguments)[1]:
+        why = "arguments must be an object, so the text stands under a key of its own"
+        losses.lose("tool_call.arguments", block.id, why, sent="_raw", key=block.id)
+    return call_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "tool_call", losses)))
+
+
+def _kept(states: tuple[Opaque, ...], what: str, losses: Losses) -> tuple[Opaque, ...]:
+    for state in states:
+        if state.format != FORMAT:
+            form = state.format or state.kind
+            losses.lose(f"{what}.opaque", form, "only the provider that made it can read it", key=form)
+    return own_states(states)
+
+
+def _result(block: ToolResultBlock, losses: Losses) -> Step:
+    plain = len(block.content) == 1 and isinstance(block.content[0], TextBlock)
+    text = block.text
+    result: Any
+    if not block.content:
+        result = ""
+    elif not plain:
+        result = [content for one in block.content for content in _contents(one, losses)]
+    else:
+        result = msgspec.json.decode(text) if is_object(text) else text
+    step: Step = {"type": "function_result", "call_id": block.call_id, "result": result}
+    if block.name:
+        step["name"] = block.name
+    if block.is_error:
+        step["is_error"] = True
+    return {**step, **losses.own_fields(block.carried)}
+
+
+def _contents(block: Block, losses: Losses) -> list[Any]:
+    match block:
+        case TextBlock() | RefusalBlock():
+            return [{"type": "text", "text": block.text, **losses.own_fields(block.carried)}]
+        case ImageBlock():
+            return [_image(block, losses)]
+        case UnknownBlock():
+            if block.dialect == NAME:
+                return [block.value]
+            losses.lose_unknown(block)
+            return []
+        case _:
+            kind = type(block).__name__.removesuffix("Block").lower()
+            losses.lose(f"{kind} of the user", kind, "only the model has such steps")
+            return []
+
+
+def _image(block: ImageBlock, losses: Losses) -> dict[str, Any]:
+    if block.detail and block.detail != "auto":
+        losses.lose("image.detail", block.detail, "Gemini Interactions has no such field")
+    kind, data, url = block.media_type, block.data, block.url
+    head, comma, inline = url.partition(";base64,")
+    if comma and head.startswith("data:"):
+        kind, data, url = head[5:], inline, ""
+    fields = {"mime_type": kind, "data": data, "uri": url}
+    return {
+        "type": "image",
+        **{name: value for name, value in fields.items() if value},
+        **losses.own_fields(block.carried),
+    }

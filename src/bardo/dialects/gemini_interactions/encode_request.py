@@ -1,0 +1,147 @@
+"""A Request as the body of an interaction, for one provider.
+
+Nothing is stored for a client of another dialect, which knows nothing of interactions that go on; Google's default is to store.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects.gemini.thinking import family_of
+from bardo.dialects.gemini_interactions.encode_input import write_messages
+from bardo.dialects.gemini_interactions.words import NAME, TITLE, encode_json
+from bardo.dialects.levels import effort_of
+from bardo.dialects.losses import Losses
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
+from bardo.values.wire import WireRequest
+
+_NO_FIELD = f"{TITLE} has no such field"
+_LEVELS: tuple[Effort, ...] = ("low", "medium", "high")
+"""What models take that other routes steer by a budget: this route has levels for all of them."""
+
+
+def encode_request(request: Request, row: ProviderRow) -> WireRequest:
+    """Write path and body. What the dialect cannot say is in `degraded`."""
+    losses = Losses(NAME, TITLE)
+    extra = dict(losses.own_extra(request))
+    system, steps = write_messages(request.messages, losses)
+    held = extra.pop("generation_config", None)
+    body = {
+        **extra,
+        "model": None if "agent" in extra else request.model,
+        "input": steps or None,
+        "system_instruction": system or None,
+        "tools": _tools(request.tools, losses) or None,
+        "response_format": extra.get("response_format") or _output_format(request.output_format, losses),
+        "generation_config": {**_config(request, losses), **(held if isinstance(held, dict) else {})} or None,
+        "stream": True if request.stream else None,
+        "store": extra.get("store", None if request.dialect == NAME else False),
+    }
+    try:
+        written = encode_json({name: value for name, value in body.items() if value is not None})
+    except (RecursionError, msgspec.MsgspecError) as problem:
+        raise InvalidRequest("the request cannot be written as JSON") from problem
+    return WireRequest(path="interactions", body=written, degraded=losses.all)
+
+
+def _config(request: Request, losses: Losses) -> dict[str, Any]:
+    sampling = request.sampling
+    for name in ("top_k", "min_p", "frequency_penalty", "presence_penalty"):
+        if getattr(sampling, name) is not None:
+            losses.lose(name, getattr(sampling, name), _NO_FIELD)
+    if request.choices > 1:
+        losses.lose("choices", request.choices, f"{TITLE} gives one answer", sent=1)
+    config = {
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "stop_sequences": list(sampling.stop) or None,
+        "max_output_tokens": request.max_output_tokens,
+        **_thinking(request, losses),
+        "tool_choice": _tool_choice(request.tool_choice, losses),
+    }
+    return {name: value for name, value in config.items() if value is not None}
+
+
+def _thinking(request: Request, losses: Losses) -> dict[str, Any]:
+    policy = request.reasoning
+    if request.dialect == NAME:
+        return _as_asked(policy)
+    if policy is not None:
+        losses.own_fields(policy.carried)
+    if family_of(request.model).control == "none":
+        if policy is not None and policy.mode in ("effort", "budget"):
+            losses.lose("reasoning", policy.effort or policy.budget, f"{request.model} has no control of its thinking")
+        return {}
+    # Summaries are left out unless they are asked for, and other clients expect to see what was thought.
+    hidden = policy is not None and (policy.visible is False or policy.mode == "off")
+    return {"thinking_level": _level(policy, request.model, losses), "thinking_summaries": None if hidden else "auto"}
+
+
+def _as_asked(policy: ReasoningPolicy | None) -> dict[str, Any]:
+    if policy is None:
+        return {}
+    summaries = None if policy.visible is None else "auto" if policy.visible else "none"
+    return {"thinking_level": policy.effort, "thinking_summaries": summaries}
+
+
+def _level(policy: ReasoningPolicy | None, model: str, losses: Losses) -> Effort | None:
+    if policy is None or policy.mode == "auto":
+        return None
+    offered = family_of(model).levels or _LEVELS
+    if policy.mode == "off":
+        losses.lose("reasoning", "off", "there is no level for none; the least there is", sent=offered[0])
+        return offered[0]
+    wanted = policy.effort or effort_of(policy.budget or 0)
+    rank = EFFORTS.index(wanted)
+    level = max((one for one in offered if EFFORTS.index(one) <= rank), key=EFFORTS.index, default=offered[0])
+    if policy.effort != level:
+        why = "the nearest level this model offers" if policy.effort else "levels are taken here, not budgets"
+        losses.lose("reasoning", policy.effort or policy.budget, why, sent=level)
+    return level
+
+
+def _tool_choice(choice: ToolChoice | None, losses: Losses) -> Any:
+    if choice is None:
+        return None
+    if choice.parallel is False:
+        losses.lose("parallel_tool_calls", False, _NO_FIELD)
+    if choice.mode == "named":
+        return {"allowed_tools": {"mode": "any", "tools": [choice.name]}}
+    return "any" if choice.mode == "required" else choice.mode
+
+
+def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
+    written: list[dict[str, Any]] = []
+    for tool in tools:
+        if tool.hosted and (tool.carried is None or tool.carried.dialect != NAME):
+            losses.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
+            continue
+        fields = losses.own_fields(tool.carried)
+        written.append(fields if tool.hosted else {**_function(tool, losses), **fields})
+    return written
+
+
+def _function(tool: Tool, losses: Losses) -> dict[str, Any]:
+    if tool.strict:
+        losses.lose("tools.strict", True, _NO_FIELD)
+    function = {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description or None,
+        "parameters": tool.schema,
+    }
+    return {name: value for name, value in function.items() if value is not None}
+
+
+def _output_format(wanted: OutputFormat | None, losses: Losses) -> dict[str, Any] | None:
+    if wanted is None:
+        return None
+    if wanted.strict is False:
+        losses.lose("response_format.strict", False, "Gemini always holds to the schema")
+    shape: dict[str, Any] = {"type": "text", "mime_type": "application/json"}
+    return shape if wanted.schema is None else {**shape, "schema": wanted.schema}
