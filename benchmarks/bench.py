@@ -33,7 +33,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True):
         return self.seconds / 3
 
 
-FULL = Pace(rounds=4, seconds=0.6, starts=3, soak_requests=100_000, quick=False)
+FULL = Pace(rounds=5, seconds=0.6, starts=3, soak_requests=100_000, quick=False)
 QUICK = Pace(rounds=2, seconds=0.12, starts=1, soak_requests=5_000, quick=True)
 
 

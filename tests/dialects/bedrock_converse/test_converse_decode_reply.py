@@ -322,7 +322,8 @@ def test_unknown_pieces_and_events_are_carried() -> None:
     )
     response = fold(events, provider="bedrock")
     assert response.text == "xy"
-    assert response.blocks[0].carried == Carried("bedrock_converse", {"sparkle": [{"a": 1}], "glow": 2})
+    carried = Carried("bedrock_converse", {"sparkle": [{"a": 1}], "glow": 2})
+    assert response.blocks == (TextBlock("xy", (), carried),)
     assert response.carried == Carried("bedrock_converse", {"surprise": [{"b": 2}], "metrics": {"latencyMs": 5}})
     same_both_ways(response, events)
 
@@ -467,34 +468,16 @@ def test_nothing_follows_a_failure() -> None:
     assert list(decoder.finish()) == []
 
 
+FIELDS = (
+    *("text", "toolUse", "toolResult", "reasoningContent", "reasoningText", "redactedContent", "signature", "input"),
+    *("type", "content", "citationsContent", "citation", "output", "message", "usage", "stopReason", "name"),
+)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
-            st.sampled_from(
-                [
-                    "text",
-                    "toolUse",
-                    "toolResult",
-                    "reasoningContent",
-                    "reasoningText",
-                    "redactedContent",
-                    "signature",
-                    "input",
-                ]
-                + [
-                    "type",
-                    "content",
-                    "citationsContent",
-                    "citation",
-                    "output",
-                    "message",
-                    "usage",
-                    "stopReason",
-                    "name",
-                ]
-            ),
+            st.sampled_from(FIELDS),
             inner,
             max_size=4,
         )

@@ -145,6 +145,7 @@ class Encoder:
         self._over = True
         if self._waiting:
             self._drain()
+        self._block = None
         self._frames.exception(*exception_of(item.error))
 
     def _take_or_hold(self, item: BlockEvent) -> None:

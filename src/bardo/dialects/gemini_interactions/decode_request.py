@@ -113,7 +113,7 @@ def _reasoning(config: dict[str, Any]) -> ReasoningPolicy | None:
 
 def _tool_choice(config: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, Any]]:
     """Return the choice, and the field itself where bardo has no word for all of it."""
-    given = optional(config, "tool_choice", (str, dict), _AT)
+    given: Any = optional(config, "tool_choice", (str, dict), _AT)
     if given is None:
         return None, {}
     if isinstance(given, str):

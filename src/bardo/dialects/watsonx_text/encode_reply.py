@@ -1,6 +1,7 @@
 """Replies for clients of watsonx text generation, whole and streamed.
 
-The language has text alone: reasoning and calls are left out, which the engine reports. bardo's own `bardo` object stands in the last chunk.
+The language has text alone: reasoning and calls are left out, which the engine reports. bardo's own `bardo` object stands in the last
+chunk.
 """
 
 from __future__ import annotations

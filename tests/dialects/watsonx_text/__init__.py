@@ -1,0 +1,1 @@
+"""Tests of the watsonx text generation dialect."""
