@@ -13,8 +13,9 @@ from typing import Any
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
+from bardo.edge.live_reply import Limits
 from bardo.edge.log import LogRow
-from bardo.edge.runner import Limits, Runner
+from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import ProviderEntry, Settings
 from bardo.simulators import PRESETS, Incoming, Running, Simulator

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport, Transport
 from bardo.edge.keys import Keyring
-from bardo.edge.runner import Limits, Runner
+from bardo.edge.live_reply import Limits
+from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
 
 if TYPE_CHECKING:

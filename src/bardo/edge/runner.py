@@ -1,52 +1,25 @@
-"""Runs exchanges: sends each attempt, reads the reply, and writes the log. The gateway and the library share it."""
+"""Runs exchanges: tries one target after the other until a reply has begun. The gateway and the library share it."""
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections.abc import Callable
 from typing import Protocol
 
-import msgspec
-
-from bardo.dialects import dialect
 from bardo.edge.directory import Directory
-from bardo.edge.http import Call, Deadlines, Reply, Transport
+from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
-from bardo.edge.log.row import CallOutcome, LogRow
-from bardo.edge.record import Timing, log_row
+from bardo.edge.live_reply import Limits, LiveReply
+from bardo.edge.log.row import LogRow
 from bardo.engine.exchange import Attempt, attempts
-from bardo.engine.pipeline import ReplyReader
-from bardo.engine.receipt import ForeignContent, extension
-from bardo.engine.route import Provider
-from bardo.streams.frames import Frame
-from bardo.values.errors import BardoError, InternalError, MalformedReply, ProviderError
-from bardo.values.events import Degraded, Event, Extension, ReplyStart, UsageUpdate
+from bardo.values.errors import BardoError, InternalError
 from bardo.values.request import Request
-from bardo.values.response import Response
-
-_ERROR_BODY_LIMIT = 1024 * 1024
 
 
 class LogSink(Protocol):
     """Where finished calls are noted."""
 
     def write(self, row: LogRow) -> None: ...
-
-
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a call may take and how large a whole reply may be."""
-
-    deadlines: Deadlines = Deadlines()
-    max_reply_bytes: int = 64 * 1024 * 1024
-    keep_content: bool = False
-
-
-class Step(msgspec.Struct, frozen=True, gc=False):
-    """What one network read of a reply gave: events, and the bytes to forward where frames are forwarded."""
-
-    events: list[Event]
-    raw: bytes = b""
 
 
 class Runner:
@@ -109,219 +82,3 @@ def _next_attempt(send: Callable[[BardoError], Attempt], problem: BardoError) ->
         return send(problem)
     except StopIteration:
         raise problem from None
-
-
-class LiveReply:
-    """One reply as it arrives. Iterate over `steps` to its end, or `close` it before."""
-
-    def __init__(self, runner: Runner, request: Request) -> None:
-        self._runner = runner
-        self.request = request
-        self.request_id = f"req_{os.urandom(12).hex()}"
-        self._started = runner.clock()
-        self._first_byte: float | None = None
-        self._attempts = 0
-        self._attempt: Attempt | None = None
-        self._reader: ReplyReader | None = None
-        self._reply: Reply | None = None
-        self._primed: list[Step] = []
-        self._coming: AsyncGenerator[Step, None] | None = None
-        self._noted = False
-
-    @property
-    def attempt(self) -> Attempt:
-        """The attempt that was taken."""
-        assert self._attempt is not None
-        return self._attempt
-
-    @property
-    def reader(self) -> ReplyReader:
-        """The reader of the reply."""
-        assert self._reader is not None
-        return self._reader
-
-    def response(self) -> Response:
-        """Return the reply as far as it has come."""
-        return self.reader.fold.response()
-
-    async def begin(self, attempt: Attempt) -> None:
-        """Send one attempt and read until its reply has begun. Raises BardoError, and lets go of the reply then."""
-        self._attempts += 1
-        self._attempt, self._reader, self._primed = attempt, None, []
-        reply = self._reply = await self._runner.transport.send(self._call(attempt), self._runner.limits.deadlines)
-        try:
-            await self._receive(reply, attempt)
-        except BaseException:
-            await self._release()
-            raise
-
-    async def steps(self) -> AsyncIterator[Step]:
-        """Yield what each network read gives, to the end of the reply; then the call is noted."""
-        for step in self._primed:
-            yield step
-        self._primed = []
-        if self._coming is not None:
-            async for step in self._coming:
-                yield step
-        last = self._extension()
-        if last:
-            yield Step(last)
-        failure = self.reader.failure
-        self.note("ok" if failure is None else "broken", failure)
-        await self._release()
-
-    async def close(self) -> None:
-        """Let go of the reply, whatever is left of it: a call that was not read to its end is noted as cancelled."""
-        self.note("cancelled")
-        if self._coming is not None:
-            await self._coming.aclose()
-        await self._release()
-
-    def note(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
-        """Write the call into the log, once."""
-        if self._noted:
-            return
-        self._noted = True
-        runner = self._runner
-        timing = Timing(
-            started_at=self._started,
-            seconds=max(0.0, runner.clock() - self._started),
-            first_byte_seconds=self._first_byte,
-        )
-        row = log_row(
-            self.request_id,
-            self.request,
-            timing,
-            outcome=outcome,
-            attempts=self._attempts,
-            attempt=self._attempt,
-            response=self.response() if self._reader is not None else None,
-            error=error,
-            keep_content=runner.limits.keep_content,
-        )
-        runner.write(row)
-
-    def _open_reader(self, attempt: Attempt, *, streamed: bool) -> ReplyReader:
-        provider = attempt.target.provider
-        stamp = ReplyStart(id=self.request_id, model=attempt.target.model, created=int(self._started))
-        reader = ReplyReader(
-            provider.row,
-            streamed=streamed,
-            provider=provider.id,
-            model=attempt.target.model,
-            omit_reasoning=self.request.options.omit_reasoning,
-            stamp=stamp,
-            further=(ForeignContent(self.request.dialect),) if not attempt.forward else (),
-        )
-        for degradation in attempt.degraded:
-            reader.fold.feed(Degraded(degradation))
-        return reader
-
-    def _call(self, attempt: Attempt) -> Call:
-        provider = attempt.target.provider
-        headers = {"content-type": "application/json", **provider.row.headers, **attempt.wire.headers}
-        call = Call(method="POST", url=attempt.url, headers=headers, body=attempt.wire.body, provider=provider.id)
-        return self._runner.keyring.sign(call, provider, clock=self._runner.clock)
-
-    async def _receive(self, reply: Reply, attempt: Attempt) -> None:
-        """Read the head of a reply, and as much of it as tells whether it is one."""
-        provider = attempt.target.provider
-        if reply.status >= 300:
-            raise await self._refusal(reply, provider)
-        streamed = _is_streamed(reply, provider, asked=self.request.stream)
-        if streamed is not self.request.stream:
-            # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
-            attempt = self._attempt = msgspec.structs.replace(attempt, forward=False)
-        self._reader = self._open_reader(attempt, streamed=streamed)
-        if streamed and self.request.stream:
-            await self._prime(reply)
-        else:
-            await self._read_whole(reply)
-
-    async def _refusal(self, reply: Reply, provider: Provider) -> ProviderError:
-        if reply.status < 400:
-            message = f"the provider answered with status {reply.status}, a redirect"
-            return MalformedReply(message, hint="check base_url", provider=provider.id)
-        try:
-            body = await reply.read(_ERROR_BODY_LIMIT)
-        except ProviderError:
-            body = b""  # The status says enough.
-        body = self._runner.keyring.without_key(body, provider.row)
-        return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
-
-    async def _prime(self, reply: Reply) -> None:
-        """Read the first piece, so that a reply that breaks before it can still go elsewhere."""
-        coming = self._coming = self._rest(reply.chunks())
-        step = await anext(coming)
-        self._first_byte = self._runner.clock() - self._started
-        failure = self.reader.failure
-        if failure is not None and not self.response().blocks:
-            raise failure
-        self._primed.append(step)
-
-    async def _read_whole(self, reply: Reply) -> None:
-        try:
-            body = await reply.read(self._runner.limits.max_reply_bytes)
-        finally:
-            await self._release()
-        self._first_byte = self._runner.clock() - self._started
-        events = [*self.reader.feed(body), *self.reader.finish()]
-        if self.reader.failure is not None:
-            raise self.reader.failure
-        self._primed.append(Step(events, body))
-
-    async def _rest(self, chunks: AsyncIterator[bytes]) -> AsyncGenerator[Step, None]:
-        reader, forward = self.reader, self.attempt.forward
-        try:
-            async for chunk in chunks:
-                step = self._forwarded(chunk) if forward else Step(reader.feed(chunk))
-                if step.events or step.raw:
-                    yield step
-                if reader.failure is not None:
-                    return
-        except ProviderError as problem:
-            yield Step(reader.fail(problem))
-        else:
-            yield self._ending()
-
-    def _forwarded(self, chunk: bytes) -> Step:
-        return self._forward(self.reader.frames(chunk))
-
-    def _ending(self) -> Step:
-        step = self._forward(self.reader.last_frames())
-        return Step([*step.events, *self.reader.close()], step.raw)
-
-    def _forward(self, frames: Sequence[Frame]) -> Step:
-        """Read frames, and keep the bytes of those the client gets: not of one that broke the reply."""
-        reader, withhold = self.reader, self.attempt.withhold_usage
-        events: list[Event] = []
-        raw: list[bytes] = []
-        for frame in frames:
-            given = reader.read(frame)
-            events += given
-            only_usage = withhold and given and all(type(event) is UsageUpdate for event in given)
-            if not only_usage and reader.failure is None:
-                raw.append(frame.raw)
-        return Step(events, b"".join(raw))
-
-    def _extension(self) -> list[Event]:
-        if not self.request.options.include or self.reader.failure is not None:
-            return []
-        fields = extension(self.request, self.response(), self.attempt, self.request_id)
-        event = Extension(fields)
-        self.reader.fold.feed(event)
-        return [event]
-
-    async def _release(self) -> None:
-        reply, self._reply = self._reply, None
-        if reply is not None:
-            await reply.close()
-
-
-def _is_streamed(reply: Reply, provider: Provider, *, asked: bool) -> bool:
-    """Whether a reply is a stream: its content type tells, else what was `asked`. Raises MalformedReply for a page."""
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in ("text/html", "application/xhtml+xml", "application/xml", "text/xml"):
-        message = f"the provider answered with {kind}, not with a reply"
-        raise MalformedReply(message, hint="check base_url", provider=provider.id)
-    return {"application/json": False, "text/event-stream": True, "application/x-ndjson": True}.get(kind, asked)

@@ -180,7 +180,7 @@ def test_state_that_comes_late_is_not_lost() -> None:
 
 
 def test_parts_of_a_summary_are_paragraphs() -> None:
-    events = [
+    events: list[Event] = [
         ThinkStart(0),
         ThinkChunk(0, "One", 0),
         ThinkChunk(0, ".", 0),

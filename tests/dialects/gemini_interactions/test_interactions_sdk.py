@@ -61,7 +61,7 @@ class Wire:
         self.sent: list[Any] = []
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
-        assert request.url.path == "/v1beta/interactions"
+        assert request.url.path in ("/v1/interactions", "/v1beta/interactions")
         self.sent.append(msgspec.json.decode(request.content))
         return httpx2.Response(200, content=self.answer, headers={"content-type": self.content_type})
 

@@ -71,7 +71,8 @@ class Decoder:
         step, delta = self._steps.by_index.get(frame.index), frame.delta
         if step is not None and type(delta) is _Text and step.text:
             return (ContentChunk(step.number, delta.text),)
-        if type(step) is Thought and type(delta) is _Summary and delta.continues and step.part >= 0:
+        if type(step) is Thought and type(delta) is _Summary:
+            step.part += 0 if delta.continues and step.part >= 0 else 1
             return (ThinkChunk(step.number, delta.content.text, step.part),)
         return self._feed_slowly(item.data, complete=item.complete)
 

@@ -13,7 +13,8 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.dialects.options import includable
-from bardo.edge.runner import LiveReply, Runner, Step
+from bardo.edge.live_reply import LiveReply, Step
+from bardo.edge.runner import Runner
 from bardo.engine.receipt import early_headers, late_headers
 from bardo.surfaces.gateway.http import (
     ClientGone,

@@ -7,6 +7,7 @@ from difflib import get_close_matches
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
 from bardo.engine.pipeline import ReplyReader
 from bardo.reasoning.formats import find_format, format_for_model
 from bardo.reasoning.inline import InlineReasoning
@@ -31,15 +32,21 @@ def decode(
     """
     row = provider_row(provider)
     pieces = [bytes(body)] if isinstance(body, bytes | bytearray | memoryview) else list(body)
-    opening = b"".join(pieces).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    if streamed is None:
-        streamed = opening != b"{"
-    # A stream may come as one JSON array, as Gemini's does without `alt=sse`.
-    reader = ReplyReader(row, streamed=streamed and opening != b"[", model=model)
+    reader = ReplyReader(row, streamed=_arrived_as_stream(row, b"".join(pieces), streamed), model=model)
     for piece in pieces:
         reader.feed(piece)
     reader.finish()
     return reader.fold.response()
+
+
+def _arrived_as_stream(row: ProviderRow, body: bytes, said: bool | None) -> bool:
+    """Whether the body is cut into frames; what its first bytes rule out is not believed."""
+    text = body.lstrip(b"\xef\xbb\xbf \t\r\n")
+    if dialect(row.dialect).stream_framing == "ndjson":
+        # A stream of lines begins like a whole reply, but its first line is complete.
+        return text.split(b"\n", 1)[0].rstrip().endswith(b"}") if said is None else said
+    # A stream may come as one JSON array, as Gemini's does without `alt=sse`, and an error instead of a stream as an object.
+    return said is not False and text[:1] not in (b"{", b"[")
 
 
 def provider_row(name: str) -> ProviderRow:

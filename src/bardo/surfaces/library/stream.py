@@ -7,7 +7,8 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
-from bardo.edge.runner import LiveReply, Runner, Step
+from bardo.edge.live_reply import LiveReply, Step
+from bardo.edge.runner import Runner
 from bardo.engine.receipt import told
 from bardo.values.events import ContentChunk, Event, ThinkChunk
 from bardo.values.request import Request

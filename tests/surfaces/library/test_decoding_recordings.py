@@ -1,0 +1,49 @@
+"""Every recorded reply is read by `bardo.decode` under the name of its folder."""
+
+from __future__ import annotations
+
+import pytest
+
+import bardo
+from bardo.values.errors import UpstreamRefused
+from recordings import RECORDINGS, Recording, rows
+
+FOLDERS = sorted(folder.name for folder in RECORDINGS.iterdir() if folder.is_dir()) if RECORDINGS else []
+ALL = [recording for folder in FOLDERS for recording in rows(folder)]
+# Replies in another language than the one of their folder: Chat Completions among Responses, and Cohere's first version.
+STRANGERS = {
+    "bedrock-mantle/mistral.voxtral-mini-3b-2507-774d048e.json",
+    "bedrock-mantle/openai.gpt-oss-safeguard-20b-thinking-fc598cde.json",
+    "cohere/command-r-stream-10de433a.ndjson",
+    "openai-responses/gpt-4-0613-stream-tool-28487fa6.sse",
+    "xai-responses/grok-4-stream-thinking-1f30f9a2.sse",
+}
+
+pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_every_reply_of_a_folder_is_read(folder: str) -> None:
+    for recording in rows(folder):
+        if recording.file in STRANGERS:
+            continue
+        told = bardo.decode(recording.body, provider=folder, streamed=recording.stream)
+        if "-error-" in recording.file:
+            assert isinstance(told.error, UpstreamRefused), recording.file
+        else:
+            assert told.error is None, recording.file
+            assert told.finish.raw, recording.file
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_whether_it_was_streamed_can_be_seen(folder: str) -> None:
+    for recording in rows(folder):
+        told = bardo.decode(recording.body, provider=folder)
+        assert told == bardo.decode(recording.body, provider=folder, streamed=recording.stream), recording.file
+
+
+@pytest.mark.parametrize("recording", [one for one in ALL if one.file in STRANGERS], ids=str)
+def test_a_reply_in_another_language_says_so(recording: Recording) -> None:
+    assert (
+        bardo.decode(recording.body, provider=recording.file.split("/")[0], streamed=recording.stream).error is not None
+    )
