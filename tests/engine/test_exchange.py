@@ -20,6 +20,7 @@ from bardo.values.errors import (
     MalformedReply,
     MissingKey,
     Unreachable,
+    Unsupported,
     UpstreamRefused,
     UpstreamTimeout,
 )
@@ -70,6 +71,7 @@ def test_an_answered_attempt_is_the_last() -> None:
         UpstreamTimeout("x"),
         MalformedReply("x"),
         BrokenStream("x"),
+        MissingKey("x"),
         *(UpstreamRefused("x", status=status) for status in (408, 409, 425, 429, 500, 502, 503, 504, 529)),
     ],
     ids=lambda failure: f"{failure.code}-{failure.status}",
@@ -81,7 +83,6 @@ def test_a_failure_another_provider_may_mend_goes_on(failure: BardoError) -> Non
 @pytest.mark.parametrize(
     "failure",
     [
-        MissingKey("x"),
         ConfigError("x"),
         InvalidRequest("x"),
         *(UpstreamRefused("x", status=status) for status in (400, 401, 402, 403, 404, 413, 422)),
@@ -90,6 +91,15 @@ def test_a_failure_another_provider_may_mend_goes_on(failure: BardoError) -> Non
 )
 def test_a_failure_it_cannot_mend_ends_the_course(failure: BardoError) -> None:
     assert tried(lambda attempt: failure) == ["deepseek"]
+
+
+def test_a_target_that_cannot_express_the_request_is_passed_over() -> None:
+    llama = target("bedrock-invoke", "meta.llama3-1-8b-instruct-v1:0")
+    taken = next(attempts(chat(), [llama, target("deepseek")]))
+    assert taken.target.provider.id == "deepseek"
+    assert [lost.asked for lost in taken.degraded] == ["bedrock-invoke"]
+    with pytest.raises(Unsupported):
+        next(attempts(chat(), [llama]))
 
 
 def test_each_provider_that_failed_is_told() -> None:

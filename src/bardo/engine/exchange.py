@@ -13,7 +13,7 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.engine.route import Target
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, Unsupported
 from bardo.values.request import Request
 from bardo.values.wire import WireRequest
 
@@ -45,7 +45,14 @@ def attempts(
     for target in targets:
         own = target.provider.id
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
-        failure = yield plan(request, target, lost, may_forward=may_forward)
+        try:
+            attempt = plan(request, target, lost, may_forward=may_forward)
+        except Unsupported as problem:
+            if target is targets[-1]:
+                raise
+            failed = (*failed, (own, problem.message))
+            continue
+        failure = yield attempt
         if failure is None or not failure.retryable:
             return
         failed = (*failed, (own, failure.message))

@@ -241,4 +241,4 @@ def _written(value: Any, raw: msgspec.Raw) -> str:
         return value or ""
     if INVALID_JSON in value or not bytes(raw):
         return arguments_of(value)
-    return bytes(raw).decode()
+    return bytes(raw).decode("utf-8", "replace")

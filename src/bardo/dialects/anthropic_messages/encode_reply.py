@@ -159,6 +159,7 @@ class Encoder:
         self._over = True
         if self._waiting:
             self._drain()
+        self._block = None
         self._frames.write("error", error=error_object(item.error)["error"])
 
     def _take_or_hold(self, item: BlockEvent) -> None:

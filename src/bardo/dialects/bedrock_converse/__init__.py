@@ -5,10 +5,8 @@ Model and streaming stand in the path, so they come with the Arrival. Streams ar
 
 from __future__ import annotations
 
-from typing import Literal
-
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.base import Dialect
+from bardo.dialects.base import Dialect, Framing
 from bardo.dialects.bedrock_converse.decode_reply import Decoder
 from bardo.dialects.bedrock_converse.decode_request import decode_request
 from bardo.dialects.bedrock_converse.encode_reply import Encoder
@@ -26,7 +24,7 @@ class BedrockConverse:
     """The dialect, both ways."""
 
     name = NAME
-    stream_framing: Literal["eventstream"] = "eventstream"
+    stream_framing: Framing = "eventstream"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request."""

@@ -6,21 +6,18 @@ is carried in the shape it stood in.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-import msgspec
-
+from bardo.dialects.bedrock_converse.growing import Arriving, Kind, complete, grow
 from bardo.dialects.bedrock_converse.opaque import join_redacted, read_redacted, read_signature
 from bardo.dialects.bedrock_converse.words import (
     FIELD,
-    INVALID_JSON,
     NAME,
     PADDING,
     THOUGHT,
     WrongShape,
     arguments_of,
     beyond,
-    is_object,
     string,
     want,
     without,
@@ -40,24 +37,9 @@ from bardo.values.events import (
     UnknownContent,
 )
 
-Kind = Literal["text", "think", "redacted", "call", "other"]
-
 _KNOWN = frozenset(("text", FIELD, "toolUse", "citation"))
 _CALL: dict[str, Any] = {"toolUse": {"toolUseId": None, "name": None, "input": None}}
 _PIECE: dict[str, Any] = {FIELD: {"text": None, "signature": None, "redactedContent": None}}
-
-
-class Arriving:
-    """One block. `spoke` says whether any piece said something; `value` is what a block of no known kind holds."""
-
-    __slots__ = ("kind", "number", "pieces", "spoke", "value")
-
-    def __init__(self, number: int, kind: Kind) -> None:
-        self.number = number
-        self.kind: Kind = kind
-        self.spoke = False
-        self.pieces: list[str] = []
-        self.value: dict[str, Any] = {}
 
 
 class Content:
@@ -115,7 +97,7 @@ class Content:
         if block is None and pieces and not pieces.keys() & _KNOWN:
             block = self._begin(index, "other")
         if block is not None and block.kind == "other":
-            _grow(block, pieces)
+            grow(block, pieces)
             return
         for name, value in pieces.items():
             if name == "text":
@@ -248,7 +230,7 @@ class Content:
     def _give(self, block: Arriving, out: list[Event]) -> None:
         """Give what was held of a block."""
         if block.kind == "other":
-            out.append(UnknownContent(block.number, NAME, _complete(block)))
+            out.append(UnknownContent(block.number, NAME, complete(block)))
         elif block.kind == "redacted":
             self._give_redacted(block, out)
 
@@ -272,29 +254,3 @@ def _add_states(number: int, states: tuple[Opaque, ...], out: list[Event]) -> No
 def _is_hosted(use: Any) -> bool:
     """Whether Bedrock itself runs the tool that is called."""
     return isinstance(use, dict) and str(use.get("type") or "tool_use") != "tool_use"
-
-
-def _grow(block: Arriving, delta: dict[str, Any]) -> None:
-    for name, piece in delta.items():
-        if name == "toolUse" and isinstance(piece, dict) and isinstance(piece.get("input"), str):
-            block.pieces.append(piece["input"])
-        elif name == "toolResult" and isinstance(piece, list):
-            block.value[name] = _merged(block.value.get(name), {"content": piece})
-        else:
-            block.value[name] = _merged(block.value.get(name), piece)
-
-
-def _merged(held: Any, piece: Any) -> Any:
-    if isinstance(held, dict) and isinstance(piece, dict):
-        return held | {name: _merged(held.get(name), item) for name, item in piece.items()}
-    joins = isinstance(held, str | list) and type(held) is type(piece)
-    return held + piece if joins else piece
-
-
-def _complete(block: Arriving) -> dict[str, Any]:
-    text = "".join(block.pieces)
-    use = block.value.get("toolUse")
-    if not text or not isinstance(use, dict):
-        return block.value
-    given = msgspec.json.decode(text) if is_object(text) else {INVALID_JSON: text}
-    return {**block.value, "toolUse": {**use, "input": given}}

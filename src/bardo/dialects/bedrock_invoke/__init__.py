@@ -6,10 +6,8 @@ nearly Converse for Nova. This dialect wraps and unwraps, and the dialects of th
 
 from __future__ import annotations
 
-from typing import Literal
-
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.base import Dialect
+from bardo.dialects.base import Dialect, Framing
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
 from bardo.dialects.bedrock_invoke.decode_reply import Decoder
 from bardo.dialects.bedrock_invoke.decode_request import decode_request
@@ -26,7 +24,7 @@ class BedrockInvoke:
     """The dialect, both ways."""
 
     name = NAME
-    stream_framing: Literal["eventstream"] = "eventstream"
+    stream_framing: Framing = "eventstream"
 
     def decode_request(self, body: bytes, arrival: Arrival) -> Request:
         """Read a client's request."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini_interactions.arriving import Steps, Thought, WrongShape, fields_of, items_of
+from bardo.dialects.gemini_interactions.arriving import Thought, WrongShape, fields_of, items_of
 from bardo.dialects.gemini_interactions.errors import refusal_in_reply
+from bardo.dialects.gemini_interactions.steps import Steps
 from bardo.dialects.gemini_interactions.usage import read_usage
 from bardo.dialects.gemini_interactions.words import NAME, finish_of, seconds_of, stamp_of, without
 from bardo.dialects.lenient import as_text, decode_leniently

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.base import Dialect, Framing, ReplyDecoder, ReplyEncoder
-from bardo.dialects.openai_responses.decode_reply import ReplyReader
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter
 from bardo.dialects.openai_responses.encode_request import encode_request
 from bardo.dialects.openai_responses.encode_whole import encode_response
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
+from bardo.dialects.openai_responses.first_frame import EitherReply
 from bardo.dialects.openai_responses.state import NAME
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.request import Request
@@ -34,7 +34,7 @@ class OpenAIResponses:
         return encode_request(request, row)
 
     def open_decoder(self, row: ProviderRow) -> ReplyDecoder:
-        return ReplyReader(row)
+        return EitherReply(row)
 
     def open_encoder(self, request: Request, arrival: Arrival) -> ReplyEncoder:
         return ReplyWriter(request)

@@ -1,0 +1,52 @@
+"""One block while it arrives, and how a block of no known kind grows from its pieces."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.dialects.bedrock_converse.words import INVALID_JSON, is_object
+
+Kind = Literal["text", "think", "redacted", "call", "other"]
+
+
+class Arriving:
+    """One block. `spoke` says whether any piece said something; `value` is what a block of no known kind holds."""
+
+    __slots__ = ("kind", "number", "pieces", "spoke", "value")
+
+    def __init__(self, number: int, kind: Kind) -> None:
+        self.number = number
+        self.kind: Kind = kind
+        self.spoke = False
+        self.pieces: list[str] = []
+        self.value: dict[str, Any] = {}
+
+
+def grow(block: Arriving, delta: dict[str, Any]) -> None:
+    """Add a piece to a block of no known kind."""
+    for name, piece in delta.items():
+        if name == "toolUse" and isinstance(piece, dict) and isinstance(piece.get("input"), str):
+            block.pieces.append(piece["input"])
+        elif name == "toolResult" and isinstance(piece, list):
+            block.value[name] = _merged(block.value.get(name), {"content": piece})
+        else:
+            block.value[name] = _merged(block.value.get(name), piece)
+
+
+def _merged(held: Any, piece: Any) -> Any:
+    if isinstance(held, dict) and isinstance(piece, dict):
+        return held | {name: _merged(held.get(name), item) for name, item in piece.items()}
+    joins = isinstance(held, str | list) and type(held) is type(piece)
+    return held + piece if joins else piece
+
+
+def complete(block: Arriving) -> dict[str, Any]:
+    """Return a block of no known kind as the whole reply would have it."""
+    text = "".join(block.pieces)
+    use = block.value.get("toolUse")
+    if not text or not isinstance(use, dict):
+        return block.value
+    given = msgspec.json.decode(text) if is_object(text) else {INVALID_JSON: text}
+    return {**block.value, "toolUse": {**use, "input": given}}
