@@ -133,12 +133,12 @@ def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
 def in_one_form(body: dict[str, Any]) -> dict[str, Any]:
     """Bring the forms that `input` may have to one: a list of steps, without the user's step around results."""
     given = body["input"]
-    contents = [{"type": "text", "text": given}] if isinstance(given, str) else given
+    contents: list[dict[str, Any]] = [{"type": "text", "text": given}] if isinstance(given, str) else given
     if all(item["type"] in ("text", "image") for item in contents):
         contents = [{"type": "user_input", "content": contents}]
     steps: list[Any] = []
     for step in contents:
-        inside = step.get("content", [])
+        inside: list[dict[str, Any]] = step.get("content", [])
         results = [item for item in inside if item["type"] == "function_result"]
         steps += results if results and step["type"] == "user_input" else [step]
     return {**{name: value for name, value in body.items() if value is not False}, "input": steps}

@@ -81,7 +81,7 @@ def client(wire: Wire) -> Iterator[genai.Client]:
 
 def test_the_sdk_reads_a_whole_reply_and_sends_it_back(wire: Wire, client: genai.Client) -> None:
     wire.answer = DIALECT.encode_response(fold(EVENTS), REQUEST)
-    reply = client.interactions.create(model="gemini-3-flash-preview", input="hi")
+    reply: Any = client.interactions.create(model="gemini-3-flash-preview", input="hi")
     assert reply.status == "requires_action"
     thought, output, call = reply.steps
     assert thought.summary[0].text == "let me think"
@@ -106,7 +106,8 @@ def test_the_sdk_reads_a_stream(wire: Wire, client: genai.Client) -> None:
     wire.answer, wire.content_type = write_stream(EVENTS), "text/event-stream"
     told: dict[str, str] = {}
     last: Any = None
-    for event in client.interactions.create(model="gemini-3-flash-preview", input="hi", stream=True):
+    stream: Any = client.interactions.create(model="gemini-3-flash-preview", input="hi", stream=True)
+    for event in stream:
         last = event
         if event.event_type == "step.start" and event.step.type == "function_call":
             told["call"] = f"{event.step.id} {event.step.name}"
