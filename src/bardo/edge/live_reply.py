@@ -112,11 +112,19 @@ class LiveReply:
         await self._release()
 
     async def close(self) -> None:
-        """Let go of the reply, whatever is left of it: a call that was not read to its end is noted as cancelled."""
-        self.note("cancelled")
+        """Let go of the reply, whatever is left of it: a call that was not read to its end is noted as cancelled.
+
+        A client that leaves at the last event does not wait for the connection's end: its reply was whole.
+        """
+        self.note("ok" if self._said_all() else "cancelled")
         if self._coming is not None:
             await self._coming.aclose()
         await self._release()
+
+    def _said_all(self) -> bool:
+        if self._reader is None or self._reader.failure is not None or self._primed:
+            return False
+        return self.response().finish.reason not in ("unknown", "error")
 
     def note(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""

@@ -34,11 +34,11 @@ def serve(
     uvicorn: Annotated[bool, typer.Option("--uvicorn", help="Serve with uvicorn instead of granian.")] = False,
 ) -> None:
     """Run the gateway until Ctrl-C. Providers come from the configuration, or from keys in the environment."""
+    settings = load_settings(config)
+    _check_log(settings)
     if config is not None:
         # The workers are processes of their own: they read the configuration themselves.
         os.environ["BARDO_CONFIG"] = str(config.absolute())
-    settings = load_settings()
-    _check_log(settings)
     # uvicorn raises the signal that ended it once more when all is closed.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with contextlib.suppress(KeyboardInterrupt):
