@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import subprocess
@@ -32,17 +33,18 @@ class Listener:
         self.ended = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            self.heard += len(await reader.readexactly(self._first))
-            self.began.set()
-            await self.go_on.wait()
-            while piece := await reader.read(65536):
-                self.heard += len(piece)
-        except ConnectionError:
-            pass  # Hanging up with bytes on the way looks like this.
-        finally:
-            self.ended.set()
-            writer.transport.abort()
+        # Hanging up with bytes on the way looks like a ConnectionError.
+        with contextlib.suppress(ConnectionError):
+            await self._listen(reader)
+        self.ended.set()
+        writer.transport.abort()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        self.heard += len(await reader.readexactly(self._first))
+        self.began.set()
+        await self.go_on.wait()
+        while piece := await reader.read(65536):
+            self.heard += len(piece)
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
