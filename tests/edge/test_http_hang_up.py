@@ -33,11 +33,13 @@ class Listener:
         self.ended = asyncio.Event()
 
     async def __call__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        # Hanging up with bytes on the way looks like a ConnectionError.
-        with contextlib.suppress(ConnectionError):
-            await self._listen(reader)
-        self.ended.set()
-        writer.transport.abort()
+        try:
+            # Hanging up with bytes on the way looks like a ConnectionError.
+            with contextlib.suppress(ConnectionError):
+                await self._listen(reader)
+        finally:
+            self.ended.set()
+            writer.transport.abort()
 
     async def _listen(self, reader: asyncio.StreamReader) -> None:
         self.heard += len(await reader.readexactly(self._first))
