@@ -8,9 +8,7 @@ As a server it decodes what a client sends (`decode_request`) and encodes the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol
-
-import msgspec
+from typing import Literal, Protocol
 
 from bardo.catalog.rows import ProviderRow
 from bardo.streams.frames import Frame
@@ -78,8 +76,3 @@ class Dialect(Protocol):
     def decode_error(self, status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
         """Read a provider's error answer; a body that is not its dialect's is quoted, shortened."""
         ...
-
-
-def plain(value: Any) -> Any:
-    """Return `value` as plain JSON-able values: structs become objects."""
-    return msgspec.to_builtins(value)

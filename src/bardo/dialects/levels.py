@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bardo.values.request import EFFORTS, Effort
 
 BUDGETS: dict[Effort, int] = {
@@ -14,6 +16,10 @@ BUDGETS: dict[Effort, int] = {
 }
 
 
-def effort_of(budget: int) -> Effort:
-    """Return the level whose budget is nearest; the higher of two that are as near."""
-    return min(reversed(EFFORTS), key=lambda effort: abs(BUDGETS[effort] - budget))
+PORTABLE: tuple[Effort, ...] = ("low", "medium", "high")
+"""The levels every server that takes levels knows."""
+
+
+def effort_of(budget: int, among: Sequence[Effort] = EFFORTS) -> Effort:
+    """Return the level, of those `among` in rising order, whose budget is nearest; the higher of two that are as near."""
+    return min(reversed(among), key=lambda effort: abs(BUDGETS[effort] - budget))

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from bardo.dialects.anthropic_messages.encode_reasoning import BUDGETS, effort_of, encode_reasoning, nearest_effort
+from bardo.dialects.anthropic_messages.encode_reasoning import encode_reasoning, nearest_effort
 from bardo.dialects.anthropic_messages.models import traits_of
+from bardo.dialects.levels import BUDGETS, effort_of
 from bardo.values.blocks import Carried
 from bardo.values.request import EFFORTS, ReasoningPolicy
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bardo.dialects.openai_chat.encode_request import nearest_effort
+from bardo.dialects.levels import PORTABLE, effort_of
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -406,7 +406,7 @@ def test_how_to_think(form: str, policy: ReasoningPolicy | None, fields: dict[st
     [(0, "low"), (2048, "low"), (5119, "low"), (5120, "medium"), (8192, "medium"), (20480, "high"), (10**9, "high")],
 )
 def test_the_nearest_level_to_a_budget_ties_up(budget: int, level: Effort) -> None:
-    assert nearest_effort(budget) == level
+    assert effort_of(budget, PORTABLE) == level
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])

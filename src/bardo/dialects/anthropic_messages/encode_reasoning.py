@@ -12,19 +12,10 @@ import msgspec
 
 from bardo.dialects.anthropic_messages.models import Traits
 from bardo.dialects.anthropic_messages.words import NAME, without
+from bardo.dialects.levels import BUDGETS, effort_of
 from bardo.values.blocks import fields_for
 from bardo.values.degradation import Degradation
 from bardo.values.request import EFFORTS, Effort, ReasoningPolicy
-
-BUDGETS: dict[Effort, int] = {
-    "minimal": 1024,
-    "low": 2048,
-    "medium": 8192,
-    "high": 32_768,
-    "xhigh": 49_152,
-    "max": 65_536,
-}
-"""How many tokens a level is worth, both ways."""
 
 LEAST_BUDGET = 1024
 HEADROOM = 1024
@@ -99,11 +90,6 @@ def nearest_effort(wanted: Effort, offered: Sequence[Effort]) -> Effort:
     return max(
         (one for one in ranked if EFFORTS.index(one) <= EFFORTS.index(wanted)), key=EFFORTS.index, default=ranked[0]
     )
-
-
-def effort_of(budget: int) -> Effort:
-    """Return the level whose budget is nearest; the higher of two that are as near."""
-    return min(reversed(EFFORTS), key=lambda effort: abs(BUDGETS[effort] - budget))
 
 
 def _takes(thinking: dict[str, Any] | None, policy: ReasoningPolicy, traits: Traits, limit: int | None) -> bool:

@@ -14,11 +14,9 @@ import msgspec
 
 from bardo.dialects.bedrock_converse.losses import Losses
 from bardo.dialects.bedrock_converse.words import NAME
+from bardo.dialects.levels import effort_of
 from bardo.values.blocks import fields_for
 from bardo.values.request import EFFORTS, Effort, ReasoningPolicy, Request
-
-BUDGETS: dict[Effort, int] = {"minimal": 1024, "low": 2048, "medium": 8192, "high": 32768, "xhigh": 49152, "max": 65536}
-"""How many tokens a level is worth, both ways."""
 
 _LOW_TO_HIGH: tuple[Effort, ...] = ("low", "medium", "high")
 
@@ -108,13 +106,8 @@ def at_path(path: tuple[str, ...], value: Any, beside: dict[str, Any] | None = N
     return {path[0]: value} if len(path) == 1 else {path[0]: {**(beside or {}), path[1]: value}}
 
 
-def nearest_effort(budget: int) -> Effort:
-    """Return the level whose budget is nearest; the higher of two that are as near."""
-    return min(reversed(EFFORTS), key=lambda effort: abs(BUDGETS[effort] - budget))
-
-
 def _level(policy: ReasoningPolicy, offered: tuple[Effort, ...], losses: Losses) -> Effort:
-    wanted = policy.effort or (nearest_effort(policy.budget) if policy.budget is not None else "medium")
+    wanted = policy.effort or (effort_of(policy.budget) if policy.budget is not None else "medium")
     rank = EFFORTS.index(wanted)
     level = max((one for one in offered if EFFORTS.index(one) <= rank), key=EFFORTS.index, default=offered[0])
     if policy.mode == "budget" and policy.budget is not None:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.dialects.gemini.words import NAME
+from bardo.dialects.levels import BUDGETS, effort_of
 from bardo.values.blocks import fields_for
 from bardo.values.degradation import Degradation
 from bardo.values.request import EFFORTS, Effort, ReasoningPolicy, Request
@@ -21,15 +22,8 @@ _LOW_HIGH: tuple[Effort, ...] = ("low", "high")
 _LOW_TO_HIGH: tuple[Effort, ...] = ("low", "medium", "high")
 _MINIMAL_TO_HIGH: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
 
-# PortableBudgets: the one table between levels and tokens.
-_BUDGETS: dict[Effort, int] = {
-    "minimal": 1024,
-    "low": 2048,
-    "medium": 8192,
-    "high": 32768,
-    "xhigh": 32768,
-    "max": 32768,
-}
+# No Gemini model that takes budgets takes more than the highest of these.
+_BUDGETS: dict[Effort, int] = {**BUDGETS, "xhigh": BUDGETS["high"], "max": BUDGETS["high"]}
 _HEADROOM = 1024
 
 
@@ -123,7 +117,7 @@ def _off(family: Family, degraded: list[Degradation]) -> dict[str, Any]:
 
 
 def _level(policy: ReasoningPolicy, offered: Sequence[Effort], degraded: list[Degradation]) -> Effort:
-    wanted = policy.effort or _nearest_effort(policy.budget or 0)
+    wanted = policy.effort or effort_of(policy.budget or 0, _MINIMAL_TO_HIGH)
     rank = EFFORTS.index(wanted)
     level = max((one for one in offered if EFFORTS.index(one) <= rank), key=EFFORTS.index, default=offered[0])
     asked = policy.effort or policy.budget
@@ -131,12 +125,6 @@ def _level(policy: ReasoningPolicy, offered: Sequence[Effort], degraded: list[De
         why = "the nearest level this model offers" if policy.effort else "this model takes levels, not budgets"
         degraded.append(Degradation("reasoning", asked=asked, sent=level, why=why))
     return level
-
-
-def _nearest_effort(budget: int) -> Effort:
-    """Snap a budget to the nearest tier; a tie goes up."""
-    tiers: tuple[Effort, ...] = ("minimal", "low", "medium", "high")
-    return min(reversed(tiers), key=lambda tier: abs(_BUDGETS[tier] - budget))
 
 
 def _budget(policy: ReasoningPolicy, family: Family, limit: int | None, degraded: list[Degradation]) -> int:

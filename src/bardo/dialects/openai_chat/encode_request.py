@@ -7,15 +7,13 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow, Quirks
+from bardo.dialects.levels import PORTABLE, effort_of
 from bardo.dialects.openai_chat.words import NAME
 from bardo.dialects.openai_chat.write_messages import MessageWriter
 from bardo.values.blocks import fields_for
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.request import Effort, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
+from bardo.values.request import OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
-
-# The documents' portable budgets, read backwards: the nearest tier, ties up.
-_TIERS: tuple[tuple[int, Effort], ...] = ((2048, "low"), (8192, "medium"), (32768, "high"))
 
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:
@@ -116,7 +114,7 @@ def _reasoning(policy: ReasoningPolicy | None, form: str, writer: MessageWriter)
     if form == "none":
         writer.degraded.append(Degradation("reasoning", asked=asked, why="this provider has no field for it"))
         return {}
-    effort = "none" if policy.mode == "off" else policy.effort or nearest_effort(policy.budget or 0)
+    effort = "none" if policy.mode == "off" else policy.effort or effort_of(policy.budget or 0, PORTABLE)
     if policy.budget is not None:
         why = "this provider takes levels, not budgets"
         writer.degraded.append(Degradation("reasoning.budget", asked=policy.budget, sent=effort, why=why))
@@ -133,11 +131,6 @@ def _reasoning_object(policy: ReasoningPolicy) -> dict[str, Any]:
             return {**own, **hidden, "max_tokens": policy.budget}
         case _:
             return {**own, **hidden, **({"effort": policy.effort} if policy.effort else {"enabled": True})}
-
-
-def nearest_effort(budget: int) -> Effort:
-    """Return the level whose portable budget is nearest, ties up."""
-    return min(_TIERS, key=lambda tier: (abs(tier[0] - budget), -tier[0]))[1]
 
 
 def _extra(request: Request, degraded: list[Degradation]) -> dict[str, Any]:

@@ -10,16 +10,15 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.levels import PORTABLE, effort_of
 from bardo.dialects.openai_responses.notes import Notes
 from bardo.dialects.openai_responses.output_items import write_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.values.blocks import fields_for
-from bardo.values.request import Effort, OutputFormat, ReasoningPolicy, Request, Tool
+from bardo.values.request import OutputFormat, ReasoningPolicy, Request, Tool
 from bardo.values.wire import WireRequest
 
 ENCRYPTED = "reasoning.encrypted_content"
-# The tiers on which a budget in tokens is read as an effort.
-_TIERS: tuple[tuple[Effort, int], ...] = (("low", 2048), ("medium", 8192), ("high", 32768))
 _UNSUPPORTED = ("top_k", "min_p", "frequency_penalty", "presence_penalty", "seed", "stop")
 # Fields that rest on what the provider stored, or ask it to store: then the caller's silence on `store` stays silence.
 _STORED = ("previous_response_id", "conversation", "background", "prompt")
@@ -125,17 +124,13 @@ def _reasoning(policy: ReasoningPolicy, request: Request, notes: Notes) -> dict[
     if policy.mode == "effort" and policy.effort is not None:
         fields["effort"] = policy.effort
     elif policy.mode == "budget" and policy.budget is not None and fields.get("max_tokens") != policy.budget:
-        fields["effort"] = _nearest(policy.budget)
+        fields["effort"] = effort_of(policy.budget, PORTABLE)
         why = f"{NAME} has levels of effort, no budget in tokens"
         notes.add("reasoning.budget", asked=policy.budget, sent=fields["effort"], why=why)
     # A caller of this dialect asks for summaries where they are wanted; from others, wanting to read the thinking is enough.
     if policy.visible or (policy.visible is None and request.dialect != NAME):
         fields.setdefault("summary", "auto")
     return fields
-
-
-def _nearest(budget: int) -> Effort:
-    return min(_TIERS, key=lambda tier: (abs(tier[1] - budget), -tier[1]))[0]
 
 
 def _add_extra(body: dict[str, Any], request: Request, notes: Notes) -> None:
