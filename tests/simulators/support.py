@@ -20,6 +20,12 @@ QUESTION = "What is 27 * 43?"
 WEATHER = "What is the weather in Paris?"
 SCHEMA: dict[str, object] = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
+OWN_PATHS = {
+    "anthropic": "/messages",
+    "gemini_interactions": "/interactions",
+    "openai_responses": "/responses",
+}
+
 Body = dict[str, object]
 
 
@@ -32,7 +38,7 @@ def headers_for(preset: str, key: str = "k") -> dict[str, str]:
     """Give the headers a client of this provider sends."""
     if preset == "anthropic":
         return {"x-api-key": key, "anthropic-version": "2023-06-01"}
-    if preset == "gemini":
+    if preset in ("gemini", "gemini_interactions"):
         return {"x-goog-api-key": key}
     return {"authorization": f"Bearer {key}"}
 
@@ -47,7 +53,9 @@ def path_for(preset: str, model: str, *, streamed: bool) -> str:
         return f"/v1beta/models/{model}:{method}"
     if preset == "bedrock":
         return f"/model/{quote(model, safe='')}/{'converse-stream' if streamed else 'converse'}"
-    return base + {"anthropic": "/messages", "openai_responses": "/responses"}.get(preset, "/chat/completions")
+    if preset == "watsonx":
+        return f"{base}/text/{'generation_stream' if streamed else 'generation'}?version=2024-05-31"
+    return base + OWN_PATHS.get(preset, "/chat/completions")
 
 
 def body_for(
@@ -64,7 +72,12 @@ def body_for(
         spec = {"name": "weather", "inputSchema": {"json": SCHEMA}}
         body = {"messages": [{"role": "user", "content": [{"text": question}]}]}
         return {**body, "toolConfig": {"tools": [{"toolSpec": spec}]}} if tools else body
+    if preset == "watsonx":
+        return {"model_id": model, "input": question}
     body = {"model": model, "stream": streamed}
+    if preset == "gemini_interactions":
+        body |= {"input": question, "generation_config": {"thinking_summaries": "auto"}}
+        return body | ({"tools": [{"type": "function", "name": "weather", "parameters": SCHEMA}]} if tools else {})
     if preset == "openai_responses":
         body |= {"input": question, "reasoning": {"summary": "auto"}}
         return body | ({"tools": [{"type": "function", "name": "weather", "parameters": SCHEMA}]} if tools else {})

@@ -221,6 +221,61 @@ def test_gemini_without_sse_streams_one_array() -> None:
     assert len(json.loads(b"".join(plain))) == len(plain) - 1
 
 
+def test_interactions_always_sign_thoughts_and_summarize_them_only_when_asked() -> None:
+    thought, output = rows(reply("gemini_interactions")["steps"])
+    assert thought["signature"]
+    assert thought["summary"] == [{"text": "I think.", "type": "text"}]
+    assert rows(output["content"])[0]["text"] == "Answer."
+    (unasked, _) = rows(reply("gemini_interactions", generation_config={})["steps"])
+    assert unasked == {"signature": thought["signature"], "type": "thought"}
+    assert b"I think" not in say("gemini_interactions", streamed=True, generation_config={})
+    assert b"signature" not in say("gemini_interactions", Turn(text="x"))
+
+
+def test_interactions_count_thoughts_outside_and_tell_a_stream_step_by_step() -> None:
+    usage = reply("gemini_interactions")["usage"]
+    assert (at(usage, "total_output_tokens"), at(usage, "total_thought_tokens")) == (10, 30)
+    assert at(usage, "total_tokens") == 140
+    values = chunks("gemini_interactions")
+    assert [value.get("index") for value in values] == [None, None, 0, 0, 0, 0, 1, 1, 1, None]
+    assert at(values[-1], "interaction.usage") == usage
+    assert say("gemini_interactions", streamed=True).endswith(b"event: done\ndata: [DONE]\n\n")
+
+
+def test_a_summary_of_interactions_is_never_cut() -> None:
+    turn = Turn(reasoning_summary=("a first part " * 9, "a second part " * 9), text="x")
+    told = [at(value, "delta.content.text") for value in chunks("gemini_interactions", turn)]
+    assert [text for text in told if text] == list(turn.summary)
+
+
+def test_a_call_of_interactions_comes_in_pieces_of_json() -> None:
+    call = Turn(reasoning="r", tool_calls=(ToolCall("weather", {"city": "Paris, France"}),))
+    values = chunks("gemini_interactions", call, tools=[{"type": "function", "name": "weather"}])
+    pieces = [text(at(value, "delta.arguments")) for value in values]
+    assert json.loads("".join(pieces)) == {"city": "Paris, France"}
+    assert at(values[-1], "interaction.status") == "requires_action"
+
+
+@pytest.mark.parametrize(("model", "warned"), [("ibm/granite-3-3-8b-instruct", False), ("google/flan-ul2", True)])
+def test_watsonx_warns_of_models_that_are_not_ibms(model: str, warned: bool) -> None:
+    assert ("system" in reply("watsonx", model=model)) is warned
+    assert ["system" in value for value in chunks("watsonx", model=model)][:2] == [warned, False]
+
+
+def test_watsonx_thinks_in_the_text_and_counts_the_prompt_once() -> None:
+    (result,) = rows(reply("watsonx")["results"])
+    assert result["generated_text"] == "<think>\nI think.\n</think>\n\nAnswer."
+    assert (result["input_token_count"], result["generated_token_count"]) == (100, 40)
+    streamed = [rows(value["results"])[0] for value in chunks("watsonx")]
+    assert "".join(text(one["generated_text"]) for one in streamed) == result["generated_text"]
+    assert [one["input_token_count"] for one in streamed] == [100] + [0] * (len(streamed) - 1)
+    grown = [one["generated_token_count"] for one in streamed]
+    assert grown == sorted(grown, key=lambda count: int(str(count)))
+    assert grown[-1] == 40
+    assert {one["stop_reason"] for one in streamed[:-1]} == {"not_finished"}
+    assert streamed[-1]["stop_reason"] == "eos_token"
+
+
 @pytest.mark.parametrize(
     ("preset", "switch"),
     [

@@ -14,7 +14,16 @@ import pytest
 from bardo.simulators import Fault, Running, Script, Simulator, Turn, parse_fault
 from simulators.support import answered, body_for, events_of, headers_for, path_for, post
 
-PRESETS_OF_EACH_DIALECT = ("openai_chat", "openai_responses", "anthropic", "gemini", "ollama_native", "cohere")
+PRESETS_OF_EACH_DIALECT = (
+    "openai_chat",
+    "openai_responses",
+    "anthropic",
+    "gemini",
+    "gemini_interactions",
+    "ollama_native",
+    "cohere",
+    "watsonx",
+)
 each_dialect = pytest.mark.parametrize("preset", PRESETS_OF_EACH_DIALECT)
 
 
@@ -58,9 +67,9 @@ def test_a_status_comes_with_the_providers_error_body(preset: str, status: int) 
     if preset in ("ollama_native", "cohere"):
         assert said["error" if preset == "ollama_native" else "message"]
         return
-    error = said["error"]
+    error = said["errors"][0] if preset == "watsonx" else said["error"]
     assert error["message"]
-    expected = {"anthropic": "type", "gemini": "status"}.get(preset, "type")
+    expected = {"gemini": "status", "gemini_interactions": "code", "watsonx": "code"}.get(preset, "type")
     assert error[expected]
 
 
@@ -144,6 +153,8 @@ def test_one_line_is_oversized(preset: str, streamed: bool) -> None:
         ("openai_responses", "event: response.failed"),
         ("anthropic", '"overloaded_error"'),
         ("gemini", '"UNAVAILABLE"'),
+        ("gemini_interactions", '"event_type":"error"'),
+        ("watsonx", "event: error"),
         ("groq", "event: error"),
         ("ollama_native", '{"error":'),
         ("cohere", '"finish_reason":"ERROR"'),

@@ -13,9 +13,18 @@ from bardo.simulators.incoming import read_incoming
 from simulators.support import Body, body_for, headers_for, path_for
 
 KEYED = [name for name in presets() if PRESETS[name].needs_key]
-MISSING_KEY = {"gemini": 403, "bedrock": 403}
-WRONG_KEY = {"gemini": 400, "xai": 400, "bedrock": 403}
+MISSING_KEY = {"gemini": 403, "gemini_interactions": 403, "bedrock": 403}
+WRONG_KEY = {"gemini": 400, "gemini_interactions": 400, "xai": 400, "bedrock": 403}
 LISTED = sorted(set(presets()) - {"bedrock"})  # Bedrock lists its models at another address.
+LISTS = {"cohere": "/v1/models", "ollama_native": "/api/tags", "watsonx": "/ml/v1/foundation_model_specs"}
+FORMS_OF_LISTS = {
+    **dict.fromkeys(("gemini", "gemini_interactions", "cohere", "ollama_native"), ("models", "name")),
+    "watsonx": ("resources", "model_id"),
+}
+STRICT = {
+    "anthropic": "unheard_of: Extra inputs are not permitted",
+    "gemini_interactions": "Unknown parameter 'unheard_of'.",
+}
 
 
 def ask(
@@ -88,6 +97,8 @@ def test_missing_fields_are_refused(preset: str) -> None:
         "openai_responses": ["input", "model"],
         "ollama_native": ["model"],
         "bedrock": ["messages"],
+        "gemini_interactions": ["input", "model"],
+        "watsonx": ["input", "model_id"],
     }
     names = named.get(preset, ["messages", "model"])
     for name in [*names, *(["max_tokens"] if preset == "anthropic" else [])]:
@@ -96,9 +107,10 @@ def test_missing_fields_are_refused(preset: str) -> None:
         assert body
 
 
-@pytest.mark.parametrize("preset", sorted(set(presets()) - {"ollama_native"}))
+@pytest.mark.parametrize("preset", sorted(set(presets()) - {"ollama_native", "watsonx"}))
 def test_a_wrong_role_is_refused(preset: str) -> None:
-    field = {"gemini": "contents", "openai_responses": "input"}.get(preset, "messages")
+    inputs = {"gemini": "contents", "openai_responses": "input", "gemini_interactions": "input"}
+    field = inputs.get(preset, "messages")
     message = {"role": "robot", "content": "x", "parts": [{"text": "x"}]}
     assert ask(Simulator(preset), {**body_for(preset), field: [message]})[0] == 400
 
@@ -112,11 +124,11 @@ def test_an_unknown_model_is_refused_where_there_is_a_list(preset: str) -> None:
 
 
 @pytest.mark.parametrize("preset", presets())
-def test_only_anthropic_refuses_unknown_fields(preset: str) -> None:
+def test_only_two_refuse_unknown_fields(preset: str) -> None:
     status, body = ask(Simulator(preset), {**body_for(preset), "unheard_of": 1})
-    assert status == (400 if preset == "anthropic" else 200)
-    if preset == "anthropic":
-        assert at(body, "error.message") == "unheard_of: Extra inputs are not permitted"
+    assert status == (400 if preset in STRICT else 200)
+    if preset in STRICT:
+        assert at(body, "error.message") == STRICT[preset]
 
 
 @pytest.mark.parametrize(
@@ -142,31 +154,35 @@ def test_anthropic_checks_the_thinking_budget(thinking: Body, words: str) -> Non
         ("openai_responses", "input", [{"type": "function_call", "call_id": "c"}]),
         ("anthropic", "messages", [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c"}]}]),
         ("anthropic", "messages", [{"role": "assistant", "content": [{"type": "tool_use", "id": "c"}]}]),
+        ("gemini_interactions", "input", [{"type": "function_result", "call_id": "c", "result": "x"}]),
     ],
 )
 def test_calls_and_results_must_meet(preset: str, field: str, items: list[Body]) -> None:
     assert ask(Simulator(preset), {**body_for(preset), field: items})[0] == 400
 
 
-def test_responses_continues_only_what_it_keeps() -> None:
-    simulator = Simulator("openai_responses")
-    _, kept = ask(simulator, body_for("openai_responses"))
-    _, dropped = ask(simulator, {**body_for("openai_responses"), "store": False})
-    for earlier, expected in ((kept["id"], 200), (dropped["id"], 400), ("resp_unknown", 400)):
-        body = {**body_for("openai_responses"), "previous_response_id": earlier}
-        assert ask(simulator, body)[0] == expected
+@pytest.mark.parametrize(
+    ("preset", "field", "refused"),
+    [("openai_responses", "previous_response_id", 400), ("gemini_interactions", "previous_interaction_id", 404)],
+)
+def test_only_what_is_kept_is_continued(preset: str, field: str, refused: int) -> None:
+    simulator = Simulator(preset)
+    _, kept = ask(simulator, body_for(preset))
+    _, dropped = ask(simulator, {**body_for(preset), "store": False})
+    for earlier, expected in ((kept["id"], 200), (dropped["id"], refused), ("unknown", refused)):
+        assert ask(simulator, {**body_for(preset), field: earlier})[0] == expected
 
 
 @pytest.mark.parametrize("preset", LISTED)
 def test_models_are_listed_in_the_providers_form(preset: str) -> None:
     simulator = Simulator(preset, models=("one", "two"))
-    path = {"cohere": "/v1/models", "ollama_native": "/api/tags"}.get(preset, f"{PRESETS[preset].base_path}/models")
+    path = LISTS.get(preset, f"{PRESETS[preset].base_path}/models")
     status, body = ask(simulator, b"", method="GET", path=path)
-    named = preset in ("gemini", "cohere", "ollama_native")
-    listed = body["models" if named else "data"]
+    field, name = FORMS_OF_LISTS.get(preset, ("data", "id"))
+    listed = body[field]
     assert status == 200
     assert isinstance(listed, list)
-    assert [row["name" if named else "id"].removeprefix("models/") for row in listed] == ["one", "two"]
+    assert [row[name].removeprefix("models/") for row in listed] == ["one", "two"]
 
 
 def test_tokens_are_counted_without_asking_the_model() -> None:
@@ -196,9 +212,36 @@ def test_ollama_loads_a_model_when_nothing_is_said(keep_alive: object, word: str
         ("cohere", "frequency_penalty", -1.0),
         ("cohere", "thinking", {"type": "enabled", "token_budget": 0}),
         ("cohere", "messages", [{"role": "tool", "tool_call_id": "c", "content": "x"}]),
+        ("gemini_interactions", "generation_config", {"thinking_level": "hard"}),
+        ("gemini_interactions", "generation_config", {"thinking_summaries": "all"}),
+        ("gemini_interactions", "generation_config", {"top_k": 3}),
+        ("gemini_interactions", "generation_config", {"tool_choice": "some"}),
+        ("gemini_interactions", "input", [{"role": "user", "parts": [{"text": "x"}]}]),
+        ("watsonx", "parameters", {"temperature": 2.5}),
+        ("watsonx", "parameters", {"top_k": 0}),
+        ("watsonx", "parameters", {"max_new_tokens": "many"}),
+        ("watsonx", "parameters", {"decoding_method": "guess"}),
     ],
 )
 def test_what_the_dialects_own_servers_refuse(preset: str, field: str, value: object) -> None:
     status, body = ask(Simulator(preset), {**body_for(preset), field: value})
     assert status == 400
-    assert body["error" if preset == "ollama_native" else "message"]
+    assert body[{"cohere": "message", "watsonx": "errors"}.get(preset, "error")]
+
+
+def test_interactions_words_its_errors_in_its_own_form() -> None:
+    _, body = ask(Simulator("gemini_interactions"), {**body_for("gemini_interactions"), "generation_config": {"x": 1}})
+    assert body == {"error": {"message": "Unknown parameter 'generation_config.x'.", "code": "invalid_request"}}
+
+
+def test_watsonx_wants_its_version_and_words_its_errors_in_its_own_form() -> None:
+    simulator = Simulator("watsonx", models=("known",))
+    status, body = ask(simulator, body_for("watsonx"), path="/ml/v1/text/generation")
+    assert status == 400
+    assert list(body) == ["errors", "trace", "status_code"]
+    assert "version" in str(body["errors"])
+    status, body = ask(simulator, body_for("watsonx"))
+    assert (status, body["status_code"]) == (404, 404)
+    assert isinstance(body["errors"], list)
+    assert list(body["errors"][0]) == ["code", "message", "more_info"]
+    assert body["errors"][0]["code"] == "model_not_supported"

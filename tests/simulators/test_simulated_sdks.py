@@ -152,6 +152,37 @@ def test_gemini_answers_thinks_and_calls_tools(running: Running, version: str) -
         client.close()
 
 
+@pytest.mark.parametrize("running", ["gemini_interactions"], indirect=True)
+def test_interactions_answer_think_and_call_tools(running: Running) -> None:
+    from google import genai
+
+    tools: Any = [{"type": "function", "name": "weather", "parameters": SCHEMA}]
+    thoughtful: Any = {"generation_config": {"thinking_summaries": "auto"}}
+    client = genai.Client(api_key="k", vertexai=False, http_options={"base_url": running.root})
+    ask: Any = client.interactions.create
+    try:
+        whole = ask(model="m", input=QUESTION, **thoughtful)
+        assert [step.type for step in whole.steps] == ["thought", "model_output"]
+        assert "27 * 40 = 1080" in whole.steps[0].summary[0].text
+        assert whole.output_text == "1161"
+        assert whole.usage.total_tokens == whole.usage.total_input_tokens + 1 + whole.usage.total_thought_tokens
+        events = list(ask(model="m", input=QUESTION, stream=True, **thoughtful))
+        deltas = [event.delta for event in events if event.event_type == "step.delta"]
+        assert [delta.type for delta in deltas] == ["thought_summary", "thought_signature", "text"]
+        assert deltas[1].signature == whole.steps[0].signature
+        assert events[-1].interaction.usage.total_tokens == whole.usage.total_tokens
+        first = ask(model="m", input=WEATHER, tools=tools)
+        call = first.steps[-1]
+        assert (first.status, call.arguments) == ("requires_action", {"city": "Paris"})
+        result = {"type": "function_result", "call_id": call.id, "name": "weather", "result": "sunny"}
+        second = ask(model="m", previous_interaction_id=first.id, input=[result], tools=tools)
+        assert second.output_text == "The tool says: sunny"
+        with pytest.raises(Exception, match="Interaction not found"):
+            ask(model="m", input=QUESTION, previous_interaction_id="unknown")
+    finally:
+        client.close()
+
+
 @pytest.mark.parametrize("running", ["ollama_native"], indirect=True)
 def test_ollama_answers_thinks_and_calls_tools(running: Running) -> None:
     import ollama

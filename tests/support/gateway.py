@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +29,7 @@ PATIENCE = 15.0
 _MODELS = {
     "anthropic": "claude-sonnet-4-5",
     "gemini": "gemini-2.5-flash",
+    "gemini_interactions": "gemini-2.5-flash",
     "openai_responses": "gpt-5",
     "openrouter": "anthropic/claude-sonnet-4.5",
 }
@@ -110,13 +110,10 @@ def house(
     each: Mapping[str, Any] | None = None,
     deadlines: Deadlines | None = None,
     environment: Mapping[str, str] | None = None,
-    serve: Callable[[Gateway], AbstractContextManager[str]] | None = None,
     keep_content: bool = False,
+    keep_alive_seconds: float = 0.0,
 ) -> Iterator[House]:
-    """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them.
-
-    `serve` runs the application and gives its address.
-    """
+    """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them."""
     with ExitStack() as stack:
         servers = {one.provider.name: stack.enter_context(one.running()) for one in simulators}
         own = [entry(one, servers[one.provider.name].base_url, **(each or {})) for one in simulators]
@@ -131,40 +128,9 @@ def house(
         settings = Settings(providers=(*before, *own))
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         runner = Runner(directory, transport, keyring, limits=limits, log=log)
-        app = Gateway(runner, max_body_bytes=1_000_000, stop=transport.close)
-        address = stack.enter_context((serve or with_granian)(app))
-        yield House(address, log, servers, {one.provider.name: one for one in simulators})
-
-
-@contextmanager
-def with_granian(app: Gateway) -> Iterator[str]:
-    """Serve as bardo does by default."""
-    with BackgroundServer(app) as server:
-        yield server.address
-
-
-@contextmanager
-def with_uvicorn(app: Gateway) -> Iterator[str]:
-    """Serve as people do who have uvicorn already."""
-    import uvicorn
-
-    ready = threading.Event()
-
-    class Telling(uvicorn.Server):
-        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-            await super().startup(sockets)
-            ready.set()
-
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = Telling(uvicorn.Config(app, log_level="warning", lifespan="on", ws="none"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
-        try:
-            assert ready.wait(PATIENCE)
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
+        app = Gateway(runner, max_body_bytes=1_000_000, keep_alive_seconds=keep_alive_seconds, stop=transport.close)
+        server = stack.enter_context(BackgroundServer(app))
+        yield House(server.address, log, servers, {one.provider.name: one for one in simulators})
 
 
 def all_simulators() -> list[Remembering]:

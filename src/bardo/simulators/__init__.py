@@ -1,19 +1,22 @@
 """Servers that speak as the real providers do, on one's own machine: for programs' tests and for demonstrations.
 
-    simulator = Simulator("anthropic", script=Script((Turn(reasoning="27 * 43 …", text="1161"),)))
-    with simulator.running() as server:
-        ...  # point a client at server.base_url, then look at server.requests
+    with simulate("anthropic", turns=[Turn(reasoning="27 * 43 …", text="1161")]) as provider:
+        ...  # point a client at provider.base_url, then look at provider.requests
+
+`provider_fixture` gives the same to pytest in one line, and `Simulator` serves in an event loop of one's own.
 
 They share no code with bardo's dialects, so that each can find the other's mistakes.
 """
 
 from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.faults import KINDS, Fault, parse_fault
+from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.many import running_many, serve_many
 from bardo.simulators.presets import PRESETS, presets
 from bardo.simulators.provider import Provider
 from bardo.simulators.script import Script
+from bardo.simulators.simulated import SeenRequest, SimulatedProvider, provider_fixture, simulate
 from bardo.simulators.simulator import Running, Simulator
 from bardo.simulators.turns import ToolCall, Turn, Usage
 
@@ -22,10 +25,13 @@ __all__ = [
     "PRESETS",
     "Conversation",
     "Fault",
+    "Gate",
     "Incoming",
     "Provider",
     "Running",
     "Script",
+    "SeenRequest",
+    "SimulatedProvider",
     "Simulator",
     "Tool",
     "ToolCall",
@@ -33,6 +39,8 @@ __all__ = [
     "Usage",
     "parse_fault",
     "presets",
+    "provider_fixture",
     "running_many",
     "serve_many",
+    "simulate",
 ]

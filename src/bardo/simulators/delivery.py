@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from bardo.simulators.faults import Fault
+from bardo.simulators.gates import Gate
 from bardo.simulators.reply import Reply
 
 _PIECE = 64 * 1024
@@ -45,6 +46,13 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
+class Await:
+    """Wait until the gate is open, or the client leaves."""
+
+    gate: Gate
+
+
+@dataclass(frozen=True, slots=True)
 class End:
     """End the reply properly; the connection may serve another request."""
 
@@ -56,7 +64,7 @@ class Leave:
     reset: bool = False
 
 
-Action: TypeAlias = Head | Send | Pause | Hold | End | Leave
+Action: TypeAlias = Head | Send | Pause | Hold | Await | End | Leave
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +102,19 @@ def deliver(reply: Reply, fault: Fault | None, troubles: Troubles, *, pace: floa
             return _error_event(reply, fault, troubles)
         case "stall" | "cut" | "early-end":
             return _broken_off(reply, fault)
+
+
+def held(actions: Iterator[Action], gate: Gate) -> Iterator[Action]:
+    """Put a gate among the actions of a reply."""
+    sent = 0
+    for place, action in enumerate(actions):
+        streams = isinstance(action, Head) and action.length is None
+        if place == 0 and (gate.after == 0 or not streams):
+            yield Await(gate)
+        yield action
+        sent += isinstance(action, Send)
+        if isinstance(action, Send) and sent == gate.after:
+            yield Await(gate)
 
 
 def _head(reply: Reply, length: int | None) -> Head:

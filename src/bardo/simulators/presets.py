@@ -10,6 +10,7 @@ from bardo.simulators.providers.cohere import Cohere
 from bardo.simulators.providers.deepseek import DeepSeek
 from bardo.simulators.providers.fireworks import Fireworks
 from bardo.simulators.providers.gemini import Gemini
+from bardo.simulators.providers.gemini_interactions import GeminiInteractions
 from bardo.simulators.providers.groq import Groq
 from bardo.simulators.providers.llama_server import LlamaServer
 from bardo.simulators.providers.minimax import MiniMax
@@ -23,6 +24,7 @@ from bardo.simulators.providers.qwen import Qwen
 from bardo.simulators.providers.sglang import SGLang
 from bardo.simulators.providers.venice import Venice
 from bardo.simulators.providers.vllm import VLLM, InlineThink, InlineThinkImplicit
+from bardo.simulators.providers.watsonx import Watsonx
 from bardo.simulators.providers.xai import XAI
 from bardo.simulators.providers.zai import ZAI
 
@@ -34,6 +36,7 @@ _PROVIDERS: tuple[type[Provider], ...] = (
     DeepSeek,
     Fireworks,
     Gemini,
+    GeminiInteractions,
     Groq,
     InlineThink,
     InlineThinkImplicit,
@@ -49,6 +52,7 @@ _PROVIDERS: tuple[type[Provider], ...] = (
     SGLang,
     VLLM,
     Venice,
+    Watsonx,
     XAI,
     ZAI,
 )

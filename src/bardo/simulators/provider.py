@@ -34,6 +34,8 @@ class Provider(ABC):
     """What the paths below are relative to, where that is not the base path."""
     needs_key: ClassVar[bool] = True
     """Servers on one's own machine take any request unless they were given a key."""
+    has_tools: ClassVar[bool] = True
+    """Whether a request can offer tools at all."""
     models: ClassVar[tuple[str, ...]]
     """The models listed where the server was given none."""
     off_switches: ClassVar[tuple[tuple[str, object], ...]] = ()

@@ -2,7 +2,7 @@
 
 A `Script` is a list of `Turn`s. The server plays the turn whose place equals the number of assistant messages the
 request already holds, so a tool loop needs no state: the first request gets the first turn, the request that brings
-the tool's result gets the second.
+the tool's result gets the second. A script that is `in_order` counts requests instead, whatever they hold.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ class Script:
 
     turns: tuple[Turn, ...] = ()
     otherwise: Callable[[Conversation], Turn] = answer
+    in_order: bool = False
 
-    def turn(self, conversation: Conversation) -> Turn:
-        """Choose the turn for this request."""
+    def turn(self, conversation: Conversation, *, asked: int = 0) -> Turn:
+        """Choose the turn for this request, before which the model was `asked` so many times."""
         if not self.turns:
             return self.otherwise(conversation)
-        place = min(conversation.rounds, len(self.turns) - 1)
+        place = min(asked if self.in_order else conversation.rounds, len(self.turns) - 1)
         return _filled(self._playable(place, conversation), conversation)
 
     def _playable(self, place: int, conversation: Conversation) -> Turn:

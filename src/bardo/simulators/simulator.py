@@ -10,9 +10,10 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 
-from bardo.simulators.delivery import Action, deliver
+from bardo.simulators.delivery import Action, deliver, held
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.faults import Fault, named_fault
+from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.presets import PRESETS
 from bardo.simulators.provider import Provider
@@ -64,10 +65,32 @@ class Simulator:
         self._key = key
         self._models = tuple(models)
         self._fault = fault
+        self._gate: Gate | None = None
         self._delta_size = max(1, delta_size)
         self._pace = pace
         self._asked = 0
+        self._begun = 0
         self._met: dict[Fault, int] = {}
+
+    @property
+    def models(self) -> Sequence[str]:
+        """The models it lists."""
+        return self._models or self.provider.models
+
+    def play(self, script: Script) -> None:
+        """Have the model follow another script from now on, from its beginning."""
+        self._script = script
+        self._begun = self._asked
+
+    def fail(self, fault: Fault | None) -> None:
+        """Have every request meet this fault from now on; None has all go well again."""
+        self._fault = fault
+        self._met.clear()
+
+    def hold(self, after: int = 0) -> Gate:
+        """Have every reply wait at a gate from now on, behind so many events, until that is opened."""
+        self._gate = Gate(after)
+        return self._gate
 
     @asynccontextmanager
     async def serve(self, *, host: str = LOOPBACK, port: int = 0) -> AsyncIterator[str]:
@@ -122,13 +145,14 @@ class Simulator:
         except Refusal as refusal:
             reply, fault = self.provider.refuse(refusal), None
         fault = self._due(fault) or self._due(self._fault)
-        return deliver(reply, fault, self.provider.troubles(), pace=self._pace)
+        actions = deliver(reply, fault, self.provider.troubles(), pace=self._pace)
+        return held(actions, self._gate) if self._gate is not None else actions
 
     def _answer(self, incoming: Incoming) -> tuple[Reply, Fault | None]:
         provider = self.provider
         path = self._below_base(incoming)
         asks = provider.answers(incoming, path)
-        listed = provider.catalog(path, self._models or provider.models)
+        listed = provider.catalog(path, self.models)
         if not asks and listed is None and provider.beside(incoming, path) is None:
             raise provider.unknown_path(incoming)
         if incoming.method != ("GET" if listed is not None else "POST"):
@@ -154,7 +178,7 @@ class Simulator:
             raise Refusal("bad_value", str(error), parameter="model") from error
         provider.known(model, self._models)
         asked = replace(asked, model=model)
-        turn = self._script.turn(asked)
+        turn = self._script.turn(asked, asked=self._asked - self._begun)
         self._asked += 1
         exchange = Exchange(
             body=incoming.fields,

@@ -10,17 +10,20 @@ import asyncio
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import TypeAlias
 
 import h11
 
-from bardo.simulators.delivery import Action, End, Head, Hold, Leave, Pause, Send
+from bardo.simulators.delivery import Action, Await, End, Head, Hold, Leave, Pause, Send
+from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming, read_incoming
 
 Handler: TypeAlias = Callable[[Incoming], Iterator[Action]]
 
 _READ = 64 * 1024
+# A connection is accepted, set up, handed over, aborted and closed, each in a turn of the loop.
+_TURNS_OF_A_CONNECTION = 6
 _BODY_LIMIT = 64 * 1024 * 1024
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 
@@ -28,7 +31,7 @@ _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 @asynccontextmanager
 async def listening(handler: Handler, host: str, port: int) -> AsyncIterator[str]:
     """Serve `handler`; gives the address. Port 0 takes a free one."""
-    handlers: set[asyncio.Task[None]] = set()
+    handlers: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
     is_open = True
 
     def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -36,21 +39,34 @@ async def listening(handler: Handler, host: str, port: int) -> AsyncIterator[str
             writer.transport.abort()
             return
         task = asyncio.get_running_loop().create_task(_Connection(reader, writer, handler).serve())
-        handlers.add(task)
-        task.add_done_callback(handlers.discard)
+        handlers[task] = writer
+        task.add_done_callback(handlers.pop)
 
     server = await asyncio.start_server(accept, host, port, backlog=512)
     try:
         yield _address(server.sockets[0])
     finally:
         is_open = False
-        server.close()
-        ended = [*handlers]
+        await _stop_accepting(server)
+        ended = {**handlers}
         for task in ended:
             task.cancel()
         await asyncio.gather(*ended, return_exceptions=True)
+        for writer in ended.values():
+            writer.transport.abort()  # A handler that had not begun has not done it.
+        server.close()
         await server.wait_closed()
         await asyncio.sleep(0)  # Aborted transports close their sockets in the loop's next turn.
+
+
+async def _stop_accepting(server: asyncio.Server) -> None:
+    """Take no more connections, and let those just taken be handed over: asyncio forgets them where the server closes first."""
+    loop = asyncio.get_running_loop()
+    for listener in server.sockets:
+        with suppress(NotImplementedError):  # Where a loop has no readers.
+            loop.remove_reader(listener.fileno())
+    for _ in range(_TURNS_OF_A_CONNECTION):
+        await asyncio.sleep(0)
 
 
 @asynccontextmanager
@@ -144,6 +160,8 @@ class _Connection:
                 await self._pause(seconds)
             case Hold():
                 await self._pause(None)
+            case Await(gate):
+                await self._stand_at(gate)
             case End():
                 await self._write(h11.EndOfMessage())
 
@@ -162,6 +180,19 @@ class _Connection:
         except TimeoutError:
             return
         raise _ClientLeft
+
+    async def _stand_at(self, gate: Gate) -> None:
+        """Wait for the gate, noticing at once when the client leaves."""
+        opened = asyncio.ensure_future(gate.passed())
+        left = asyncio.ensure_future(self._pause(None))
+        try:
+            await asyncio.wait((opened, left), return_when=asyncio.FIRST_COMPLETED)
+            if not opened.done():
+                raise _ClientLeft
+        finally:
+            opened.cancel()
+            left.cancel()
+            await asyncio.gather(opened, left, return_exceptions=True)
 
     def _leave(self, *, reset: bool) -> None:
         if reset:

@@ -1,0 +1,137 @@
+"""IBM watsonx.ai's text generation: a prompt in, text out. There are no roles and no tools, and thinking stands in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, compact
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.marks import HEXADECIMAL, token
+from bardo.simulators.provider import Provider
+from bardo.simulators.providers import watsonx_request
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, streamed, whole
+
+_FINISH = {"stop": "eos_token", "tool_calls": "eos_token", "length": "max_tokens", "content_filter": "eos_token"}
+_UNFINISHED = "not_finished"
+_PAGE = "https://cloud.ibm.com/apidocs/watsonx-ai#text-generation"
+_CODES = {
+    401: "authentication_token_not_valid",
+    403: "authorization_rejected",
+    404: "model_not_supported",
+    429: "rate_limit_reached_requests",
+}
+_NOTICE = (
+    "This model is a Non-IBM Product governed by a third-party license that may impose use restrictions and other "
+    "obligations. By using this model you agree to its terms as identified in the following URL."
+)
+_LICENCES = "https://dataplatform.cloud.ibm.com/docs/content/wsj/analyze-data/fm-models.html?context=wx"
+
+
+class Watsonx(Provider):
+    """us-south.ml.cloud.ibm.com/ml/v1/text/generation and the like.
+
+    A prompt shows no rounds, so only a script that is `in_order` comes to its second turn.
+    """
+
+    name = "watsonx"
+    dialect = "watsonx_text"
+    catalog_name = "watsonx"
+    base_path = "/ml/v1"
+    models = ("deepseek-ai/deepseek-r1-distill-llama-70b", "ibm/granite-3-3-8b-instruct")
+    has_tools = False
+
+    def answers(self, incoming: Incoming, path: str) -> bool:
+        return path in ("/text/generation", "/text/generation_stream")
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        return watsonx_request.read(incoming, streamed=path.endswith("_stream"))
+
+    def whole(self, exchange: Exchange) -> Reply:
+        counts = (exchange.usage.output_tokens, exchange.usage.input_tokens)
+        return whole(compact(_chunk(exchange, _said(exchange), *counts, _FINISH[exchange.turn.ending], first=True)))
+
+    def stream(self, exchange: Exchange) -> Reply:
+        frames = (_frame(number, chunk) for number, chunk in enumerate(_chunks(exchange), start=1))
+        return streamed(frames, content_type="text/event-stream")
+
+    def refuse(self, refusal: Refusal) -> Reply:
+        return whole(compact(_error(refusal)), status=refusal.status)
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "Failed to authenticate the request due to missing token")
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "Failed to authenticate the request due to invalid token")
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("unknown_model", f"Model '{model}' is not supported", parameter="model_id")
+
+    def error_events(self) -> Sequence[bytes]:
+        error = _error(Refusal("trouble", "An unexpected error occurred", status=500))
+        return [b"event: error\ndata: " + compact(error) + b"\n\n"]
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        if path != "/foundation_model_specs":
+            return None
+        return whole(compact({"total_count": len(models), "limit": 100, "resources": [_row(one) for one in models]}))
+
+
+def _said(exchange: Exchange) -> str:
+    """Give what the model writes: its thinking in tags, then the answer."""
+    turn = exchange.turn
+    shown = turn.reasoning and not turn.hidden and not turn.redacted
+    return f"<think>\n{turn.reasoning}\n</think>\n\n{turn.text}" if shown else turn.text
+
+
+def _chunks(exchange: Exchange) -> Iterator[Fields]:
+    """The prompt is counted in the first chunk only, and what is generated grows up to the last."""
+    usage = exchange.usage
+    yield _chunk(exchange, "", 0, usage.input_tokens, _UNFINISHED, first=True)
+    pieces = [*exchange.pieces(_said(exchange))]
+    for place, piece in enumerate(pieces, start=1):
+        yield _chunk(exchange, piece, usage.output_tokens * place // (len(pieces) + 1), 0, _UNFINISHED)
+    yield _chunk(exchange, "", usage.output_tokens, 0, _FINISH[exchange.turn.ending])
+
+
+def _chunk(exchange: Exchange, said: str, generated: int, read: int, stop: str, *, first: bool = False) -> Fields:
+    moment = datetime.fromtimestamp(exchange.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    result: Fields = {
+        "generated_text": said,
+        "generated_token_count": generated,
+        "input_token_count": read,
+        "stop_reason": stop,
+    }
+    chunk: Fields = {"model_id": exchange.model, "created_at": moment, "results": [result]}
+    if first and not exchange.model.startswith("ibm/"):
+        chunk["system"] = {"warnings": [{"message": _NOTICE, "id": "disclaimer_warning", "more_info": _LICENCES}]}
+    return chunk
+
+
+def _frame(number: int, chunk: Fields) -> bytes:
+    return f"id: {number}\nevent: message\ndata: ".encode() + compact(chunk) + b"\n\n"
+
+
+def _error(refusal: Refusal) -> Fields:
+    code = _CODES.get(refusal.status) or ("json_validation_error" if refusal.status < 500 else "downstream_error")
+    if refusal.reason == "unknown_path":
+        code = "not_found"
+    return {
+        "errors": [{"code": code, "message": refusal.message, "more_info": _PAGE}],
+        "trace": token(f"watsonx/{refusal.message}", 32, HEXADECIMAL),
+        "status_code": refusal.status,
+    }
+
+
+def _row(model: str) -> Fields:
+    maker, _, label = model.partition("/")
+    return {
+        "model_id": model,
+        "label": label,
+        "provider": maker,
+        "functions": [{"id": "text_generation"}],
+        "model_limits": {"max_sequence_length": 131072, "max_output_tokens": 8192},
+    }

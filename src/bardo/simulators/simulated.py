@@ -1,0 +1,163 @@
+"""A simulated provider for the tests of a program: one line in a pytest file, or one `with`.
+
+    claude = provider_fixture("anthropic", turns=[Turn(reasoning="27 * 43 …", text="1161")])
+
+    def test_my_program(claude: SimulatedProvider) -> None:
+        ...  # point the program at claude.base_url, then look at claude.requests
+
+Each provider has a thread and a free port of its own, on loopback only, so it serves programs with and without an event loop, and tests
+that run side by side. Whatever happens in the test, both are gone when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.faults import Fault, parse_fault
+from bardo.simulators.gates import Gate
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.script import Script
+from bardo.simulators.simulator import Running, Simulator
+from bardo.simulators.turns import Turn
+
+Turns: TypeAlias = Script | Turn | str | Sequence[Turn | str] | Callable[[Conversation], Turn]
+"""What a model is to say: turns, of which plain text may be given as such, or a function that answers each request."""
+FixtureScope: TypeAlias = Literal["function", "class", "module", "package", "session"]
+
+_SECRET = "***"
+_SECRET_HEADERS = frozenset(
+    (
+        "authorization", "proxy-authorization", "cookie", "api-key", "x-api-key", "x-goog-api-key",
+        "x-amz-security-token",
+    )
+)  # fmt: skip
+_SECRET_QUERY = frozenset(("key", "api_key", "access_token"))
+
+
+@dataclass(frozen=True, slots=True)
+class SeenRequest:
+    """One request that arrived. Header names are lower case; keys are `***`; `body` is its JSON, None where there is none."""
+
+    method: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    body: Any
+
+
+class SimulatedProvider:
+    """A provider that runs until the test ends.
+
+    `base_url` is what OpenAI's SDK and bardo are configured with, `root` (no path) what Anthropic's and Google's are. `model` is one it
+    lists and `api_key` a key it takes; unless told otherwise it takes any of both.
+    """
+
+    def __init__(self, simulator: Simulator, running: Running, *, key: str | None = None) -> None:
+        provider = simulator.provider
+        self.name = provider.name
+        self.dialect = provider.dialect
+        self.base_url = running.base_url
+        self.root = running.root
+        self.api_key = key or "simulated-key"
+        self.model = simulator.models[0]
+        self._simulator = simulator
+
+    @property
+    def requests(self) -> list[SeenRequest]:
+        """What has arrived, in order, refused requests and requests for the list of models included."""
+        return [_seen(incoming) for incoming in tuple(self._simulator.requests)]
+
+    def play(self, turns: Turns, *, in_order: bool = False) -> None:
+        """Have the model say this from now on."""
+        self._simulator.play(script_of(turns, in_order=in_order))
+
+    def fail(self, fault: Fault | str | None) -> None:
+        """Have every request meet this fault from now on, such as `status=429,retry-after=2`; None ends it."""
+        self._simulator.fail(_fault_of(fault))
+
+    def hold(self, after: int = 0) -> Gate:
+        """Have every reply wait from now on, behind so many of its events, until the gate that is returned is opened."""
+        return self._simulator.hold(after)
+
+
+@contextmanager
+def simulate(
+    preset: str,
+    turns: Turns = (),
+    *,
+    in_order: bool = False,
+    fault: Fault | str | None = None,
+    key: str | None = None,
+    models: Sequence[str] = (),
+    delta_size: int = 8,
+) -> Iterator[SimulatedProvider]:
+    """Run a provider as long as the block does.
+
+    The turn that is played has the number of assistant messages already in the request, or with `in_order` the number of requests
+    before it; without turns the model answers by itself. `fault` strikes every request. Of keys only `key` is taken, and of models
+    only `models`; without them any. A streamed text comes in pieces of `delta_size` characters. Raises ValueError for an unknown
+    preset or fault.
+    """
+    script = script_of(turns, in_order=in_order)
+    simulator = Simulator(preset, script=script, key=key, models=models, fault=_fault_of(fault), delta_size=delta_size)
+    with simulator.running() as running:
+        yield SimulatedProvider(simulator, running, key=key)
+
+
+def provider_fixture(
+    preset: str,
+    turns: Turns = (),
+    *,
+    scope: FixtureScope = "function",
+    in_order: bool = False,
+    fault: Fault | str | None = None,
+    key: str | None = None,
+    models: Sequence[str] = (),
+    delta_size: int = 8,
+) -> Any:
+    """Return a pytest fixture that gives a SimulatedProvider; the variable it is assigned to is its name.
+
+    Options are those of `simulate`. With a wider `scope` tests share one provider, its requests and what it was told to do.
+    """
+    import pytest  # Only tests call this; programs that use bardo need no pytest.
+
+    @pytest.fixture(scope=scope)
+    def provider() -> Iterator[SimulatedProvider]:
+        with simulate(
+            preset, turns, in_order=in_order, fault=fault, key=key, models=models, delta_size=delta_size
+        ) as running:
+            yield running
+
+    return provider
+
+
+def script_of(turns: Turns, *, in_order: bool = False) -> Script:
+    """Return turns as a script."""
+    if isinstance(turns, Script):
+        return turns
+    if callable(turns):
+        return Script(otherwise=turns)
+    listed = (turns,) if isinstance(turns, Turn | str) else turns
+    return Script(tuple(Turn(text=turn) if isinstance(turn, str) else turn for turn in listed), in_order=in_order)
+
+
+def _fault_of(fault: Fault | str | None) -> Fault | None:
+    return parse_fault(fault) if isinstance(fault, str) else fault
+
+
+def _seen(incoming: Incoming) -> SeenRequest:
+    return SeenRequest(
+        method=incoming.method,
+        path=incoming.path,
+        query=_without_secrets(incoming.query, _SECRET_QUERY),
+        headers=_without_secrets(incoming.headers, _SECRET_HEADERS),
+        body=incoming.body,
+    )
+
+
+def _without_secrets(values: Mapping[str, str], secret: frozenset[str]) -> dict[str, str]:
+    return {name: _SECRET if name in secret else value for name, value in values.items()}
