@@ -37,7 +37,7 @@ HEAVY = {
     "aiohttp",
     "alembic",
     "asyncio",
-    "granian",
+    "httptools",
     "h11",
     "msgspec",
     "rich",
@@ -91,4 +91,4 @@ def test_a_client_without_a_log_loads_no_database() -> None:
         "from bardo.edge.settings import LogSettings, Settings\n"
         "bardo.Client(Settings(log=LogSettings(enabled=False))).close()"
     )
-    assert not loaded_by(program) & {"alembic", "granian", "rich", "sqlalchemy", "typer"}
+    assert not loaded_by(program) & {"alembic", "httptools", "rich", "sqlalchemy", "typer"}

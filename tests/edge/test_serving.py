@@ -1,4 +1,4 @@
-"""What an app sees of its clients under granian, and how servers start and stop."""
+"""What an app sees of its clients, and how servers start and stop."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ async def hello(receive: Receive, send: Send, seen: queue.Queue[object]) -> None
 
 def test_an_app_is_served_while_the_block_runs_and_its_lifespan_with_it() -> None:
     with serving(hello) as (server, seen):
-        assert rest(asking(server.address)).endswith(b"hello")
+        assert b"hello" in rest(asking(server.address))
     assert seen.get_nowait() == "lifespan.shutdown"
     with pytest.raises(OSError, match="refused"):
         asking(server.address)
@@ -210,7 +210,7 @@ def test_an_app_that_knows_no_lifespan_is_served_all_the_same() -> None:
         await send(body(b"hello", last=True))
 
     with BackgroundServer(app) as server:
-        assert rest(asking(server.address)).endswith(b"hello")
+        assert b"hello" in rest(asking(server.address))
 
 
 @pytest.fixture
@@ -359,13 +359,3 @@ def test_serve_ends_with_an_error_where_the_app_cannot_start(tmp_path: Path) -> 
         code, _, errors = process.ended()
     assert code == 1
     assert "start-up failed: no providers" in errors
-
-
-def test_serve_with_uvicorn(tmp_path: Path) -> None:
-    pytest.importorskip("uvicorn")
-    with process_serving(tmp_path, "server='uvicorn', grace=10", LASTS="0.3") as process:
-        client = process.ask()
-        first = client.recv(1000)
-        _, output, _ = process.stop()
-        assert b"end" in first + rest(client)
-    assert output.split() == ["lifespan.startup", "lifespan.shutdown"]

@@ -30,10 +30,32 @@ class ReplyDecoder(Protocol):
     def finish(self) -> Sequence[Event]: ...
 
 
-class ReplyEncoder(Protocol):
-    """Events of one reply to the bytes of a stream. `finish` closes the stream as the dialect does."""
+class RepeatingDecoder:
+    """A decoder that reads many frames in one go, as long as nothing but their text is new.
 
-    content_type: str
+    Most frames of a stream are like the one before. What is done once for many of them costs next to nothing for each.
+    """
+
+    def repeated(self) -> tuple[bytes, bytes] | None:
+        """Return the bytes before and after the text of the frames that repeat at present."""
+        raise NotImplementedError
+
+    def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of frames with these JSON values as their text, `joined` into one; None where they must be fed."""
+        raise NotImplementedError
+
+
+class ReplyEncoder(Protocol):
+    """Events of one reply to the bytes of a stream. `finish` closes the stream as the dialect does.
+
+    `keep_alive` is what may be said at any time between two events, and readers skip; empty where there is no such thing.
+    """
+
+    @property
+    def content_type(self) -> str: ...
+
+    @property
+    def keep_alive(self) -> bytes: ...
 
     def feed(self, item: Event) -> Sequence[bytes]: ...
 

@@ -1,7 +1,6 @@
-"""An ASGI app whose start is reported truthfully and whose open requests can be ended.
+"""An ASGI app whose start is reported truthfully and whose open requests can be ended: servers leave both to it.
 
-Servers differ in both: granian goes on without an app whose start-up raised, and waits for ever for a request that
-never ends.
+A server goes on without an app whose start-up raised, or says so only in its own log, and waits for ever for a request that never ends.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from typing import Protocol
 
@@ -14,10 +14,9 @@ from bardo.edge.keys import Keyring
 from bardo.edge.log.row import CallOutcome, LogRow
 from bardo.edge.record import Timing, log_row
 from bardo.engine.exchange import Attempt
-from bardo.engine.pipeline import ReplyReader
+from bardo.engine.pipeline import ReplyReader, Taken
 from bardo.engine.receipt import ForeignContent, extension
 from bardo.engine.route import Provider
-from bardo.streams.frames import Frame
 from bardo.values.errors import BardoError, MalformedReply, ProviderError
 from bardo.values.events import Degraded, Event, Extension, ReplyStart, UsageUpdate
 from bardo.values.request import Request
@@ -58,7 +57,7 @@ class LiveReply:
     def __init__(self, means: Means, request: Request) -> None:
         self._means = means
         self.request = request
-        self.request_id = f"req_{os.urandom(12).hex()}"
+        self.request_id = f"req_{random.getrandbits(96):024x}"
         self._started = means.clock()
         self._first_byte: float | None = None
         self._attempts = 0
@@ -223,7 +222,7 @@ class LiveReply:
         reader, forward = self.reader, self.attempt.forward
         try:
             async for chunk in chunks:
-                step = self._forwarded(chunk) if forward else Step(reader.feed(chunk))
+                step = self._forwarded(reader.take(chunk, joined=True)) if forward else Step(reader.feed(chunk))
                 if step.events or step.raw:
                     yield step
                 if reader.failure is not None:
@@ -231,26 +230,18 @@ class LiveReply:
         except ProviderError as problem:
             yield Step(reader.fail(problem))
         else:
-            yield self._ending()
+            yield self._forwarded(reader.take_rest())
 
-    def _forwarded(self, chunk: bytes) -> Step:
-        return self._forward(self.reader.frames(chunk))
-
-    def _ending(self) -> Step:
-        step = self._forward(self.reader.last_frames())
-        return Step([*step.events, *self.reader.close()], step.raw)
-
-    def _forward(self, frames: Sequence[Frame]) -> Step:
-        """Read frames, and keep the bytes of those the client gets: not of one that broke the reply."""
-        reader, withhold = self.reader, self.attempt.withhold_usage
+    def _forwarded(self, taken: Sequence[Taken]) -> Step:
+        """Keep the bytes the client gets: not those of usage it did not ask for."""
+        withhold = self.attempt.withhold_usage
         events: list[Event] = []
         raw: list[bytes] = []
-        for frame in frames:
-            given = reader.read(frame)
+        for given, said in taken:
             events += given
             only_usage = withhold and given and all(type(event) is UsageUpdate for event in given)
-            if not only_usage and reader.failure is None:
-                raw.append(frame.raw)
+            if not only_usage:
+                raw.append(said)
         return Step(events, b"".join(raw))
 
     def _extension(self) -> list[Event]:

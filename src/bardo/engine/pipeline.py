@@ -12,8 +12,9 @@ from typing import TypeVar
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.engine.framing import open_framing
-from bardo.reasoning.formats import format_for_model
+from bardo.engine.run import Run
 from bardo.reasoning.inline import InlineReasoning
+from bardo.reasoning.registry import format_for_model
 from bardo.streams.frames import Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError, MalformedReply
@@ -21,6 +22,7 @@ from bardo.values.events import (
     Event,
     Failed,
     OpaqueState,
+    ReplyFields,
     ReplyStart,
     ThinkChunk,
     ThinkEnd,
@@ -29,6 +31,8 @@ from bardo.values.events import (
 from bardo.values.fold import ResponseFold
 
 Events = TypeVar("Events", bound=Sequence[Event])
+Taken = tuple[Sequence[Event], bytes]
+"""Events, and the bytes of the provider that said them; no bytes where the reply broke."""
 
 
 class ReplyReader:
@@ -48,6 +52,7 @@ class ReplyReader:
         language = dialect(row.dialect)
         self._framing = open_framing(language.stream_framing, streamed=streamed)
         self._decoder = language.open_decoder(row)
+        self._run = Run.of(self._framing, self._decoder)
         self._provider = provider or row.id
         self._stages = [*_stages(row, model, omit_reasoning=omit_reasoning, stamp=stamp), *further]
         self._fold = ResponseFold(provider=self._provider, model=model, billed_as_output=row.billed_as_output)
@@ -63,37 +68,50 @@ class ReplyReader:
         """The reply so far."""
         return self._fold
 
-    def frames(self, chunk: bytes) -> Sequence[Frame]:
-        """Return the frames that a chunk completes. Raises MalformedReply where it cannot be cut: then call `fail` with it."""
-        try:
-            return self._framing.feed(chunk)
-        except FramingError as problem:
-            raise MalformedReply(str(problem), provider=self._provider) from problem
-
-    def last_frames(self) -> Sequence[Frame]:
-        """Return what the framing still held."""
-        return self._framing.finish()
-
-    def read(self, frame: Frame) -> Sequence[Event]:
-        """Return the events of one frame; nothing follows a failure."""
-        return () if self._failed is not None else self._through(self._decoder.feed(frame))
-
     def feed(self, item: bytes) -> list[Event]:
         """Return the events of one chunk of bytes."""
-        try:
-            frames = self.frames(item)
-        except MalformedReply as problem:
-            return self.fail(problem)
-        return [event for frame in frames for event in self.read(frame)]
+        return [event for events, _ in self.take(item, joined=False) for event in events]
+
+    def take(self, chunk: bytes, *, joined: bool) -> list[Taken]:
+        """Return the events of one chunk of bytes, beside the bytes that said them.
+
+        `joined`: what many frames say in turn may be one event.
+        """
+        if self._run is None:
+            return self._fed(chunk)
+        begin = self._run.framing.held_until(chunk)
+        taken = self._fed(chunk[:begin]) if begin else []
+        found = self._run.read(chunk[begin:], joined=joined) if self._failed is None else None
+        if found is not None:
+            events, length = found
+            taken.append((self._through(events), chunk[begin : begin + length]))
+            begin += length
+        return taken + self._fed(chunk[begin:]) if begin < len(chunk) else taken
 
     def finish(self) -> list[Event]:
         """Return what was held back, and the failure of a reply that ended too early."""
-        events = [event for frame in self.last_frames() for event in self.read(frame)]
-        return [*events, *self.close()]
+        return [event for events, _ in self.take_rest() for event in events]
 
-    def close(self) -> list[Event]:
-        """Close the decoder and the stages, once the last frame has been read."""
-        return [] if self._failed is not None else self._note(self._held())
+    def take_rest(self) -> list[Taken]:
+        """Return what was held back, and the failure of a reply that ended too early, beside the bytes that said them."""
+        taken = self._read(self._framing.finish())
+        return [*taken, (self._note(self._held()), b"")] if self._failed is None else taken
+
+    def _fed(self, chunk: bytes) -> list[Taken]:
+        try:
+            return self._read(self._framing.feed(chunk))
+        except FramingError as problem:
+            return [(self.fail(MalformedReply(str(problem), provider=self._provider)), b"")]
+
+    def _read(self, frames: Sequence[Frame]) -> list[Taken]:
+        """Read frames until one breaks the reply."""
+        taken: list[Taken] = []
+        for frame in frames:
+            if self._failed is not None:
+                break
+            events = self._through(self._decoder.feed(frame))
+            taken.append((events, frame.raw if self._failed is None else b""))
+        return taken
 
     def fail(self, error: BardoError) -> list[Event]:
         """End the reply with an error from outside: a connection that broke, a deadline."""
@@ -174,7 +192,10 @@ class WithoutReasoning:
 
 
 class Stamped:
-    """Fills in the id, the model and the time that a provider left out, before anything else of the reply."""
+    """Fills in the id, the model and the time that a provider left out, before any block of the reply.
+
+    A start without an id waits for the next, which may bring it: a client that was told one id is not told another.
+    """
 
     def __init__(self, stamp: ReplyStart) -> None:
         self._stamp = stamp
@@ -183,18 +204,25 @@ class Stamped:
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on, after a complete ReplyStart."""
         if type(item) is ReplyStart:
-            stamp = self._stamp = ReplyStart(
-                id=item.id or self._stamp.id,
-                model=item.model or self._stamp.model,
-                created=item.created if item.created is not None else self._stamp.created,
-            )
-            self._begun = True
-            return (stamp,)
-        if self._begun:
+            return self._start(item)
+        if self._begun or type(item) is ReplyFields:
             return (item,)
-        self._begun = True
-        return (self._stamp, item)
+        return (*self.finish(), item)
 
     def finish(self) -> Sequence[Event]:
-        """Nothing is held."""
-        return ()
+        """Give a start that waited in vain."""
+        if self._begun:
+            return ()
+        self._begun = True
+        return (self._stamp,)
+
+    def _start(self, item: ReplyStart) -> Sequence[Event]:
+        self._stamp = ReplyStart(
+            id=item.id or self._stamp.id,
+            model=item.model or self._stamp.model,
+            created=item.created if item.created is not None else self._stamp.created,
+        )
+        if not item.id and not self._begun:
+            return ()
+        self._begun = True
+        return (self._stamp,)

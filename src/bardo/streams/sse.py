@@ -51,6 +51,35 @@ class SseDecoder:
         held.clear()
         return self._split(item, end)
 
+    def held_until(self, item: bytes) -> int:
+        """Return how much of `item` is to be fed before its next frame begins with its first byte, 0 where it does so already."""
+        if not self._held:
+            return 0
+        end = item.find(b"\n\n")
+        return end + 2 if end >= 0 else len(item)
+
+    def run(self, item: bytes, head: bytes, tail: bytes) -> tuple[list[bytes], int]:
+        """Return what stands between `head` and `tail` in the frames `item` begins with, and where the last of these frames ends.
+
+        Frames that are alike are so cut in one go, and need not be fed; 0 where `item` begins otherwise. What stands between is not looked
+        at: where it holds a line end, it was no such frame, and all of `item` is to be fed.
+        """
+        begin = b"data: " + head
+        if (
+            not item.startswith(begin)
+            or self._held
+            or self._carriage_returns
+            or b"\r" in item
+            or len(item) > self._limit
+        ):
+            return [], 0
+        end = tail + b"\n\n"
+        *values, last = item[len(begin) :].split(end + begin)
+        stop = last.find(end)
+        if stop < 0:
+            return values, len(item) - len(last) - len(begin)
+        return [*values, last[:stop]], len(item) - len(last) + stop + len(end)
+
     def finish(self) -> Sequence[Frame]:
         """Return what was left without a closing blank line, as an incomplete frame."""
         rest = bytes(self._held)
@@ -128,6 +157,5 @@ def encode_sse(data: bytes, event: str = "") -> bytes:
     return b"data: " + data + b"\n\n"
 
 
-def encode_comment(text: str) -> bytes:
-    """Write a comment, which readers skip: it keeps an idle connection open."""
-    return b": " + text.encode().replace(b"\n", b" ").replace(b"\r", b" ") + b"\n\n"
+KEEP_ALIVE = b": keep-alive\n\n"
+"""A comment, which readers skip."""

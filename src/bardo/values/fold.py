@@ -59,10 +59,12 @@ class ResponseFold:
         self._error: BardoError | None = None
         self._carried: Carried | None = None
         self._extension: dict[str, Any] = {}
+        self._made: Response | None = None
 
     def feed(self, event: Event) -> tuple[()]:
         """Take one event."""
         _TAKE[type(event)](self, event)
+        self._made = None
         return ()
 
     def finish(self) -> tuple[Response, ...]:
@@ -71,6 +73,11 @@ class ResponseFold:
 
     def response(self) -> Response:
         """Give the reply as far as it has come. May be called at any time."""
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def _make(self) -> Response:
         choices = [self._choices[index] for index in sorted(self._choices)] or [_Choice()]
         first, *others = (self._one(choice) for choice in choices)
         if not others:

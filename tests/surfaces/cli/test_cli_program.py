@@ -29,7 +29,7 @@ def test_version_is_one_line_and_loads_next_to_nothing() -> None:
 
 def test_parse_loads_neither_tables_nor_network_nor_database_to_print_json() -> None:
     loaded = modules_of("parse", "--json")
-    assert not loaded & {"rich", "asyncio", "sqlalchemy", "pyreqwest", "aiohttp", "granian"}
+    assert not loaded & {"rich", "asyncio", "sqlalchemy", "pyreqwest", "aiohttp", "httptools"}
 
 
 @pytest.mark.parametrize("name", [*COMMANDS, "log show"])

@@ -9,25 +9,22 @@ import pytest
 
 from bardo.simulators import Fault, Incoming, Simulator
 from bardo.simulators.delivery import Action, End, Head, Send
-from support.gateway import PATIENCE, Watched, house, with_granian, with_uvicorn
+from support.gateway import PATIENCE, Watched, house
 from support.talk import CLIENTS, Caller, ask, body_for, path_for
 from surfaces.gateway.cells import whole_and_streamed
 
-SERVERS = {"granian": with_granian, "uvicorn": with_uvicorn}
 each_client = pytest.mark.parametrize("client", CLIENTS)
-each_server = pytest.mark.parametrize("server", SERVERS)
 
 
 def call(address: str, client: str, model: str, *, stream: bool) -> Caller:
     return Caller(address, path_for(client, model, stream=stream), body_for(client, model, stream=stream, thinks=True))
 
 
-@each_server
 @each_client
 @whole_and_streamed
-def test_leaving_before_the_reply_ends_the_providers_call(server: str, client: str, stream: bool) -> None:
+def test_leaving_before_the_reply_ends_the_providers_call(client: str, stream: bool) -> None:
     provider = Watched("deepseek", silent_first=True)
-    with house([provider], serve=SERVERS[server]) as running:
+    with house([provider]) as running:
         with call(running.address, client, "deepseek/m", stream=stream):
             assert provider.asked.wait(PATIENCE)
         assert provider.over.wait(PATIENCE), "the provider's connection stays open"
@@ -36,11 +33,10 @@ def test_leaving_before_the_reply_ends_the_providers_call(server: str, client: s
         assert row.output_tokens is None
 
 
-@each_server
 @each_client
-def test_leaving_in_mid_stream_ends_the_providers_call(server: str, client: str) -> None:
+def test_leaving_in_mid_stream_ends_the_providers_call(client: str) -> None:
     provider = Watched("anthropic", fault=Fault("stall", after=12))
-    with house([provider], serve=SERVERS[server]) as running:
+    with house([provider]) as running:
         with call(running.address, client, "anthropic/m", stream=True) as caller:
             caller.hear(b"I need")
             assert not provider.over.is_set()
@@ -51,11 +47,10 @@ def test_leaving_in_mid_stream_ends_the_providers_call(server: str, client: str)
         assert row.visibility == "visible"
 
 
-@each_server
 @each_client
-def test_leaving_while_a_whole_reply_arrives_ends_the_providers_call(server: str, client: str) -> None:
+def test_leaving_while_a_whole_reply_arrives_ends_the_providers_call(client: str) -> None:
     provider = Watched("gemini", fault=Fault("stall"))
-    with house([provider], serve=SERVERS[server]) as running:
+    with house([provider]) as running:
         with call(running.address, client, "gemini/m", stream=False):
             assert provider.asked.wait(PATIENCE)
         assert provider.over.wait(PATIENCE), "the provider's connection stays open"
@@ -100,11 +95,10 @@ class Flood(Simulator):
                 pass
 
 
-@each_server
 @pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages"], ids=["forwarded", "translated"])
-def test_a_slow_reader_holds_the_provider_back(server: str, client: str) -> None:
+def test_a_slow_reader_holds_the_provider_back(client: str) -> None:
     flood = Flood()
-    with house([flood], serve=SERVERS[server]) as running:
+    with house([flood]) as running:
         with call(running.address, client, "deepseek/m", stream=True) as caller:
             caller.hear(b"\r\n\r\n")
             flood.wait_until_held_back()

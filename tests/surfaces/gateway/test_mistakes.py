@@ -30,6 +30,7 @@ class Failing:
 
     def __init__(self, encoder: ReplyEncoder) -> None:
         self.content_type = encoder.content_type
+        self.keep_alive = encoder.keep_alive
         self._encoder = encoder
 
     def feed(self, item: Event) -> Sequence[bytes]:

@@ -74,6 +74,8 @@ def test_the_chain_is_in_the_body_on_request(town: House, client: str, provider:
     assert extension["provider"] == provider
     assert extension["reasoning_chain"]["content"].startswith("I need to work out 27 * 43.")
     assert extension["reasoning_chain"]["reasoning_tokens"] == 30
+    steps = extension["reasoning_chain"]["steps"]
+    assert "".join(step["content"] for step in steps) == extension["reasoning_chain"]["content"]
     assert extension["receipt"]["observed"]["reasoning_tokens"] == 30
     assert extension["receipt"]["forwarded"] is False
 

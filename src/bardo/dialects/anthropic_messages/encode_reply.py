@@ -17,6 +17,7 @@ from bardo.dialects.anthropic_messages.opaque import carrier, sign, thinking
 from bardo.dialects.anthropic_messages.usage import encode_usage
 from bardo.dialects.anthropic_messages.words import NAME, encode_json
 from bardo.dialects.anthropic_messages.writing import DELTA_END, Frames, Kind, Writing
+from bardo.streams.sse import encode_sse
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -62,6 +63,7 @@ class Encoder:
     """One streamed reply."""
 
     content_type = "text/event-stream"
+    keep_alive = encode_sse(b'{"type": "ping"}', "ping")
 
     def __init__(self, request: Request) -> None:
         self._hide = hides_thinking(request)

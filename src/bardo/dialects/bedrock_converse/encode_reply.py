@@ -63,6 +63,8 @@ class Encoder:
     """One streamed reply. `metrics` puts the latency there that Converse's clients take for granted."""
 
     content_type = CONTENT_TYPE
+    # Readers of this framing take every message for an event.
+    keep_alive = b""
 
     def __init__(self, request: Request, *, metrics: bool = True) -> None:
         self._hide = hides_thinking(request)

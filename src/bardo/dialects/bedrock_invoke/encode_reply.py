@@ -40,6 +40,8 @@ class Encoder:
     """One streamed reply."""
 
     content_type = CONTENT_TYPE
+    # Readers of this framing take every message for an event.
+    keep_alive = b""
 
     def __init__(self, request: Request, arrival: Arrival) -> None:
         self._payload = payload_of(request.model)

@@ -14,6 +14,7 @@ from bardo.dialects.cohere.errors import ending
 from bardo.dialects.cohere.usage import encode_usage
 from bardo.dialects.cohere.words import NAME, PLAN, encode_json, write_finish
 from bardo.dialects.cohere.writing import END, Frames, Kind, Writing
+from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.blocks import Carried
 from bardo.values.events import (
     BlockFields,
@@ -56,6 +57,7 @@ class Encoder:
     """One streamed reply."""
 
     content_type = "text/event-stream"
+    keep_alive = KEEP_ALIVE
 
     def __init__(self, request: Request) -> None:
         self._start = ReplyStart()

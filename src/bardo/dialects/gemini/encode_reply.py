@@ -11,6 +11,7 @@ from bardo.dialects.gemini.errors import encode_error
 from bardo.dialects.gemini.reply_blocks import Part, is_malformed, reply_parts
 from bardo.dialects.gemini.usage import write_usage
 from bardo.dialects.gemini.words import NAME, RAW_ARGUMENTS, finish_word
+from bardo.dialects.losses import with_wrapped
 from bardo.values.blocks import ToolCallBlock, fields_for
 from bardo.values.events import Finish
 from bardo.values.response import Response
@@ -72,17 +73,7 @@ def is_blocked(fields: dict[str, Any], finish: Finish) -> bool:
 
 def with_raw_arguments(bardo: dict[str, Any], malformed: Iterable[ToolCallBlock]) -> dict[str, Any]:
     """Add to bardo's own fields which calls had arguments that are no JSON object."""
-    lost = [
-        {
-            "what": "functionCall.args",
-            "asked": call.id,
-            "sent": RAW_ARGUMENTS,
-            "why": "the model's arguments are no JSON object, so their text stands under this key",
-        }
-        for call in malformed
-    ]
-    before = bardo.get("degraded")
-    return {**bardo, "degraded": [*(before if isinstance(before, list) else ()), *lost]} if lost else bardo
+    return with_wrapped(bardo, malformed, what="functionCall.args", key=RAW_ARGUMENTS)
 
 
 def _candidate(response: Response, index: int) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class GeminiEncoder:
     def __init__(self, framing: str = "sse") -> None:
         self._array = framing == "json_array"
         self.content_type = "application/json; charset=UTF-8" if self._array else "text/event-stream"
+        # An empty line: Google's SDK takes a comment for an error.
+        self.keep_alive = b"\n"
         self._before, self._after = (b"[", b"") if self._array else (b"data: ", b"\r\n\r\n")
         self._ids: dict[str, str] = {}
         self._choices: dict[int, OpenParts] = {}

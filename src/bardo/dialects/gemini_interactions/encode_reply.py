@@ -15,6 +15,7 @@ from bardo.dialects.gemini_interactions.errors import error_fields
 from bardo.dialects.gemini_interactions.usage import write_usage
 from bardo.dialects.gemini_interactions.words import NAME, encode_json, stamp_of, status_of
 from bardo.dialects.gemini_interactions.writing import Frames, Kind, Writing
+from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.blocks import Carried
 from bardo.values.events import (
     BlockFields,
@@ -46,6 +47,7 @@ class Encoder:
     """One streamed reply."""
 
     content_type = "text/event-stream"
+    keep_alive = KEEP_ALIVE
 
     def __init__(self, request: Request) -> None:
         self._silent = hides_thoughts(request)

@@ -43,6 +43,7 @@ class Encoder:
     """One streamed reply."""
 
     content_type = "application/x-ndjson"
+    keep_alive = b"\n"
 
     def __init__(self, request: Request) -> None:
         self._start = ReplyStart(model=request.model)

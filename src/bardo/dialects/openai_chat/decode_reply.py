@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.base import RepeatingDecoder
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.openai_chat.calls import CallReader
 from bardo.dialects.openai_chat.choice import ChoiceReader
@@ -22,7 +23,7 @@ from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
 
 
-class ChatDecoder:
+class ChatDecoder(RepeatingDecoder):
     """Reads one reply. `beside` is the provider's fact about reasoning tokens, None where it is not known."""
 
     def __init__(self, *, provider: str = "", beside: bool | None = None) -> None:
@@ -44,6 +45,14 @@ class ChatDecoder:
             return self._read(item, data)
         events = self._repetition.read(data)
         return self._read(item, data) if events is None else events
+
+    def repeated(self) -> tuple[bytes, bytes] | None:
+        """Return the bytes around the text of the frames that repeat."""
+        return None if self._failed else self._repetition.around()
+
+    def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of frames that repeat."""
+        return self._repetition.read_all(values, joined=joined)
 
     def finish(self) -> Sequence[Event]:
         """Close what is open; a stream that ended too early fails here."""

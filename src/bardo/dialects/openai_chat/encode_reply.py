@@ -17,7 +17,7 @@ from bardo.dialects.openai_chat.extra import write_states
 from bardo.dialects.openai_chat.usage import write_usage
 from bardo.dialects.openai_chat.words import NAME, write_finish
 from bardo.dialects.openai_chat.write_thinking import Place, ThinkingWriter
-from bardo.streams.sse import encode_sse
+from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -44,6 +44,7 @@ class ChatEncoder:
     """Writes one streamed reply."""
 
     content_type = "text/event-stream"
+    keep_alive = KEEP_ALIVE
 
     def __init__(self, request: Request) -> None:
         self._wants_usage = request.stream_usage

@@ -27,6 +27,7 @@ _LARGEST = 64 * 1024
 _PROBE = "\x1abardo\x1a"
 _PROBE_BYTES = msgspec.json.encode(_PROBE)
 _text_of = msgspec.json.Decoder(str).decode
+_texts_of = msgspec.json.Decoder(list[str]).decode
 _value_of = msgspec.json.Decoder().decode
 
 
@@ -51,6 +52,25 @@ class Repetition:
                 self._used = True
                 return self._again(text) if text else ()
         return () if data == self._quiet else None
+
+    def around(self) -> tuple[bytes, bytes] | None:
+        """Return the bytes before and after the text, where it stands in one place."""
+        return self._frames[0].around if self._frames else None
+
+    def read_all(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of repeated frames with these values, None where one of them is no text."""
+        try:
+            # No text holds a line end, so two broken ones cannot make a sound one.
+            texts = _texts_of(b"[" + b",\n".join(values) + b"]")
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return None
+        if len(texts) != len(values):
+            return None
+        self._used = True
+        if joined:
+            text = "".join(texts)
+            return self._again(text) if text else ()
+        return [event for text in texts if text for event in self._again(text)]
 
     def note(self, data: bytes, events: Sequence[Event], calls: Callable[[int], CallReader], *, steady: bool) -> None:
         """Take notice of a frame that was read. `calls` gives the calls of a choice; `steady`: no block began or ended."""
@@ -89,6 +109,11 @@ class RepeatedFrame:
         self._head, *self._middles, self._tail = parts
         self._fixed = sum(map(len, parts))
         self._filler = filler
+
+    @property
+    def around(self) -> tuple[bytes, bytes] | None:
+        """The bytes before and after the text, where it stands in one place."""
+        return None if self._filler or self._middles else (self._head, self._tail)
 
     def text(self, data: bytes) -> str | None:
         """Return the text of a frame that repeats this one, None for any other frame."""

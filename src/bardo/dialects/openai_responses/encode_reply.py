@@ -11,6 +11,7 @@ from bardo.dialects.openai_responses.block_stream import BLOCKS, BlockStream
 from bardo.dialects.openai_responses.envelope import Envelope
 from bardo.dialects.openai_responses.errors import error_object
 from bardo.dialects.openai_responses.item_stream import ItemStream
+from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.events import Event, Failed, ReplyStart
 from bardo.values.request import Request
 
@@ -19,6 +20,7 @@ class ReplyWriter:
     """Writes one streamed reply."""
 
     content_type = "text/event-stream"
+    keep_alive = KEEP_ALIVE
 
     def __init__(self, request: Request) -> None:
         self._envelope = Envelope(request)

@@ -19,7 +19,7 @@ from bardo.dialects.watsonx_text.words import (
     stop_reason,
     write_usage,
 )
-from bardo.streams.sse import encode_sse
+from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.blocks import fields_for
 from bardo.values.events import (
     ContentChunk,
@@ -69,6 +69,7 @@ class Encoder:
     """One streamed reply, of one choice."""
 
     content_type = "text/event-stream"
+    keep_alive = KEEP_ALIVE
 
     def __init__(self, request: Request) -> None:
         self._start = ReplyStart(model=request.model)

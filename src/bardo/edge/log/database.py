@@ -16,7 +16,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from bardo.edge.log.problems import LogMissing, LogUnusable
-from bardo.edge.log.stored import from_json, to_json
+from bardo.edge.log.stored import from_json
 
 BUSY_SECONDS = 5.0
 # Any number does, as long as every writer of a log takes the same one.
@@ -105,7 +105,6 @@ def _engine(address: URL) -> Engine:
         return create_engine(
             address,
             hide_parameters=True,  # Rows may hold content, and error texts go to the operator's log.
-            json_serializer=to_json,
             json_deserializer=from_json,
             connect_args=timeout,
         )

@@ -24,7 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
-from bardo.edge.log.stored import from_json, to_json
+from bardo.edge.log.stored import from_json
 
 CURRENT_REVISION = "0001"
 
@@ -33,7 +33,7 @@ class ExactJson(TypeDecorator[Any]):
     """JSON that keeps what a provider sent as it was: 1e16 stays a float, keys keep their order.
 
     SQLite makes numbers of numeric text in a column declared JSON, so there it is declared text. PostgreSQL's JSON
-    keeps the text, where JSONB would rewrite numbers.
+    keeps the text, where JSONB would rewrite numbers. Values are written as text: `stored.to_columns` makes it.
     """
 
     impl = Text
@@ -42,10 +42,6 @@ class ExactJson(TypeDecorator[Any]):
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         """Return the engine's own type."""
         return dialect.type_descriptor(Text() if dialect.name == "sqlite" else JSON(none_as_null=True))
-
-    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
-        """Write JSON; PostgreSQL's type does so by itself."""
-        return to_json(value) if dialect.name == "sqlite" and value is not None else value
 
     def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """Read JSON; PostgreSQL's type does so by itself."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Insert, insert
+from sqlalchemy import Engine, Insert, insert
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 
 from bardo.edge.log.database import address_of, open_for_writing, reason, shown
@@ -20,11 +20,27 @@ from bardo.edge.log.row import LogGap, LogRow
 from bardo.edge.log.schema import inference_log, inference_log_gaps
 from bardo.edge.log.stored import to_columns
 
-_INSERT_ROW = insert(inference_log)
-_INSERT_GAP = insert(inference_log_gaps)
-
 # Other errors of a driver may pass: a full or failing disk, a lock held too long, a server that went away.
 _ABOUT_THE_ROWS = (DataError, IntegrityError, NotSupportedError, ProgrammingError)
+
+
+class Statement:
+    """An INSERT in the words of one engine.
+
+    Values go to the driver as they are: looking at each of them again costs as much as storing it.
+    """
+
+    def __init__(self, engine: Engine, statement: Insert, columns: Sequence[str]) -> None:
+        compiled = statement.compile(engine, column_keys=list(columns))
+        self.text = str(compiled)
+        # Drivers take values by place or by name.
+        self._order = compiled.positiontup
+
+    def parameters(self, rows: Sequence[Mapping[str, Any]]) -> Any:
+        """Return the rows as the driver takes them."""
+        if self._order is None:
+            return list(rows)
+        return [tuple([row[name] for name in self._order]) for row in rows]
 
 
 class DatabaseStore:
@@ -36,6 +52,8 @@ class DatabaseStore:
         self.name = shown(address)
         self._keep_content = keep_content
         self._engine = open_for_writing(address)
+        self._row_statement = Statement(self._engine, insert(inference_log), LogRow.__struct_fields__)
+        self._gap_statement = Statement(self._engine, insert(inference_log_gaps), LogGap.__struct_fields__)
         try:
             bring_to_current(self._engine)
         except LogProblem:
@@ -52,20 +70,20 @@ class DatabaseStore:
             columns = [to_columns(row, keep_content=self._keep_content) for row in rows]
         except (TypeError, ValueError, AttributeError) as error:
             raise RowsRefused(reason(error)) from error
-        self._insert(_INSERT_ROW, columns)
+        self._insert(self._row_statement, columns)
 
     def note_gap(self, gap: LogGap) -> None:
         """Store that rows are missing. Raises as `append` does."""
-        self._insert(_INSERT_GAP, [msgspec.structs.asdict(gap)])
+        self._insert(self._gap_statement, [msgspec.structs.asdict(gap)])
 
     def close(self) -> None:
         """Close the database."""
         self._engine.dispose()
 
-    def _insert(self, statement: Insert, columns: Sequence[Mapping[str, Any]]) -> None:
+    def _insert(self, statement: Statement, rows: Sequence[Mapping[str, Any]]) -> None:
         try:
             with self._engine.begin() as connection:
-                connection.execute(statement, columns)
+                connection.exec_driver_sql(statement.text, statement.parameters(rows))
         except _ABOUT_THE_ROWS as error:
             raise RowsRefused(reason(error)) from error
         except (DBAPIError, OSError) as error:

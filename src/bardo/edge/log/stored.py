@@ -49,6 +49,7 @@ _COUNTS = (
     "cached_input_tokens",
     "cache_write_tokens",
 )
+_JSON = ("usage_raw", "cost_by_cause", "degraded", "receipt")
 _CONTENTS = ("request_content", "reply_content")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: mended_text(repr(value), LONGEST_MESSAGE))
@@ -65,6 +66,9 @@ def to_columns(row: LogRow, *, keep_content: bool) -> dict[str, Any]:
     for name in _COUNTS:
         if (count := values[name]) is not None:
             values[name] = max(-LARGEST_COUNT, min(count, LARGEST_COUNT))
+    for name in _JSON:
+        if (value := values[name]) is not None:
+            values[name] = to_json(value)
     if (cost := values["cost_usd"]) is not None and not math.isfinite(cost):
         values["cost_usd"] = None
     return values

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
-import sys
 from typing import Annotated
 
 import typer
@@ -31,7 +28,6 @@ def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on; by default 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="By default 8484; 0 finds a free one.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the port; by default 1.")] = None,
-    uvicorn: Annotated[bool, typer.Option("--uvicorn", help="Serve with uvicorn instead of granian.")] = False,
 ) -> None:
     """Run the gateway until Ctrl-C. Providers come from the configuration, or from keys in the environment."""
     settings = load_settings(config)
@@ -39,17 +35,13 @@ def serve(
     if config is not None:
         # The workers are processes of their own: they read the configuration themselves.
         os.environ["BARDO_CONFIG"] = str(config.absolute())
-    # uvicorn raises the signal that ended it once more when all is closed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-    with contextlib.suppress(KeyboardInterrupt):
-        serve_app(
-            APP,
-            host=host or settings.gateway.host,
-            port=settings.gateway.port if port is None else port,
-            workers=workers or settings.gateway.workers,
-            server="uvicorn" if uvicorn else "granian",
-            announce=lambda address: _announce(address, settings),
-        )
+    serve_app(
+        APP,
+        host=host or settings.gateway.host,
+        port=settings.gateway.port if port is None else port,
+        workers=workers or settings.gateway.workers,
+        announce=lambda address: _announce(address, settings),
+    )
 
 
 def _check_log(settings: Settings) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -16,6 +14,7 @@ from bardo.dialects.options import includable
 from bardo.edge.live_reply import LiveReply, Step
 from bardo.edge.runner import Runner
 from bardo.engine.receipt import early_headers, late_headers
+from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.http import (
     ClientGone,
     Receive,
@@ -23,18 +22,16 @@ from bardo.surfaces.gateway.http import (
     Send,
     header,
     read_body,
-    send_piece,
-    send_whole,
-    start_stream,
 )
+from bardo.surfaces.gateway.keep_alive import KeepAlive
+from bardo.surfaces.gateway.leaving import until_gone
 from bardo.surfaces.gateway.listing import count_tokens, list_models
 from bardo.surfaces.gateway.routes import Route, dialect_of_path, find_route
-from bardo.values.errors import BardoError, InternalError, InvalidRequest, MethodNotAllowed, UpstreamRefused
+from bardo.values.errors import BardoError, InternalError, InvalidRequest
 from bardo.values.events import Failed
 from bardo.values.request import BardoOptions, Request
 
 _log = logging.getLogger("bardo.gateway")
-JSON = "application/json"
 
 
 class Gateway:
@@ -45,11 +42,13 @@ class Gateway:
         runner: Runner,
         *,
         max_body_bytes: int,
+        keep_alive_seconds: float = 0.0,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self._runner = runner
         self._max_body = max_body_bytes
+        self._keep_alive_seconds = keep_alive_seconds
         self._start = start
         self._stop = stop
 
@@ -104,17 +103,32 @@ class Gateway:
         body = await read_body(scope, receive, self._max_body)
         request = dialect(route.dialect).decode_request(body, route.arrival)
         request = with_headers(with_header_options(request, scope), scope)
-        await _until_gone(receive, self._reply(route, request, answer))
+        reply = self._stream if request.stream else self._whole
+        await until_gone(receive, reply(route, request, answer))
 
-    async def _reply(self, route: Route, request: Request, answer: Answer) -> None:
-        live = await self._runner.open(request, may_forward=not request.stream or route.arrival.framing == "sse")
+    async def _whole(self, route: Route, request: Request, answer: Answer) -> None:
+        live = await self._runner.open(request)
         try:
-            if request.stream:
-                await _send_stream(live, route, answer)
-            else:
-                await _send_whole(live, route, answer)
+            await _send_whole(live, route, answer)
         finally:
             await live.close()
+
+    async def _stream(self, route: Route, request: Request, answer: Answer) -> None:
+        encoder = dialect(route.dialect).open_encoder(request, route.arrival)
+        alive = KeepAlive(answer, encoder, self._keep_alive_seconds)
+        alive.begin()
+        try:
+            live = await self._runner.open(request, may_forward=route.arrival.framing == "sse")
+            try:
+                await _send_stream(live, encoder, answer)
+            finally:
+                await live.close()
+        except BardoError as problem:
+            if not answer.started:
+                raise
+            await answer.end(b"".join(encoder.feed(Failed(problem))))
+        finally:
+            alive.end()
 
 
 async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
@@ -127,8 +141,7 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
     await answer.whole(200, body, headers)
 
 
-async def _send_stream(live: LiveReply, route: Route, answer: Answer) -> None:
-    encoder = dialect(route.dialect).open_encoder(live.request, route.arrival)
+async def _send_stream(live: LiveReply, encoder: ReplyEncoder, answer: Answer) -> None:
     await answer.start(early_headers(live.request_id, live.attempt), encoder.content_type)
     forward = live.attempt.forward
     try:
@@ -137,7 +150,7 @@ async def _send_stream(live: LiveReply, route: Route, answer: Answer) -> None:
             if written:
                 await answer.piece(written)
     except Exception:  # noqa: BLE001 - a stream that has begun ends with an error event, never silently
-        failure = Failed(_mistake(route.dialect))
+        failure = Failed(_mistake(live.request.dialect))
         live.note("error", failure.error)
         await answer.end(b"".join(encoder.feed(failure)))
         return
@@ -157,52 +170,6 @@ def _forwarded(step: Step, encoder: ReplyEncoder) -> bytes:
 def _mistake(where: str) -> InternalError:
     _log.exception("a mistake in bardo, at %s", where)
     return InternalError("bardo failed", hint="the gateway's log says where")
-
-
-async def _until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` in this task, and cancel it when the client leaves. Raises ClientGone then, or what `work` raises.
-
-    One watcher for each request: it costs less than waiting for two tasks.
-    """
-    task = asyncio.current_task()
-    assert task is not None
-    watcher = _Watcher(receive, task)
-    watching = asyncio.ensure_future(watcher.watch())
-    try:
-        await work
-    except asyncio.CancelledError:
-        if not watcher.gone:
-            raise  # The server is stopping: that is not the client's doing.
-        task.uncancel()
-        raise ClientGone from None
-    else:
-        if watcher.gone:
-            await _absorb_cancellation(task)
-    finally:
-        watching.cancel()
-
-
-async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
-    """Take in a cancellation that came as the work ended: servers report the end of a reply as the client's leave."""
-    with contextlib.suppress(asyncio.CancelledError):
-        await asyncio.sleep(0)
-    task.uncancel()
-
-
-class _Watcher:
-    """Cancels a task when the client leaves."""
-
-    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
-        self.gone = False
-        self._receive = receive
-        self._task = task
-
-    async def watch(self) -> None:
-        """Wait for the client's leave."""
-        while (await self._receive())["type"] != "http.disconnect":
-            continue
-        self.gone = True
-        self._task.cancel()
 
 
 def with_header_options(request: Request, scope: Scope) -> Request:
@@ -232,47 +199,3 @@ def with_headers(request: Request, scope: Scope) -> Request:
     """Return the request with the headers of its dialect."""
     found = {name.decode(): value for name in _DIALECT_HEADERS if (value := header(scope, name))}
     return msgspec.structs.replace(request, headers=found) if found else request
-
-
-class Answer:
-    """The answer to one request, which knows how far it has come."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self._started = False
-
-    async def json(self, value: object) -> None:
-        """Send a JSON answer of bardo's own."""
-        await self.whole(200, msgspec.json.encode(value), ())
-
-    async def whole(self, status: int, body: bytes, headers: Any) -> None:
-        """Send a whole answer."""
-        self._started = True
-        await send_whole(self._send, status, body, headers, content_type=JSON)
-
-    async def start(self, headers: Any, content_type: str) -> None:
-        """Begin a streamed answer."""
-        self._started = True
-        await start_stream(self._send, headers, content_type=content_type)
-
-    async def piece(self, piece: bytes) -> None:
-        """Send a piece of it."""
-        await send_piece(self._send, piece)
-
-    async def end(self, piece: bytes) -> None:
-        """Send its last piece."""
-        await send_piece(self._send, piece, more=False)
-
-    async def error(self, problem: BardoError, language: str) -> None:
-        """Send an error in the client's dialect: as the answer, or at the end of one that had begun."""
-        if self._started:
-            await self.end(b"")
-            return
-        headers = [("x-bardo-error", problem.code)]
-        if problem.request_id:
-            headers.append(("x-bardo-request-id", problem.request_id))
-        if isinstance(problem, UpstreamRefused) and problem.retry_after:
-            headers.append(("retry-after", problem.retry_after))
-        if isinstance(problem, MethodNotAllowed):
-            headers.append(("allow", ", ".join(problem.allowed)))
-        await self.whole(problem.status, dialect(language).encode_error(problem), headers)

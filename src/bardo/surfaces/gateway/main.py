@@ -26,7 +26,13 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
             await assembly.runner.directory.add_local()
         _announce(assembly)
 
-    return Gateway(assembly.runner, max_body_bytes=settings.gateway.max_body_bytes, start=start, stop=assembly.close)
+    return Gateway(
+        assembly.runner,
+        max_body_bytes=settings.gateway.max_body_bytes,
+        keep_alive_seconds=settings.gateway.keep_alive_seconds,
+        start=start,
+        stop=assembly.close,
+    )
 
 
 def _announce(assembly: Assembly) -> None:

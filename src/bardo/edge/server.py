@@ -1,0 +1,105 @@
+"""uvicorn as bardo runs it: in this process, in several workers, or in a thread.
+
+Its own loop looks only every tenth of a second whether it shall end, and it ends by the signal that told it to. This one ends at once, and
+returns.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+
+import uvicorn
+from uvicorn.config import STARTUP_FAILURE
+from uvicorn.supervisors import Multiprocess
+
+from bardo.edge.lifecycle import Application
+
+Create = Callable[[], Application]
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# The header that gives the date is renewed this often.
+_TICK_SECONDS = 1.0
+# Connections tell nobody that they have closed.
+_LOOK_SECONDS = 0.005
+
+
+class Server(uvicorn.Server):
+    """One server. `leave` ends it from another thread; as the main thread's it ends at SIGINT or SIGTERM."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._leaving = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def leave(self, first: Callable[[], None]) -> None:
+        """Begin to stop, after `first` was called in the server's loop. Does nothing once it has stopped."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # The loop is closed: it has stopped by itself.
+                self._loop.call_soon_threadsafe(self._leave, first)
+
+    def _leave(self, first: Callable[[], None]) -> None:
+        first()
+        self._leaving.set()
+
+    async def main_loop(self) -> None:
+        """Serve until told to end."""
+        while not self._leaving.is_set():
+            await self.on_tick(0)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._leaving.wait(), _TICK_SECONDS)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Take no more connections, and wait for those that are open: whoever serves bounds how long a request may last."""
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110
+            await asyncio.sleep(_LOOK_SECONDS)
+        await self.lifespan.shutdown()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Heed signals where this is the main thread. They are not raised once more at the end: the caller goes on."""
+        self._loop = asyncio.get_running_loop()
+        with contextlib.suppress(ValueError):  # Another thread gets no signals.
+            for number in _SIGNALS:
+                signal.signal(number, lambda *_: self.leave(lambda: None))
+        yield
+
+
+def config(
+    app: Application | Create, *, factory: bool = False, workers: int = 1, log_level: str = "warning"
+) -> uvicorn.Config:
+    """Return how `app` is served."""
+    return uvicorn.Config(
+        app,
+        factory=factory,
+        workers=workers,
+        log_level=log_level,
+        access_log=False,
+        lifespan="on",
+        ws="none",
+        proxy_headers=False,
+        server_header=False,
+    )
+
+
+def serve_here(create: Create, listener: socket.socket, *, log_level: str) -> None:
+    """Serve in this process until a signal ends it. Raises SystemExit(1) where the app's start-up fails."""
+    try:
+        Server(config(create, factory=True, log_level=log_level)).run([listener])
+    except SystemExit:
+        raise SystemExit(1) from None
+
+
+def serve_with_workers(create: Create, listener: socket.socket, *, workers: int, log_level: str) -> None:
+    """Serve in several processes, and replace those that die. Raises SystemExit(1) where the app's start-up fails."""
+    supervisor = Multiprocess(config(create, factory=True, workers=workers, log_level=log_level), [listener])
+    supervisor.run()
+    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+        raise SystemExit(1)

@@ -1,0 +1,69 @@
+"""The answer to one request, as ASGI sends it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from bardo.dialects import dialect
+from bardo.dialects.base import ReplyEncoder
+from bardo.surfaces.gateway.http import Send, send_piece, send_whole, start_stream
+from bardo.values.errors import BardoError, MethodNotAllowed, UpstreamRefused
+
+JSON = "application/json"
+
+
+class Answer:
+    """Knows how far it has come: `started`, and since when it is silent, by the loop's clock (None while something is being sent)."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._loop = asyncio.get_running_loop()
+        self.started = False
+        self.silent_since: float | None = self._loop.time()
+
+    async def json(self, value: object) -> None:
+        """Send a JSON answer of bardo's own."""
+        await self.whole(200, msgspec.json.encode(value), ())
+
+    async def whole(self, status: int, body: bytes, headers: Any) -> None:
+        """Send a whole answer."""
+        self.started = True
+        await send_whole(self._send, status, body, headers, content_type=JSON)
+
+    async def start(self, headers: Any, content_type: str) -> None:
+        """Begin a streamed answer, unless a sign of life has begun it: its headers are gone then."""
+        if not self.started:
+            self.started = True
+            await start_stream(self._send, headers, content_type=content_type)
+
+    async def piece(self, piece: bytes) -> None:
+        """Send a piece of it."""
+        self.silent_since = None
+        await send_piece(self._send, piece)
+        self.silent_since = self._loop.time()
+
+    async def say_alive(self, encoder: ReplyEncoder) -> None:
+        """Send what readers skip."""
+        await self.start((), encoder.content_type)
+        await self.piece(encoder.keep_alive)
+
+    async def end(self, piece: bytes) -> None:
+        """Send its last piece."""
+        await send_piece(self._send, piece, more=False)
+
+    async def error(self, problem: BardoError, language: str) -> None:
+        """Send an error in the client's dialect: as the answer, or at the end of one that had begun."""
+        if self.started:
+            await self.end(b"")
+            return
+        headers = [("x-bardo-error", problem.code)]
+        if problem.request_id:
+            headers.append(("x-bardo-request-id", problem.request_id))
+        if isinstance(problem, UpstreamRefused) and problem.retry_after:
+            headers.append(("retry-after", problem.retry_after))
+        if isinstance(problem, MethodNotAllowed):
+            headers.append(("allow", ", ".join(problem.allowed)))
+        await self.whole(problem.status, dialect(language).encode_error(problem), headers)
