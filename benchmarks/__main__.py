@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import decode, gateway, growth, soak
+from benchmarks import decode, gateway, growth, parse, soak, structured
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.contestants import CannotStart
 from benchmarks.figures import Table, Target, targets_markdown
@@ -71,11 +71,18 @@ def _gateway(bench: Bench) -> Found:
     return [table], targets
 
 
+def _parse(bench: Bench) -> Found:
+    table, targets = parse.run(bench)
+    return [table], targets
+
+
 _RUN: dict[str, Callable[[Bench], Found]] = {
     "gateway": _gateway,
     "growth": lambda bench: (growth.run(bench), []),
     "soak": lambda bench: ([soak.run(bench)], []),
     "decode": lambda bench: ([decode.run(bench)], []),
+    "parse": _parse,
+    "structured": structured.run,
 }
 SUBJECTS = tuple(_RUN)
 

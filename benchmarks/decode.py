@@ -12,8 +12,8 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.engine.framing import open_framing
 from bardo.engine.pipeline import ReplyReader
-from bardo.streams.sse import SseDecoder
 from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -29,6 +29,10 @@ _PROVIDERS = {
     "openai_responses": "openai",
     "anthropic_messages": "anthropic",
     "gemini": "gemini",
+    "gemini_interactions": "gemini-interactions",
+    "ollama": "ollama",
+    "cohere": "cohere",
+    "bedrock_converse": "bedrock",
 }
 _CLIENTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
 _STAMP = ReplyStart(id="req_bench", model="bench", created=1)
@@ -79,7 +83,8 @@ def stream_in(name: str, deltas: int) -> Stream:
 
 def decode(stream: Stream) -> list[Event]:
     """Read bytes to events, nothing more."""
-    framing, decoder = SseDecoder(), dialect(stream.row.dialect).open_decoder(stream.row)
+    language = dialect(stream.row.dialect)
+    framing, decoder = open_framing(language.stream_framing, streamed=True), language.open_decoder(stream.row)
     events: list[Event] = []
     for piece in stream.pieces:
         for frame in framing.feed(piece):

@@ -5,6 +5,8 @@ Run it after a change of the catalog, the settings, the errors or the simulators
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -12,8 +14,13 @@ from pathlib import Path
 import msgspec
 
 from bardo.catalog.load import builtin
+from bardo.catalog.models import ModelRow, builtin_models
+from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import ProviderRow, Quirks
 from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, TimeoutSettings
+from bardo.reasoning import ReasoningFormat, formats
+from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, plan_reasoning
+from bardo.reasoning.examples import example_of
 from bardo.simulators import PRESETS, presets
 from bardo.values.errors import (
     RETRYABLE_STATUSES,
@@ -23,6 +30,7 @@ from bardo.values.errors import (
     ProviderError,
     UpstreamRefused,
 )
+from bardo.values.request import EFFORTS, ReasoningPolicy
 
 ROOT = Path(__file__).resolve().parents[1]
 _SECTION = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -85,6 +93,7 @@ MEANINGS = {
     "gateway.workers": "processes that share the port",
     "gateway.max_body_bytes": "the largest request that is read",
     "gateway.max_reply_bytes": "the largest whole reply that is read from a provider",
+    "gateway.keep_alive_seconds": "after so long a silence a stream says that it is alive, with what its readers skip; `0` is never",
     "timeouts.connect": "seconds to connect to a provider",
     "timeouts.first_byte": "seconds until the head of its reply, connecting included",
     "timeouts.idle": "seconds between two pieces of its reply",
@@ -128,6 +137,48 @@ def _default(field: msgspec.structs.FieldInfo) -> str:
     return "" if value is None else f"`{_shown(value)}`"
 
 
+# What the fields of a format mean that need no docstring beside the class's own.
+FORMAT_MEANINGS = {
+    "name": "any name; case, `-` and `_` make no difference when it is looked up",
+    "families": "the models, for people",
+    "notes": "whatever else is worth knowing",
+}
+
+
+def format_keys() -> str:
+    """Every key of a reasoning format."""
+    meanings = FORMAT_MEANINGS | _field_docstrings(ReasoningFormat)
+    fields = msgspec.structs.fields(ReasoningFormat)
+    rows = ((f"`{field.name}`", _default(field), meanings[field.name]) for field in fields)
+    return table(("key", "default", "meaning"), rows)
+
+
+def _field_docstrings(struct: type[msgspec.Struct]) -> dict[str, str]:
+    """Return the text below each field of a class."""
+    parsed = ast.parse(inspect.getsource(struct)).body[0]
+    assert isinstance(parsed, ast.ClassDef)
+    pairs = zip(parsed.body, parsed.body[1:], strict=False)
+    return {
+        field.target.id: " ".join(inspect.cleandoc(below.value.value).split())
+        for field, below in pairs
+        if isinstance(field, ast.AnnAssign)
+        and isinstance(field.target, ast.Name)
+        and isinstance(below, ast.Expr)
+        and isinstance(below.value, ast.Constant)
+        and isinstance(below.value.value, str)
+    }
+
+
+def reasoning_formats() -> str:
+    """Every built-in format with an example."""
+    return table(("format", "also called", "example", "models"), map(_reasoning_format, formats().values()))
+
+
+def _reasoning_format(row: ReasoningFormat) -> tuple[str, ...]:
+    example = example_of(row).replace("\n", "\\n")
+    return f"`{row.name}`", code(row.aliases), f"`{example}`" if example else "", ", ".join(row.families)
+
+
 def errors() -> str:
     """Every error of a call."""
     columns = ("class", "`code`", "status", "whose turn", "another try", "what happened")
@@ -169,6 +220,159 @@ def _simulator(name: str) -> tuple[str, ...]:
     return f"`{name}`", f"`{provider.catalog_name}`", code(provider.models)
 
 
+def portable_budgets() -> str:
+    """What each level is worth in tokens."""
+    return table(("level", "tokens"), ((f"`{effort}`", f"{PORTABLE.tokens(effort):,}") for effort in EFFORTS))
+
+
+POLICIES: dict[str, ReasoningPolicy | None] = {
+    "off": ReasoningPolicy(mode="off"),
+    **{effort: ReasoningPolicy(mode="effort", effort=effort) for effort in EFFORTS},
+    **{f"budget {tokens}": ReasoningPolicy(mode="budget", budget=tokens) for tokens in (1000, 5000, 50_000)},
+    "auto": ReasoningPolicy(mode="auto"),
+    "none": None,
+}
+# Each way a provider is spoken with, and models that stand for the rest of its rows.
+CONTROLLED: dict[tuple[str, str], str] = {
+    ("anthropic", "anthropic_messages"): "claude-3-7-sonnet-20250219 claude-sonnet-4-5 claude-opus-4-5 claude-opus-4-6 "
+    "claude-opus-4-8 claude-sonnet-5 claude-opus-5 claude-fable-5-1 claude-opus-5-5 claude-sonnet-5-5 claude-haiku-5-5 claude-next-9",
+    (
+        "openai",
+        "openai_responses",
+    ): "o3 gpt-5 gpt-5-pro gpt-5.1 gpt-5.4 gpt-5.5-pro gpt-5.6-sol gpt-6-astra gpt-4o gpt-9",
+    ("openai-chat", "openai_chat"): "o4-mini gpt-5-mini gpt-5.1 gpt-6-luna gpt-5.1-chat-latest",
+    (
+        "gemini",
+        "gemini",
+    ): "gemini-2.5-pro gemini-2.5-flash gemini-2.5-flash-lite gemini-3-pro-preview gemini-3-flash-preview "
+    "gemini-3.8-flash gemini-4-argon gemma-3-27b-it",
+    ("gemini-interactions", "gemini_interactions"): "gemini-2.5-flash gemini-3-flash-preview",
+    ("gemini-openai-compat", "openai_chat"): "gemini-2.5-pro gemini-3.5-flash",
+    ("deepseek", "openai_chat"): "deepseek-v4-flash deepseek-reasoner",
+    ("deepseek", "anthropic_messages"): "deepseek-v4-flash",
+    ("deepseek-responses", "openai_responses"): "deepseek-v4-flash",
+    ("qwen", "openai_chat"): "qwen-plus qwen3-32b qwen3.6-plus qwen3.8-max qwq-32b",
+    (
+        "openrouter",
+        "openai_chat",
+    ): "anthropic/claude-haiku-4.5 anthropic/claude-opus-4.8 openai/gpt-5.1 openai/gpt-oss-120b "
+    "google/gemini-3-pro-preview qwen/qwen3.6-27b z-ai/glm-4.6 x-ai/grok-4.5 inception/mercury-2",
+    ("openrouter-responses", "openai_responses"): "openai/gpt-5.6-sol anthropic/claude-sonnet-4.5",
+    ("vercel", "openai_chat"): "anthropic/claude-sonnet-4 openai/gpt-5",
+    ("venice", "openai_chat"): "claude-opus-4-6 openai-gpt-52 qwen3-6-27b zai-org-glm-4.7 grok-4-3",
+    ("bankr", "openai_chat"): "claude-opus-4.8 gpt-5.4 kimi-k2.5",
+    ("blockrun", "openai_chat"): "anthropic/claude-haiku-4.5 anthropic/claude-opus-4.8 openai/gpt-5.4",
+    ("xai", "openai_chat"): "grok-3-mini grok-4 grok-4.3 grok-4.5 grok-4.6 grok-4.20-multi-agent",
+    ("xai-responses", "openai_responses"): "grok-4.3",
+    ("groq", "openai_chat"): "openai/gpt-oss-120b qwen/qwen3-32b llama-3.3-70b-versatile",
+    ("mistral", "openai_chat"): "mistral-small-2603 magistral-medium-latest mistral-large-latest",
+    ("cohere", "cohere"): "command-a-reasoning-08-2025 north-mini-code command-r-plus",
+    (
+        "bedrock",
+        "bedrock_converse",
+    ): "us.anthropic.claude-sonnet-4-5-20250929-v1:0 us.anthropic.claude-opus-4-8 openai.gpt-oss-120b-1:0 "
+    "us.amazon.nova-2-lite-v1:0 qwen.qwen3-32b-v1:0 zai.glm-4.7-flash moonshotai.kimi-k2.5",
+    ("bedrock-invoke", "bedrock_invoke"): "us.anthropic.claude-haiku-4-5-20251001-v1:0",
+    ("together", "openai_chat"): "openai/gpt-oss-20b deepseek-ai/DeepSeek-V4 Qwen/Qwen3.5-9B",
+    ("fireworks", "openai_chat"): "accounts/fireworks/models/gpt-oss-20b accounts/fireworks/models/qwen3p6-plus "
+    "accounts/fireworks/models/glm-5",
+    ("cerebras", "openai_chat"): "gpt-oss-120b zai-glm-4.7",
+    ("moonshot", "openai_chat"): "kimi-k2.5 kimi-k2.7-code kimi-k3",
+    ("kimi-code", "openai_chat"): "kimi-for-coding",
+    ("zai", "openai_chat"): "glm-4.6 glm-5.2 glm-5.3",
+    ("minimax", "openai_chat"): "MiniMax-M3 MiniMax-M2.5",
+    ("ark", "openai_chat"): "doubao-seed-1-8",
+    ("perplexity", "openai_chat"): "sonar-reasoning-pro sonar",
+    ("nvidia-nim", "openai_chat"): "nvidia/nemotron-3-nano nvidia/llama-3.3-nemotron-super-49b-v1",
+    ("huggingface", "openai_chat"): "openai/gpt-oss-120b:groq Qwen/Qwen3.5-9B",
+    ("vllm", "openai_chat"): "Qwen/Qwen3-32B openai/gpt-oss-20b deepseek-ai/DeepSeek-V3.1 my-finetune",
+    ("sglang", "openai_chat"): "Qwen/Qwen3-32B openai/gpt-oss-20b",
+    ("llama-server", "openai_chat"): "Qwen3-1.7B-Q4_K_M gpt-oss-20b my-model",
+    ("ollama", "ollama"): "qwen3:4b gpt-oss:20b llama3.1",
+    ("ollama-openai", "openai_chat"): "qwen3:4b gpt-oss:20b",
+    ("lmstudio", "openai_chat"): "openai/gpt-oss-20b",
+    ("lmstudio-responses", "openai_responses"): "openai/gpt-oss-20b",
+    ("lmstudio", "lmstudio_chat"): "openai/gpt-oss-20b",
+    ("ds4", "openai_chat"): "deepseek-v4-flash",
+    ("ds4", "anthropic_messages"): "deepseek-v4-flash",
+    ("openai-compatible", "openai_chat"): "any-model",
+    ("watsonx", "watsonx_text"): "ibm/granite-3-8b",
+}
+
+
+def reasoning_control() -> str:
+    """What is sent, for each way a provider is spoken with."""
+    return "\n".join(map(_controlled, CONTROLLED))
+
+
+def _controlled(place: tuple[str, str]) -> str:
+    provider, dialect = place
+    rows = [line for model in CONTROLLED[place].split() for line in _forms(ControlTarget(provider, dialect, model))]
+    return f"### {provider}, in `{dialect}`\n\n" + table(("model", "policy", "sent"), rows)
+
+
+def _forms(target: ControlTarget) -> Iterator[tuple[str, ...]]:
+    sent: dict[str, list[str]] = {}
+    for name, policy in POLICIES.items():
+        plan = plan_reasoning(policy, target, max_output_tokens=100_000)
+        sent.setdefault(_shown(plan.fields) + _system(plan), []).append(name + _marks(plan))
+    for place, (fields, names) in enumerate(sent.items()):
+        yield f"`{target.model}`" if place == 0 else "", ", ".join(names), f"`{fields}`"
+
+
+def _system(plan: ControlPlan) -> str:
+    return f" and the system text {_shown(plan.system_text)}" if plan.system_text else ""
+
+
+def _marks(plan: ControlPlan) -> str:
+    """Return what to know of a plan: ↯ off became the least there is, ≈ another amount than asked, ∅ cannot be said, ? unclassified."""
+    unsaid = plan.said == "nothing" and bool(plan.degraded)
+    marks = ("↯", plan.floored), ("≈", plan.clamped), ("∅", unsaid), ("?", plan.unclassified)
+    return "".join(f" {mark}" for mark, holds in marks if holds)
+
+
+def model_facts() -> str:
+    """What each row of the catalog says of a model's thinking."""
+    columns = ("at", "models", "control", "levels", "budget", "silence", "off")
+    return table(columns, (_facts(row) for row in builtin_models().rows))
+
+
+def _facts(row: ModelRow) -> tuple[str, ...]:
+    span = row.budget
+    budget = "" if span is None else f"{span.min}–{span.max or 'the limit'}"
+    can = {None: "", True: "yes", False: f"no: {row.nearest_off}" if row.nearest_off else "no"}[row.off]
+    beside = f", up to effort {row.off_up_to}" if row.off_up_to else ""
+    guess = " (by name only)" if row.assumed else ""
+    return (
+        row.provider,
+        code(row.match) + guess,
+        code(row.control or ()),
+        code(row.efforts or ()),
+        budget,
+        row.omit or "",
+        can + beside,
+    )
+
+
+def parameter_rules() -> str:
+    """Which parameters are taken out, limited or renamed."""
+    columns = ("rule", "at", "when", "taken out", "otherwise", "why")
+    return table(columns, map(_parameter_rule, builtin_parameters().rule))
+
+
+def _parameter_rule(rule: ParameterRule) -> tuple[str, ...]:
+    place = ", ".join((*rule.owners, *rule.dialects, *rule.models)) or "rows that name it"
+    ranges = [f"`{name}` beyond {low:g}–{high:g} is taken out" for name, (low, high) in rule.within.items()]
+    ranges += [f"`{name}` within {low:g}–{high:g}" for name, (low, high) in rule.limits.items()]
+    ranges += [f"`{old}` as `{new}`" for old, new in rule.rename.items()]
+    ranges += [f"one of {code(names)}" for names in rule.one_of]
+    ranges += [f"at most {rule.choices} answer"] if rule.choices else []
+    ranges += [f"at most {rule.stops} stop sequence"] if rule.stops else []
+    ranges += ["no forced tool"] if rule.no_forced_tool else []
+    when = f"at {rule.level}" if rule.level else rule.when
+    return rule.name, place, when, code(rule.drop), "; ".join(ranges), rule.why
+
+
 def decisions() -> str:
     """Every decision record, by its title."""
     records = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
@@ -183,9 +387,15 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "provider-names": provider_names,
     "quirks": quirks,
     "settings": settings,
+    "format-keys": format_keys,
+    "reasoning-formats": reasoning_formats,
     "errors": errors,
     "retryable-statuses": retryable_statuses,
     "simulators": simulators,
+    "portable-budgets": portable_budgets,
+    "reasoning-control": reasoning_control,
+    "model-facts": model_facts,
+    "parameter-rules": parameter_rules,
 }
 
 

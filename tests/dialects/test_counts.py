@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, whole
 from bardo.values.degradation import Degradation
 
 
@@ -68,6 +68,14 @@ def test_more_reasoning_than_the_output_that_includes_it_is_capped_and_reported(
     assert doubt == Degradation("usage.reasoning_tokens", asked=96, sent=10, why=why)
 
 
+def test_a_total_that_holds_more_than_it_names_was_spent_on_reasoning() -> None:
+    # Gemini's Chat Completions route leaves thoughts out of its output and names them nowhere: 66 + 6 are told to be 100.
+    output, reasoning, [doubt] = output_with_reasoning(6, None, prompt=66, total=100, beside=None)
+    assert (output, reasoning) == (34, 28)
+    assert (doubt.what, doubt.asked, doubt.sent) == ("usage.reasoning_tokens", None, 28)
+    assert output_with_reasoning(6, None, prompt=66, total=100, beside=False) == (6, None, ())
+
+
 counts = st.none() | st.integers(0, 100)
 
 
@@ -80,3 +88,23 @@ def test_the_algebra_always_holds(
     if found is not None and thought is not None:
         assert thought <= found
         assert (thought == reasoning) is not bool(doubts)
+
+
+CACHES: dict[str, tuple[tuple[int | None, int | None, int | None], tuple[int | None, int | None], list[str]]] = {
+    "within": ((10, 4, 6), (4, 6), []),
+    "not told": ((10, None, None), (None, None), []),
+    "no input to compare with": ((None, 4, 6), (4, 6), []),
+    "more read than input": ((10, 12, None), (10, None), ["usage.cached_input_tokens"]),
+    "the same tokens read and written": ((10, 8, 8), (8, 2), ["usage.cache_write_tokens"]),
+    "more of both": ((10, 12, 3), (10, 0), ["usage.cached_input_tokens", "usage.cache_write_tokens"]),
+}
+
+
+@pytest.mark.parametrize(("told", "expected", "doubts"), CACHES.values(), ids=CACHES.keys())
+def test_input_includes_what_was_cached(
+    told: tuple[int | None, int | None, int | None], expected: tuple[int | None, int | None], doubts: list[str]
+) -> None:
+    prompt, cached, written = told
+    found = cache_within_input(prompt, cached, written)
+    assert found[:2] == expected
+    assert [doubt.what for doubt in found[2]] == doubts

@@ -110,6 +110,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
 
 
 TWO = '[[providers]]\nid = "one"\npreset = "vllm"\nmodels = ["a"]\n\n[[providers]]\nid = "two"\npreset = "vllm"\n'
+FORMAT = '\n[[reasoning_formats]]\nname = "lab"\nstart = "[["\nend = "]]"\n'
 MISTAKES: dict[str, tuple[str, str, str]] = {
     "no TOML": ("[gateway\nport = 1", "line 1", "not valid TOML"),
     "a text for a number": ('\n[gateway]\nport = "8484"', "line 3", "gateway.port .*a whole number"),
@@ -143,6 +144,22 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
     "the same id twice": (TWO.replace('"two"', '"one"'), "line 7", "'one' .*unique"),
     "an empty id": ('[[providers]]\nid = ""\npreset = "vllm"', "line 2", "not empty"),
     "an id with a slash": ('[[providers]]\nid = "a/b"\npreset = "vllm"', "line 2", "no slash"),
+    "formats as a table": ('[reasoning_formats]\nname = "a"', "line 1", r"list: \["),
+    "a format without a name": (FORMAT.replace('name = "lab"\n', ""), "line 2", "'name' is missing .*add name"),
+    "a format without an end": (FORMAT.replace('end = "]]"\n', ""), "line 2", "no 'end' .*add end"),
+    "a format without a start": (FORMAT.replace('start = "[["\n', ""), "line 2", "no 'start' .*add start"),
+    "a format's unknown key": (FORMAT + 'pattern = "x"\n', "line 6", "did you mean 'patterns'"),
+    "its patterns": (FORMAT + 'patterns = "x"\n', "line 6", "patterns .*a list"),
+    "its empty pattern": (FORMAT + 'patterns = [""]\n', "line 6", "empty pattern .*write"),
+    "its blocks": (FORMAT + 'blocks = "many"\n', "line 6", 'use one of "single", "multi"'),
+    "where its replies start": (FORMAT + 'starts_inside = "no"\n', "line 6", 'use one of true, false, "prompt"'),
+    "its empty name": (FORMAT.replace('"lab"', '" "'), "line 3", "name is empty"),
+    "the same format twice": (FORMAT + FORMAT.replace("lab", "LAB"), "line 8", "'LAB' .*unique"),
+    "the second format's end": (
+        FORMAT + FORMAT.replace("lab", "b").replace('"]]"', "3"),
+        "line 10",
+        "end .*text in quotes",
+    ),
     "a key in the file": ('[[providers]]\nid = "openai"\napi_key = "sk-1"', "line 3", "did you mean 'api_key_env'"),
 }
 
@@ -155,6 +172,13 @@ def test_a_mistake_names_its_line_and_the_fix(text: str, line: str, fix: str) ->
     assert re.search(rf"{line}\b", str(caught.value))
     assert caught.value.hint
     assert "sk-1" not in str(caught.value)
+
+
+def test_formats_are_read_with_the_keys_of_the_built_in_rows() -> None:
+    text = FORMAT + 'patterns = ["lab-"]\nstarts_inside = "prompt"\n\n[[reasoning_formats]]\nname = "as_it_is"\n'
+    lab, as_it_is = parse_settings(text).reasoning_formats
+    assert (lab.starts, lab.ends, lab.patterns, lab.starts_inside) == (("[[",), ("]]",), ("lab-",), "prompt")
+    assert (as_it_is.name, as_it_is.starts) == ("as_it_is", ())
 
 
 def entry(**fields: str) -> str:

@@ -26,6 +26,7 @@ from bardo.values.events import (
     Failed,
     Finish,
     OpaqueState,
+    ReplyFields,
     ReplyStart,
     ThinkChunk,
     ThinkEnd,
@@ -189,6 +190,14 @@ def test_a_stamp_comes_before_everything() -> None:
 def test_a_later_start_adds_to_what_is_known() -> None:
     starts = through(Stamped(STAMP), [ReplyStart(id="own"), ReplyStart(model="real")])
     assert starts[-1] == ReplyStart(id="own", model="real", created=9)
+
+
+def test_an_id_that_comes_after_a_first_frame_without_one_is_the_only_one_told() -> None:
+    # Azure's first frame is about the prompt, and has no id; an encoder may write the first it is told at once.
+    fields = ReplyFields("openai_chat", {"prompt_filter_results": []})
+    given = through(Stamped(STAMP), [ReplyStart(model="real"), fields, ReplyStart(id="own"), ContentChunk(0, "x")])
+    assert given == [fields, ReplyStart(id="own", model="real", created=9), ContentChunk(0, "x")]
+    assert through(Stamped(STAMP), [ReplyStart(model="real")]) == [ReplyStart(id="req_1", model="real", created=9)]
 
 
 def test_foreign_content_is_noted_once() -> None:

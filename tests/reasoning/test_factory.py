@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,10 @@ from bardo.reasoning import (
     ReasoningParser,
     ReasoningParserFactory,
     UnknownFormat,
+    builtin_formats,
     factory,
+    find_format,
+    formats,
     open_parser,
 )
 
@@ -127,3 +131,51 @@ def test_many_threads_may_use_one_factory() -> None:
     with ThreadPoolExecutor(16) as threads:
         results = list(threads.map(read, range(1000)))
     assert results == [ParserResult(f"b{number}", f"a{number}") for number in range(1000)]
+
+
+@pytest.mark.parametrize(
+    ("said", "reasoning"),
+    [
+        ({}, ""),
+        ({"starts_inside": True}, "hm"),
+        ({"prompt": "<｜Assistant｜><think>"}, "hm"),
+        ({"prompt": "<｜Assistant｜></think>"}, ""),
+        ({"toggles": {"thinking": True}}, "hm"),
+        ({"starts_inside": False, "prompt": "<｜Assistant｜><think>"}, ""),
+    ],
+    ids=["nothing", "caller", "open prompt", "closed prompt", "toggle", "caller before prompt"],
+)
+def test_a_parser_is_told_where_its_reply_begins(said: dict[str, Any], reasoning: str) -> None:
+    parsers = ReasoningParserFactory()
+    model = "deepseek-ai/DeepSeek-V3.1"
+    made = [parsers.create(model, **said), parsers.get_pooled(model, **said), open_parser(model=model, **said)]
+    assert [parser.detect_and_parse_reasoning("hm").reasoning_text for parser in made] == [reasoning] * 3
+    # What one reply was told is not told to the next.
+    assert parsers.get_pooled(model).detect_and_parse_reasoning("hm").reasoning_text == ""
+
+
+def test_a_factory_knows_the_formats_it_is_given() -> None:
+    row = ReasoningFormat(name="lab", start="[[", end="]]", patterns=("lab-",))
+    known = builtin_formats().with_rows([row])
+    assert ReasoningParserFactory(known).create("lab-1").model_type == "lab"
+    assert open_parser(format="LAB", formats=known).model_type == "lab"
+    assert ReasoningParserFactory().create("lab-1").model_type == "passthrough"
+
+
+def test_the_pool_holds_formats_and_no_parser() -> None:
+    parsers = ReasoningParserFactory()
+    parsers.get_pooled("qwen3-4b").parse_reasoning_streaming_incremental("<think>a")
+    assert list(parsers._pool.values()) == [find_format("qwen3")]
+
+
+def test_parsers_may_be_registered_while_others_are_opened() -> None:
+    parsers = ReasoningParserFactory()
+
+    def work(number: int) -> str:
+        row = ReasoningFormat(name=f"lab_{number}", start="[[", end="]]", patterns=(f"lab-{number}-",))
+        parsers.register_format(row)
+        return parsers.get_pooled(f"lab-{number}-x").model_type
+
+    with ThreadPoolExecutor(16) as threads:
+        assert list(threads.map(work, range(200))) == [f"lab_{number}" for number in range(200)]
+    assert len(parsers.formats.rows) == len(formats()) + 200

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.reasoning.formats import UnknownFormat, find_format
 from bardo.reasoning.inline import InlineReasoning
+from bardo.reasoning.registry import UnknownFormat, find_format
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream
 from bardo.values.events import (

@@ -4,7 +4,7 @@ An expectation is written as the reply with each block of reasoning in ‹ ›: 
 is there, in order and to the character.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -13,6 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.reasoning import ReasoningFormat, Segment, Splitter, find_format, formats, lacks_opener, split
+from bardo.reasoning.formats import spellings
+from support.splitting import cuts, is_what_deleting_leaves, pieces_of, read
 
 
 class Case(NamedTuple):
@@ -94,6 +96,7 @@ CASES = {
         "plan<|close|>think<|sep|><|open|>response<|sep|>hi<|close|>response<|sep|><|close|>message<|sep|>",
         "‹plan›hi",
     ),
+    "kimi_k3, thinking was skipped": Case("kimi_k3", True, "a<|close|>response<|sep|>b", "‹a›b"),
     "kimi_k3, no closer": Case("kimi_k3", True, "plan<|open|>response<|sep|>hi", "‹plan›hi"),
     "mistral": Case("mistral", None, "[THINK]a[/THINK]b[TOOL_CALLS][THINK]c", "‹a›b[TOOL_CALLS]‹c›"),
     "granite32": Case("granite32", None, "Here's my thought process: a\nHere is my response: b", "‹ a\n› b"),
@@ -104,7 +107,45 @@ CASES = {
     "hunyuan, bare tags": Case("hunyuan_a13b", None, "<think>a\n</think>\nb", "‹a\n›\nb"),
     "hunyuan, cut in the closer": Case("hunyuan_a13b", None, "<think>\na\n</think>\n<ans", "‹a\n›\n<ans"),
     "hy_v3 with a suffix": Case("hy_v3", None, "<think:opensource>a</think:opensource>b", "‹a›b"),
+    "hy_v3, a suffix nobody knows": Case("hy_v3", None, "<think:x-1>a<tool_calls:x-1>b", "‹a›<tool_calls:x-1>b"),
+    "hy_v3, no suffix after all": Case("hy_v3", None, "<think:>a<think:x y>b", "<think:>a<think:x y>b"),
+    "hy_v3, cut in the suffix": Case("hy_v3", True, "a</think:open", "‹a</think:open›"),
     "hy_v3 without": Case("hy_v3", True, "a<tool_calls>b", "‹a›<tool_calls>b"),
+    "granite33, a wrapped answer": Case(
+        "granite33", None, "<think>a</think>\n<response>\nb\n</response>c</response>", "‹a›\nbc</response>"
+    ),
+    "granite33, nothing is wrapped": Case("granite33", None, "<think>a</think>b<response>c", "‹a›b<response>c"),
+    "granite33, no block, no wrapper": Case("granite33", None, "<response>b</response>", "<response>b</response>"),
+    "ernie45, a wrapper without end": Case("ernie45", None, "a</think><response>b", "‹a›b"),
+    "ernie45, cut in the wrapper": Case("ernie45", None, "a</think>\n\n<respon", "‹a›\n\n<respon"),
+    "apertus": Case("apertus", None, "<|inner_prefix|>a<|inner_suffix|>b", "‹a›b"),
+    "apertus, a call in the block": Case(
+        "apertus",
+        None,
+        '<|inner_prefix|>a<|tools_prefix|>[{"f": {}}]<|tools_suffix|>b<|inner_suffix|>c',
+        '‹a›<|tools_prefix|>[{"f": {}}]<|tools_suffix|>‹b›c',
+    ),
+    "apertus, a call ends the reply": Case(
+        "apertus", None, "<|inner_prefix|>a<|tools_prefix|>[]<|tools_suffix|>", "‹a›<|tools_prefix|>[]<|tools_suffix|>"
+    ),
+    "apertus, nothing after a call": Case(
+        "apertus",
+        None,
+        "<|inner_prefix|>a<|tools_prefix|>[]<|tools_suffix|><|inner_suffix|>b",
+        "‹a›<|tools_prefix|>[]<|tools_suffix|>b",
+    ),
+    "apertus, two calls": Case(
+        "apertus",
+        None,
+        "<|inner_prefix|><|tools_prefix|>1<|tools_suffix|><|tools_prefix|>2<|tools_suffix|>",
+        "‹›<|tools_prefix|>1<|tools_suffix|><|tools_prefix|>2<|tools_suffix|>",
+    ),
+    "append_think": Case("minimax_m2_append_think", None, "a</think>b", "<think>a</think>b"),
+    "append_think, an echoed opener": Case("minimax_m2_append_think", None, "<think>a", "<think>a"),
+    "append_think, a beginning of one": Case("minimax_m2_append_think", None, "<thi", "<think><thi"),
+    "append_think, nothing to restore": Case("minimax_m2_append_think", False, "a</think>b", "a</think>b"),
+    "append_think, nothing comes": Case("minimax_m2_append_think", None, "", ""),
+    "response_template, not known": Case("response_template", None, "<think>a</think>b", "<think>a</think>b"),
     "gemma4": Case("gemma4", None, "<|channel>thought\na<channel|>b<|channel>c<channel|>", "‹a›b‹c›"),
     "gemma4, another word": Case("gemma4", None, "<|channel>thousand years<channel|>b", "‹thousand years›b"),
     "gemma4, cut in the label": Case("gemma4", None, "<|channel>thou", "‹thou›"),
@@ -124,27 +165,6 @@ CASES = {
     "think, told to begin inside": Case("think", True, "a</think>b", "‹a›b"),
     "passthrough": Case("passthrough", None, "<think>a</think>b", "<think>a</think>b"),
 }
-
-
-def render(segments: Iterable[Segment]) -> str:
-    out, inside = "", False
-    for segment in segments:
-        assert segment.reasoning or (segment.text and not inside and not segment.closes)
-        out += "‹" * (segment.reasoning and not inside) + segment.text + "›" * segment.closes
-        inside = segment.reasoning and not segment.closes
-    assert not inside
-    return out
-
-
-def read(row: ReasoningFormat, pieces: Iterable[str], *, inside: bool | None = None) -> str:
-    splitter = Splitter(row, starts_inside=inside)
-    fed = [segment for piece in pieces for segment in splitter.feed(piece)]
-    return render([*fed, *splitter.finish()])
-
-
-def cuts(text: str) -> Iterator[list[str]]:
-    yield from ([text[:at], text[at:]] for at in range(len(text) + 1))
-    yield list(text)
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -176,10 +196,21 @@ def test_every_row_is_read_as_it_says(row: ReasoningFormat, start: str, end: str
         assert {read(row, pieces) for pieces in cuts(f"{start}a{end}b{marker}c")} == {"‹a›bc"}
 
 
+PLAIN = sorted(name for name, row in formats().items() if row.machine == "delimiters")
+
+
+def consumed(row: ReasoningFormat) -> tuple[str, ...]:
+    return (*row.starts, *row.ends, *row.dropped, *spellings(row.answer_start), *spellings(row.answer_end))
+
+
+def markers_of(row: ReasoningFormat) -> tuple[str, ...]:
+    calls = (*spellings(row.call_start), *spellings(row.call_end))
+    return (*consumed(row), *row.implicit_ends, *calls, *row.stripped)
+
+
 @cache
 def vocabulary(name: str) -> list[str]:
-    row = find_format(name)
-    markers = [*row.starts, *row.ends, *row.implicit_ends, *row.dropped]
+    markers = markers_of(find_format(name))
     parts = [marker[:at] for marker in markers for at in (1, len(marker) // 2, len(marker) - 1)]
     return sorted({*markers, *parts, "\n", " ", "```", "\n```\n", "~~~", "word", "é🧠", "<", ">"} - {""})
 
@@ -188,30 +219,13 @@ def replies(name: str) -> st.SearchStrategy[str]:
     return st.lists(st.sampled_from(vocabulary(name)), max_size=14).map("".join)
 
 
-def pieces_of(data: st.DataObject, text: str) -> list[str]:
-    places = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
-    return [text[begin:end] for begin, end in zip([0, *places], [*places, len(text)], strict=True)]
-
-
-@given(st.data(), st.sampled_from(sorted(formats())), st.sampled_from([None, False, True]))
+@given(st.data(), st.sampled_from(PLAIN), st.sampled_from([None, False, True]))
 def test_any_cut_says_the_same_and_nothing_is_lost(data: st.DataObject, name: str, inside: bool | None) -> None:
     row, text = find_format(name), data.draw(replies(name))
     whole = read(row, [text], inside=inside)
     assert read(row, list(text), inside=inside) == whole
     assert read(row, pieces_of(data, text), inside=inside) == whole
-    markers = (*row.starts, *row.ends, *row.dropped)
-    assert is_what_deleting_leaves(whole.replace("‹", "").replace("›", ""), text, markers)
-
-
-def is_what_deleting_leaves(rest: str, text: str, markers: tuple[str, ...]) -> bool:
-    """Whether deleting some occurrences of the markers in `text` leaves `rest`."""
-    reached: list[set[int]] = [{0}, *(set[int]() for _ in text)]
-    for at, character in enumerate(text):
-        reached[at + 1] |= {done + 1 for done in reached[at] if rest[done : done + 1] == character}
-        for marker in markers:
-            if text.startswith(marker, at):
-                reached[at + len(marker)] |= reached[at]
-    return len(rest) in reached[-1]
+    assert is_what_deleting_leaves(whole.replace("‹", "").replace("›", ""), text, consumed(row))
 
 
 MARKERS = st.lists(st.text("ab<\n`", min_size=1, max_size=4), max_size=3).map(tuple)
@@ -245,10 +259,10 @@ def test_an_opener_in_fenced_code_hides_no_other_delimiter() -> None:
     assert {read(row, pieces) for pieces in cuts("```\n<<a>")} == {"```\n<"}
 
 
-@given(st.data(), st.sampled_from(sorted(formats())), st.booleans())
+@given(st.data(), st.sampled_from(PLAIN), st.booleans())
 def test_only_the_beginning_of_a_delimiter_is_held(data: st.DataObject, name: str, inside: bool) -> None:
     row, text = find_format(name), data.draw(replies(name))
-    markers = (*row.starts, *row.ends, *row.implicit_ends, *row.dropped)
+    markers = markers_of(row)
     splitter = Splitter(row, starts_inside=inside)
     for character in text:
         splitter.feed(character)

@@ -51,7 +51,15 @@ recorded_presets = pytest.mark.parametrize("preset", sorted(FOLDERS))
 
 def test_only_providers_without_a_recording_are_not_compared() -> None:
     """Bedrock's streams are binary: test_simulated_bedrock.py compares them."""
-    assert set(presets()) - set(FOLDERS) == {"bedrock", "inline_think", "inline_think_implicit", "sglang"}
+    assert set(presets()) - set(FOLDERS) == {
+        "bedrock",
+        "ds4",
+        "inline_think",
+        "inline_think_implicit",
+        "lmstudio",
+        "moonshot",
+        "sglang",
+    }
 
 
 @forms

@@ -45,6 +45,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """How an effort is asked for: the flat field, the `reasoning` object, or not at all."""
     thought_signatures: bool = False
     """Whether tool calls take Gemini's signatures under `extra_content`."""
+    reasoning_format: str = ""
+    """Whose reasoning items these are, where the dialect's own name for them would be wrong: xAI's Responses."""
     repeats_role: bool = False
     """Whether every chunk of a stream names the role: OpenAI's library would add them up to `assistantassistant…`."""
 

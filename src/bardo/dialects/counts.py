@@ -29,8 +29,11 @@ def output_with_reasoning(
     """Return (output including reasoning, reasoning, what had to be corrected).
 
     `beside` is the provider's fact: its output count leaves reasoning out. Where that is not known, its own total tells: prompt +
-    output + reasoning is beside, anything else inside. Reasoning above an output that includes it is capped there.
+    output + reasoning is beside, anything else inside. Reasoning above an output that includes it is capped there. A total that holds
+    more than prompt and output, where no reasoning is named, holds reasoning.
     """
+    if reasoning is None and beside is not False:
+        return _with_unnamed(output, prompt, total)
     if output is None or not reasoning:
         return output, reasoning, ()
     if beside is None:
@@ -41,3 +44,27 @@ def output_with_reasoning(
         why = "the provider reports more reasoning than output, which includes it"
         return output, output, (Degradation("usage.reasoning_tokens", asked=reasoning, sent=output, why=why),)
     return output, reasoning, ()
+
+
+def cache_within_input(
+    prompt: int | None, cached: int | None, written: int | None = None
+) -> tuple[int | None, int | None, tuple[Degradation, ...]]:
+    """Return (cached, written, what had to be corrected): both are parts of the input, so together they are not more than that."""
+    if prompt is None:
+        return cached, written, ()
+    read = None if cached is None else min(cached, prompt)
+    kept = None if written is None else min(written, prompt - (read or 0))
+    why = "the provider reports more of it than input, which includes it"
+    pairs = (("usage.cached_input_tokens", cached, read), ("usage.cache_write_tokens", written, kept))
+    return read, kept, tuple(Degradation(what, asked=was, sent=now, why=why) for what, was, now in pairs if was != now)
+
+
+def _with_unnamed(
+    output: int | None, prompt: int | None, total: int | None
+) -> tuple[int | None, int | None, tuple[Degradation, ...]]:
+    """Take what a total holds beside prompt and output for reasoning: Gemini's Chat Completions route names it nowhere else."""
+    if output is None or prompt is None or total is None or total <= prompt + output:
+        return output, None, ()
+    rest = total - prompt - output
+    why = "the provider's own total holds this much more than input and output"
+    return output + rest, rest, (Degradation("usage.reasoning_tokens", sent=rest, why=why),)

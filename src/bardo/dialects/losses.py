@@ -1,10 +1,11 @@
-"""What a request loses on its way to a dialect, each kind of loss told once."""
+"""What a request loses on its way to a dialect, each kind of loss told once; and what a reply that is written must say of its calls."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
-from bardo.values.blocks import Carried, UnknownBlock
+from bardo.values.blocks import Carried, ToolCallBlock, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request
 
@@ -53,3 +54,11 @@ class Losses:
         for name, value in request.extra.items():
             self.lose(name, value, f"{self._title} has no such field")
         return {}
+
+
+def with_wrapped(bardo: dict[str, Any], calls: Iterable[ToolCallBlock], *, what: str, key: str) -> dict[str, Any]:
+    """Add to bardo's own fields which calls have arguments that are no JSON object, so that their text stands under `key` of one."""
+    why = "the model's arguments are no JSON object, so their text stands under this key"
+    lost = [{"what": what, "asked": call.id, "sent": key, "why": why} for call in calls]
+    before = bardo.get("degraded")
+    return {**bardo, "degraded": [*(before if isinstance(before, list) else ()), *lost]} if lost else bardo

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bardo.edge.directory import Directory
+from bardo.edge.formats import formats_of
 from bardo.edge.http import Deadlines, HttpTransport, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import Limits
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
+from bardo.engine.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from bardo.edge.log import LogWriter
@@ -51,9 +53,10 @@ def assemble(
         keep_content=settings.log.content,
     )
     directory = Directory.of(settings, used, keyring, clock=time.monotonic)
+    knowledge = Knowledge(formats=formats_of(settings))
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     log = open_log(settings, environment)
-    runner = Runner(directory, used, keyring, limits=limits, log=log)
+    runner = Runner(directory, used, keyring, limits=limits, knowledge=knowledge, log=log)
     return Assembly(runner, transport=own, log=log)
 
 

@@ -157,6 +157,8 @@ class LiveReply:
             streamed=streamed,
             provider=provider.id,
             model=attempt.target.model,
+            reading=attempt.reading,
+            make_id=_call_id,
             omit_reasoning=self.request.options.omit_reasoning,
             stamp=stamp,
             further=(ForeignContent(self.request.dialect),) if not attempt.forward else (),
@@ -256,6 +258,10 @@ class LiveReply:
         reply, self._reply = self._reply, None
         if reply is not None:
             await reply.close()
+
+
+def _call_id() -> str:
+    return f"call_{random.getrandbits(96):024x}"
 
 
 def _is_streamed(reply: Reply, provider: Provider, *, asked: bool) -> bool:

@@ -12,6 +12,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import Limits, LiveReply
 from bardo.edge.log.row import LogRow
 from bardo.engine.exchange import Attempt, attempts
+from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.values.errors import BardoError, InternalError
 from bardo.values.request import Request
 
@@ -32,6 +33,7 @@ class Runner:
         keyring: Keyring,
         *,
         limits: Limits | None = None,
+        knowledge: Knowledge = BUILTIN,
         log: LogSink | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -39,6 +41,7 @@ class Runner:
         self.transport = transport
         self.keyring = keyring
         self.limits = limits or Limits()
+        self.knowledge = knowledge
         self.clock = clock
         self._log = log
 
@@ -51,7 +54,7 @@ class Runner:
         live = LiveReply(self, request)
         try:
             targets = await self.directory.targets(request.model)
-            course = attempts(request, targets, may_forward=may_forward)
+            course = attempts(request, targets, knowledge=self.knowledge, may_forward=may_forward)
             attempt = next(course)
             while True:
                 try:

@@ -17,24 +17,31 @@ import msgspec
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import DialectName, ProviderRow
+from bardo.edge.settings_formats import choices_of, read_formats
 from bardo.edge.settings_problems import Place, explain
 from bardo.engine.route import Provider
+from bardo.reasoning.formats import ReasoningFormat
 from bardo.values.errors import ConfigError
 
 FILE_NAME = "bardo.toml"
 Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seconds = Annotated[float, msgspec.Meta(gt=0)]
+Silence = Annotated[float, msgspec.Meta(ge=0)]
 
 
 class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the gateway listens, and what it accepts. Sizes are bytes."""
+    """Where the gateway listens, and what it accepts. Sizes are bytes.
+
+    `keep_alive_seconds`: after how long a silence a streamed answer says that it is alive; 0 is never.
+    """
 
     host: str = "127.0.0.1"
     port: Port = 8484
     workers: Count = 1
     max_body_bytes: Count = 32 * 1024 * 1024
     max_reply_bytes: Count = 64 * 1024 * 1024
+    keep_alive_seconds: Silence = 15.0
 
 
 class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -72,6 +79,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     timeouts: TimeoutSettings = TimeoutSettings()
     log: LogSettings = LogSettings()
     providers: tuple[ProviderEntry, ...] = ()
+    reasoning_formats: tuple[ReasoningFormat, ...] = ()
     source: str = ""
 
 
@@ -81,9 +89,8 @@ def load_settings(path: str | Path | None = None, environment: Mapping[str, str]
     Raises ConfigError naming the file and the line.
     """
     environment = os.environ if environment is None else environment
-    named = path or environment.get("BARDO_CONFIG")
-    file = Path(named) if named else Path(FILE_NAME)
-    if not named and not file.is_file():
+    file = settings_file(path, environment)
+    if file is None:
         return _from_environment(Settings(), environment)
     try:
         text = file.read_text(encoding="utf-8")
@@ -92,42 +99,57 @@ def load_settings(path: str | Path | None = None, environment: Mapping[str, str]
     return _from_environment(parse_settings(text, str(file)), environment)
 
 
+def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:
+    """Return the file that is read, which may not exist where somebody named it; None where there is none."""
+    named = path or environment.get("BARDO_CONFIG")
+    if named:
+        return Path(named)
+    file = Path(FILE_NAME)
+    return file if file.is_file() else None
+
+
 def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     """Return the settings that `text` says. Raises ConfigError naming the line."""
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise ConfigError(f"{source} is not valid TOML: {problem}", hint="mend that line") from problem
-    entries = tables.pop("providers", [])
+    lists = {name: tables.pop(name) for name in _Lists.__struct_fields__ if name in tables}
     try:
         read = msgspec.convert(tables, _Tables)
-        rows = msgspec.convert({"providers": entries}, _ProviderTables).providers
+        rows = msgspec.convert(lists, _Lists)
     except msgspec.ValidationError as problem:
         raise explain(problem, Place(text, source), _KEYS) from problem
-    providers = [_entry(row, Place(text, source, "providers", index)) for index, row in enumerate(rows)]
+    providers = [_entry(row, Place(text, source, "providers", index)) for index, row in enumerate(rows.providers)]
     _check_ids(providers, text, source)
     return Settings(
-        gateway=read.gateway, timeouts=read.timeouts, log=read.log, providers=tuple(providers), source=source
+        gateway=read.gateway,
+        timeouts=read.timeouts,
+        log=read.log,
+        providers=tuple(providers),
+        reasoning_formats=read_formats(rows.reasoning_formats, text, source),
+        source=source,
     )
 
 
 class _Tables(msgspec.Struct, forbid_unknown_fields=True):
-    """The file without its providers, which are read one by one, so that an error can name which it is."""
+    """The file without its lists of tables, which are read one by one, so that an error can name which it is."""
 
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
     log: LogSettings = LogSettings()
 
 
-class _ProviderTables(msgspec.Struct):
-    providers: list[dict[str, Any]]
+class _Lists(msgspec.Struct):
+    providers: list[dict[str, Any]] = []
+    reasoning_formats: list[dict[str, Any]] = []
 
 
 def _entry(table: dict[str, Any], place: Place) -> ProviderEntry:
     try:
         return msgspec.convert(table, ProviderEntry)
     except msgspec.ValidationError as problem:
-        raise explain(problem, place, ProviderEntry.__struct_fields__) from problem
+        raise explain(problem, place, ProviderEntry.__struct_fields__, choices_of(ProviderEntry)) from problem
 
 
 _KEYS = frozenset(

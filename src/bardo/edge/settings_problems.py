@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
-from bardo.dialects import DIALECTS
 from bardo.values.errors import ConfigError
 
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.\"-]+)\s*\]")
@@ -28,6 +29,7 @@ _KINDS: dict[str, str] = {
     "object": "a table of keys and values",
 }
 _BOUNDS = {"<=": "at most", ">=": "at least", "<": "less than", ">": "greater than"}
+_NO_CHOICES: Mapping[str, Collection[Any]] = MappingProxyType({})
 
 
 class Place:
@@ -77,8 +79,16 @@ def _join(table: str, key: str) -> str:
     return ".".join(part for part in (table, key) if part)
 
 
-def explain(problem: msgspec.ValidationError, place: Place, known: Collection[str]) -> ConfigError:
-    """Return the error for a table that is not as it should be; `known` are the keys there are."""
+def explain(
+    problem: msgspec.ValidationError,
+    place: Place,
+    known: Collection[str],
+    choices: Mapping[str, Collection[Any]] = _NO_CHOICES,
+) -> ConfigError:
+    """Return the error for a table that is not as it should be.
+
+    `known` are the keys there are, and `choices` the words there are for the keys that take one of a few.
+    """
     said = str(problem)
     at = _AT.search(said)
     path = re.sub(r"\[[^]]*\]", "", at[1]) if at else ""
@@ -88,7 +98,9 @@ def explain(problem: msgspec.ValidationError, place: Place, known: Collection[st
         return _key_problem(named[1], place.inside(path), known, missing="missing" in said)
     table, _, key = path.rpartition(".")
     where = place.inside(table).of(key)
-    return ConfigError(f"{where}: {path or 'the file'} is not as it should be", hint=_instead(key, said))
+    return ConfigError(
+        f"{where}: {path or 'the file'} is not as it should be", hint=_instead(key, said, choices.get(key, ()))
+    )
 
 
 def _key_problem(key: str, place: Place, known: Collection[str], *, missing: bool) -> ConfigError:
@@ -99,11 +111,13 @@ def _key_problem(key: str, place: Place, known: Collection[str], *, missing: boo
     return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=hint)
 
 
-def _instead(key: str, said: str) -> str:
+def _instead(key: str, said: str, choices: Collection[Any]) -> str:
     """Turn msgspec's `Expected …` into what to write."""
+    if choices:
+        return f"use one of {', '.join(msgspec.json.encode(word).decode() for word in choices)}"
     expected = _EXPECTED.search(said)
     if expected is None:
-        return f"use one of {', '.join(DIALECTS)}" if "enum" in said else said
+        return said
     kind, sign, bound = expected.groups()
     if sign:
         return f"{key} must be {_BOUNDS[sign]} {bound.removesuffix('.0')}"

@@ -7,10 +7,13 @@ socket, no clock and no secret, so every path through it is tested with plain va
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
+from typing import Any
 
 import msgspec
 
 from bardo.dialects import dialect
+from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.reading import PLAIN, Reading, reading_of
 from bardo.engine.route import Target
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unsupported
@@ -21,12 +24,13 @@ from bardo.values.wire import WireRequest
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one target.
 
-    `forward`: the reply needs no translation, and its frames go to the client as they came. `withhold_usage`: bardo asked for usage the
-    client did not ask for, so the frame that holds nothing else stays here.
+    `reading` is how the reply's text is read. `forward`: the reply needs no translation, and its frames go to the client as they came.
+    `withhold_usage`: bardo asked for usage the client did not ask for, so the frame that holds nothing else stays here.
     """
 
     target: Target
     wire: WireRequest
+    reading: Reading = PLAIN
     forward: bool = False
     withhold_usage: bool = False
     degraded: tuple[Degradation, ...] = ()
@@ -38,7 +42,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attempts(
-    request: Request, targets: Sequence[Target], *, may_forward: bool = True
+    request: Request, targets: Sequence[Target], *, knowledge: Knowledge = BUILTIN, may_forward: bool = True
 ) -> Generator[Attempt, BardoError | None, None]:
     """Yield one attempt for each target until one is answered with None, or with an error another provider cannot mend."""
     failed: tuple[tuple[str, str], ...] = ()
@@ -46,7 +50,7 @@ def attempts(
         own = target.provider.id
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
         try:
-            attempt = plan(request, target, lost, may_forward=may_forward)
+            attempt = plan(request, target, lost, knowledge=knowledge, may_forward=may_forward)
         except Unsupported as problem:
             if target is targets[-1]:
                 raise
@@ -58,18 +62,32 @@ def attempts(
         failed = (*failed, (own, failure.message))
 
 
-def plan(request: Request, target: Target, lost: tuple[Degradation, ...] = (), *, may_forward: bool = True) -> Attempt:
+def plan(
+    request: Request,
+    target: Target,
+    lost: tuple[Degradation, ...] = (),
+    *,
+    knowledge: Knowledge = BUILTIN,
+    may_forward: bool = True,
+) -> Attempt:
     """Return what is sent to one target, and how its reply is treated.
 
     `may_forward`: the client takes a stream in the framing providers are asked for.
     """
     row = target.provider.row
     asked = msgspec.structs.replace(request, model=target.model)
+    reading = reading_of(row, target.model, formats=knowledge.formats, toggles=_toggles(request), tools=request.tools)
     speaks_same = request.dialect == row.dialect and request.body is not None
-    if may_forward and speaks_same and row.quirks.plain and not _transforms(request):
+    if may_forward and speaks_same and row.quirks.plain and reading == PLAIN and not _transforms(request):
         return _forwarding(asked, target, lost)
     wire = _with_own_headers(dialect(row.dialect).encode_request(asked, row), request, row.dialect)
-    return Attempt(target=target, wire=wire, degraded=(*lost, *wire.degraded))
+    return Attempt(target=target, wire=wire, reading=reading, degraded=(*lost, *wire.degraded))
+
+
+def _toggles(request: Request) -> dict[str, Any]:
+    """Return the arguments of the chat template that the request sets."""
+    given = request.extra.get("chat_template_kwargs")
+    return given if isinstance(given, dict) else {}
 
 
 def _transforms(request: Request) -> bool:

@@ -1,20 +1,20 @@
 """A reply's bytes to events, and the events to one Response: the stages of one reply, in order.
 
-bytes → frames → events → inline reasoning separated → what the client does not want left out → ids filled in. Each stage belongs to this
-reply alone.
+bytes → frames → events → thinking and calls in the text separated → what the client does not want left out → ids filled in. Each stage
+belongs to this reply alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import count
 from typing import TypeVar
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.engine.framing import open_framing
+from bardo.engine.reading import Reading, reading_of
 from bardo.engine.run import Run
-from bardo.reasoning.inline import InlineReasoning
-from bardo.reasoning.registry import format_for_model
 from bardo.streams.frames import Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError, MalformedReply
@@ -36,7 +36,10 @@ Taken = tuple[Sequence[Event], bytes]
 
 
 class ReplyReader:
-    """Reads one reply from one provider."""
+    """Reads one reply from one provider.
+
+    `reading` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
+    """
 
     def __init__(
         self,
@@ -45,6 +48,8 @@ class ReplyReader:
         streamed: bool,
         provider: str = "",
         model: str = "",
+        reading: Reading | None = None,
+        make_id: Callable[[], str] | None = None,
         omit_reasoning: bool = False,
         stamp: ReplyStart | None = None,
         further: Sequence[Stage[Event, Event]] = (),
@@ -54,7 +59,13 @@ class ReplyReader:
         self._decoder = language.open_decoder(row)
         self._run = Run.of(self._framing, self._decoder)
         self._provider = provider or row.id
-        self._stages = [*_stages(row, model, omit_reasoning=omit_reasoning, stamp=stamp), *further]
+        read = reading if reading is not None else reading_of(row, model)
+        self._stages = read.stages(make_id or _counting())
+        if omit_reasoning:
+            self._stages.append(WithoutReasoning())
+        if stamp is not None:
+            self._stages.append(Stamped(stamp))
+        self._stages += further
         self._fold = ResponseFold(provider=self._provider, model=model, billed_as_output=row.billed_as_output)
         self._failed: BardoError | None = None
 
@@ -145,26 +156,9 @@ def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Seq
     return events
 
 
-def _stages(
-    row: ProviderRow, model: str, *, omit_reasoning: bool, stamp: ReplyStart | None
-) -> list[Stage[Event, Event]]:
-    stages: list[Stage[Event, Event]] = []
-    if row.quirks.inline_reasoning:
-        stages.append(_inline(row, model))
-    if omit_reasoning:
-        stages.append(WithoutReasoning())
-    if stamp is not None:
-        stages.append(Stamped(stamp))
-    return stages
-
-
-def _inline(row: ProviderRow, model: str) -> InlineReasoning:
-    # A local server gives what the model wrote, and the prompt of a model that always thinks holds the opener. Hosts may hide the thinking,
-    # so that nothing says whether their content begins inside it.
-    known = format_for_model(model)
-    if row.local and known.starts_inside is True:
-        return InlineReasoning(known)
-    return InlineReasoning.of(row.quirks.inline_reasoning)
+def _counting() -> Callable[[], str]:
+    numbers = count(1)
+    return lambda: f"call_{next(numbers)}"
 
 
 class WithoutReasoning:

@@ -7,10 +7,13 @@ from typing import Any
 import msgspec
 
 from bardo.engine.exchange import Attempt
+from bardo.engine.unsayable import unsayable_counts, unsayable_finish
+from bardo.reasoning.steps import chain_fields, with_steps
 from bardo.values.degradation import Degradation
-from bardo.values.events import BlockFields, Degraded, Event, UnknownContent
+from bardo.values.events import BlockFields, Degraded, Event, Failed, Finish, ThinkStart, UnknownContent, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.values.usage import Usage
 
 
 def early_headers(
@@ -59,16 +62,17 @@ def extension(request: Request, response: Response, attempt: Attempt, request_id
         "degraded": msgspec.to_builtins(response.degraded),
     }
     if "reasoning_chain" in request.options.include:
-        fields["reasoning_chain"] = msgspec.to_builtins(response.reasoning)
+        fields["reasoning_chain"] = chain_fields(response.reasoning)
     if "receipt" in request.options.include:
         fields["receipt"] = receipt(request, response, attempt)
     return fields
 
 
 def told(request: Request, response: Response, attempt: Attempt, request_id: str) -> Response:
-    """Return the response with the `bardo` object a Python caller always gets: ids, cost and receipt."""
+    """Return the response with the `bardo` object a Python caller always gets: ids, cost and receipt; its thinking has steps."""
     fields = extension(request, response, attempt, request_id)
-    return msgspec.structs.replace(response, bardo={**fields, "receipt": receipt(request, response, attempt)})
+    bardo = {**fields, "receipt": receipt(request, response, attempt)}
+    return with_steps(msgspec.structs.replace(response, bardo=bardo))
 
 
 def receipt(request: Request, response: Response, attempt: Attempt) -> dict[str, Any]:
@@ -91,11 +95,13 @@ _WRAPPING = frozenset({"item"})
 
 
 class ForeignContent:
-    """Notes what a reply holds that the client's dialect has no place for. A caller without a dialect gets everything."""
+    """Notes what a reply holds that the client's dialect has no place or word for. A caller without a dialect gets everything."""
 
     def __init__(self, client_dialect: str) -> None:
         self._client = client_dialect
         self._noted: set[str] = set()
+        self._usage = Usage()
+        self._thought = self._ended = False
 
     def feed(self, item: Event) -> tuple[Event, ...]:
         """Pass on, after a note the first time something is lost."""
@@ -107,12 +113,24 @@ class ForeignContent:
                 return (*self._note(f"content.{kind or 'unknown'}"), item)
             case BlockFields(dialect=dialect, fields=fields) if dialect != self._client:
                 return (*(note for name in fields if name not in _WRAPPING for note in self._note(name)), item)
+            case Finish():
+                self._ended = True
+                return (*map(Degraded, unsayable_finish(self._client, item)), item)
+            case UsageUpdate(usage=usage):
+                self._usage = usage
+            case ThinkStart():
+                self._thought = True
+            case Failed():
+                self._ended = False
             case _:
-                return (item,)
+                pass
+        return (item,)
 
-    def finish(self) -> tuple[()]:
-        """Nothing is held."""
-        return ()
+    def finish(self) -> tuple[Event, ...]:
+        """Note the counts that nobody gave, now that none can come any more."""
+        if not self._ended:
+            return ()
+        return tuple(map(Degraded, unsayable_counts(self._client, self._usage, thought=self._thought)))
 
     def _note(self, what: str) -> tuple[Event, ...]:
         if what in self._noted:

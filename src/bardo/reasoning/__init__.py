@@ -1,13 +1,27 @@
 """Reasoning in the text of replies: its formats, the splitter that reads them, and parsers by format or model."""
 
 from bardo.reasoning.factory import ReasoningParserFactory, open_parser
-from bardo.reasoning.formats import ReasoningFormat, UnknownFormat, find_format, format_for_model, formats
+from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.machines import lacks_opener, split, splitter_for
 from bardo.reasoning.parser import ParserConfig, ParserResult, ReasoningParser
+from bardo.reasoning.registry import (
+    FormatChoice,
+    FormatRegistry,
+    UnknownFormat,
+    builtin_formats,
+    find_format,
+    format_for_model,
+    formats,
+)
 from bardo.reasoning.splitter import Segment, Splitter
+from bardo.reasoning.starting import Start, explain_start, starting_state
+from bardo.reasoning.steps import segment_steps
+from bardo.reasoning.templates import format_of_template
 from bardo.reasoning.utf8 import Utf8Feed
 
 __all__ = [
+    "FormatChoice",
+    "FormatRegistry",
     "ParserConfig",
     "ParserResult",
     "ReasoningFormat",
@@ -15,13 +29,19 @@ __all__ = [
     "ReasoningParserFactory",
     "Segment",
     "Splitter",
+    "Start",
     "UnknownFormat",
     "Utf8Feed",
+    "builtin_formats",
+    "explain_start",
     "find_format",
     "format_for_model",
+    "format_of_template",
     "formats",
     "lacks_opener",
     "open_parser",
+    "segment_steps",
     "split",
     "splitter_for",
+    "starting_state",
 ]

@@ -16,11 +16,12 @@ class FenceWatch:
     A block ends at a line that holds only a run of the same character, as long as the first or longer.
     """
 
-    __slots__ = ("_fence", "_line")
+    __slots__ = ("_decided", "_fence", "_line")
 
     def __init__(self) -> None:
         self._fence = ""
         self._line = ""
+        self._decided = False
 
     @property
     def inside(self) -> bool:
@@ -29,15 +30,20 @@ class FenceWatch:
 
     def feed(self, text: str) -> None:
         if "\n" not in text:
-            if len(self._line) < LINE_LIMIT:
-                self._line = (self._line + text)[:LINE_LIMIT]
+            if not self._decided:
+                self._begin_line(self._line + text)
             return
         seen = self._line + text
         if any(fence in seen for fence in FENCES):
             for line in seen.split("\n")[:-1]:
                 self._end_line(line[:LINE_LIMIT])
         begin = seen.rfind("\n") + 1
-        self._line = seen[begin : begin + LINE_LIMIT]
+        self._begin_line(seen[begin:])
+
+    def _begin_line(self, line: str) -> None:
+        self._line = line[:LINE_LIMIT]
+        # Whatever comes later, this line is no fence, or is as long as any that counts.
+        self._decided = len(line) >= LINE_LIMIT or line.lstrip(" \t")[:1] not in ("", "`", "~")
 
     def _end_line(self, line: str) -> None:
         if not self._fence:

@@ -1,32 +1,13 @@
 """The text formats models write their reasoning in: one row each, kept in `catalog/data/reasoning_formats.toml`.
 
-A row says how reasoning is marked in the text of one model family. Code reads rows and names no family.
+A row says how reasoning is marked in the text of one model family. `registry.py` finds the row for a name or a model.
 """
 
-import re
-import tomllib
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from fnmatch import translate
-from functools import cache, lru_cache
-from importlib.resources import files
-from types import MappingProxyType
 from typing import Literal
 
 import msgspec
 
-from bardo.values.errors import InvalidRequest
-
-PASSTHROUGH = "passthrough"
-
-
-class UnknownFormat(InvalidRequest, ValueError):
-    """No reasoning format has the name that was asked for; `near` holds names that resemble it."""
-
-    def __init__(self, name: str, known: Iterable[str]) -> None:
-        self.near = tuple(get_close_matches(canonical(name), list(known), n=3, cutoff=0.5))
-        hint = f"did you mean {' or '.join(self.near)}?" if self.near else "bardo.reasoning.formats() lists all"
-        super().__init__(f"no reasoning format is named {name!r}", hint=hint)
+Machine = Literal["delimiters", "harmony", "muse", "inkling", "suffixed", "restored"]
 
 
 class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -52,7 +33,17 @@ class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A reply that skips thinking begins with a closer alone, which is consumed."""
     dropped: tuple[str, ...] = ()
     """Structure around the answer, consumed wherever it occurs outside reasoning."""
-    machine: Literal["delimiters"] = "delimiters"
+    answer_start: str | tuple[str, ...] = ()
+    """Opens a wrapper that may stand around the answer, right after a block; consumed there."""
+    answer_end: str | tuple[str, ...] = ()
+    """Closes that wrapper and is consumed, once."""
+    call_start: str | tuple[str, ...] = ()
+    """Begins a call inside a block; the call belongs to the answer, with both of its delimiters."""
+    call_end: str | tuple[str, ...] = ()
+    """Ends such a call; the reasoning goes on after it."""
+    restores: str = ""
+    """For "restored": what the prompt ended with and the reply is given back with."""
+    machine: Machine = "delimiters"
     """The kind of splitter that reads this format: `machines.py` lists them."""
     patterns: tuple[str, ...] = ()
     """Parts of model ids, or globs of parts, lower case."""
@@ -60,73 +51,27 @@ class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Names other servers give their parser of this format."""
     toggles: tuple[str, ...] = ()
     """Template arguments that turn thinking on and off."""
+    thinks: bool = False
+    """Whether templates think when the request's toggles do not say."""
+    turns: tuple[str, ...] = ()
+    """What begins the assistant's turn in a prompt, where it is none of the headers that `starting.py` knows."""
+    stripped: tuple[str, ...] = ()
+    """How a reply begins when the server has stripped special tokens that this format needs."""
     families: tuple[str, ...] = ()
+    example: str = ""
+    """A short reply in this format, for formats whose delimiters do not already show one."""
     notes: str = ""
 
     @property
     def starts(self) -> tuple[str, ...]:
-        return _spellings(self.start)
+        return spellings(self.start)
 
     @property
     def ends(self) -> tuple[str, ...]:
-        return _spellings(self.end)
+        return spellings(self.end)
 
 
-@cache
-def formats() -> Mapping[str, ReasoningFormat]:
-    """Return the built-in formats by name, in the order their patterns are tried."""
-    source = files("bardo.catalog").joinpath("data", "reasoning_formats.toml").read_text(encoding="utf-8")
-    rows = msgspec.convert(tomllib.loads(source)["format"], list[ReasoningFormat])
-    return MappingProxyType({row.name: row for row in rows})
-
-
-def find_format(name: str) -> ReasoningFormat:
-    """Return the built-in format of this name or alias; case, `-` and `_` make no difference.
-
-    Raises UnknownFormat, which lists near names.
-    """
-    found = _by_any_name().get(canonical(name))
-    if found is None:
-        raise UnknownFormat(name, formats())
-    return found
-
-
-@lru_cache(maxsize=1024)
-def format_for_model(model_id: str) -> ReasoningFormat:
-    """Return the first built-in format with a pattern that fits, or the one that leaves text as it is."""
-    rows = formats()
-    fitting = (row for row in rows.values() if any(fits(pattern, model_id) for pattern in row.patterns))
-    return next(fitting, rows[PASSTHROUGH])
-
-
-def fits(pattern: str, model_id: str) -> bool:
-    """Say whether a part of the model id equals the pattern, which may hold the wildcards of a glob."""
-    return _matcher(pattern).search(_comparable(model_id)) is not None
-
-
-def canonical(name: str) -> str:
-    """Return the one spelling under which a format's name is looked up."""
-    return name.strip().lower().replace("-", "_")
-
-
-@cache
-def _by_any_name() -> Mapping[str, ReasoningFormat]:
-    rows = formats()
-    aliases = {canonical(alias): row for row in rows.values() for alias in row.aliases}
-    return aliases | dict(rows)
-
-
-@lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> re.Pattern[str]:
-    wanted = _comparable(pattern)
-    return re.compile(translate(f"*{wanted}*") if set(wanted) & set("*?[") else re.escape(wanted))
-
-
-def _comparable(model_id: str) -> str:
-    # Hosts write one model as qwen3:32b, qwen3_32b and Qwen/Qwen3-32B.
-    return model_id.lower().replace("_", "-").replace(":", "-")
-
-
-def _spellings(delimiter: str | tuple[str, ...]) -> tuple[str, ...]:
+def spellings(delimiter: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return the spellings of a delimiter, of which a row may give one or several; empty ones do not count."""
     given = (delimiter,) if isinstance(delimiter, str) else delimiter
     return tuple(spelling for spelling in given if spelling)

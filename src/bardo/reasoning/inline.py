@@ -10,10 +10,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from bardo.reasoning.formats import ReasoningFormat, find_format
+from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.machines import ReplySplitter, splitter_for
+from bardo.reasoning.registry import find_format
 from bardo.reasoning.splitter import Segment
-from bardo.values.events import ContentChunk, Event, Failed, Finish, ThinkChunk, ThinkEnd, ThinkStart
+from bardo.values.degradation import Degradation
+from bardo.values.events import ContentChunk, Degraded, Event, Failed, Finish, ThinkChunk, ThinkEnd, ThinkStart
 
 TAGS = "think-tags"
 
@@ -66,6 +68,7 @@ class _Choice:
         self._splitter: ReplySplitter | None = None
         self._splitting = -1
         self._thinking = -1
+        self._told = 0
 
     def content(self, item: ContentChunk) -> Sequence[Event]:
         """Split a piece of content."""
@@ -81,7 +84,7 @@ class _Choice:
         if self._splitter is None or item.block != self._splitting:
             return [*begun, ContentChunk(self._number(item.block), item.text, self._index)]
         segments = self._splitter.feed(item.text)
-        return begun + self._events(segments, self._splitting)
+        return begun + self._events(segments, self._splitting) + self._notes(self._splitter)
 
     def other(self, item: Event) -> Sequence[Event]:
         """Pass on an event that is not content, its block renumbered."""
@@ -101,11 +104,20 @@ class _Choice:
         if splitter is None:
             return []
         self._splitter, self._splitting = None, -1
-        events = self._events(splitter.finish(), block)
+        events = self._events(splitter.finish(), block) + self._notes(splitter)
         if self._thinking >= 0:
             events.append(ThinkEnd(self._thinking, self._index))
             self._thinking = -1
         return events
+
+    def _notes(self, splitter: ReplySplitter) -> list[Event]:
+        """Tell the caller what the splitter noted since it was asked last."""
+        noted: Sequence[str] = getattr(splitter, "notes", ())
+        fresh, self._told = noted[self._told :], len(noted)
+        return [self._degraded(note) for note in fresh]
+
+    def _degraded(self, why: str) -> Event:
+        return Degraded(Degradation("inline_reasoning", asked=self._format.name, why=why))
 
     def _events(self, segments: Sequence[Segment], block: int) -> list[Event]:
         events: list[Event] = []

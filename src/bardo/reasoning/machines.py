@@ -3,7 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
-from bardo.reasoning.formats import ReasoningFormat, find_format
+from bardo.reasoning.classes import ClassFormat, ClassSplitter
+from bardo.reasoning.formats import Machine, ReasoningFormat
+from bardo.reasoning.registry import find_format
+from bardo.reasoning.restored import RestoredOpener
 from bardo.reasoning.splitter import Segment, Splitter
 
 
@@ -18,13 +21,27 @@ class ReplySplitter(Protocol):
     def finish(self) -> Sequence[Segment]: ...
 
 
-MACHINES: Mapping[str, Callable[[ReasoningFormat, bool | None], ReplySplitter]] = {
-    "delimiters": lambda row, starts_inside: Splitter(row, starts_inside=starts_inside),
+Opener = Callable[[ReasoningFormat, bool | None], ReplySplitter]
+
+
+def _by_phases(row: ReasoningFormat, starts_inside: bool | None) -> ReplySplitter:
+    return Splitter(row, starts_inside=starts_inside)
+
+
+MACHINES: Mapping[Machine, Opener] = {
+    "delimiters": _by_phases,
+    "harmony": _by_phases,
+    "muse": _by_phases,
+    "inkling": _by_phases,
+    "suffixed": _by_phases,
+    "restored": RestoredOpener,
 }
 
 
 def splitter_for(row: ReasoningFormat, *, starts_inside: bool | None = None) -> ReplySplitter:
     """Return a splitter for one reply in this format."""
+    if isinstance(row, ClassFormat):
+        return ClassSplitter(row.open(starts_inside))
     return MACHINES[row.machine](row, starts_inside)
 
 

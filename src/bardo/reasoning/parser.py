@@ -10,7 +10,7 @@ import msgspec
 
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.machines import splitter_for
-from bardo.reasoning.splitter import Segment
+from bardo.reasoning.splitter import Segment, Splitter
 from bardo.reasoning.utf8 import Utf8Feed
 
 
@@ -72,6 +72,11 @@ class ReasoningParser:
         """Whether bytes of this reply were not UTF-8 and became U+FFFD."""
         return self._bytes.replaced
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the caller should be told of this reply so far: headers that could not be read, tokens that are missing."""
+        return tuple(getattr(self._splitter, "notes", ()))
+
     def detect_and_parse_reasoning(self, text: str | bytes) -> ParserResult:
         """Read a whole reply, apart from the one that is being streamed."""
         parser = copy(self)
@@ -80,6 +85,11 @@ class ReasoningParser:
 
     def parse_reasoning_streaming_incremental(self, chunk: str | bytes) -> ParserResult:
         """Read the next chunk. Bytes may be cut anywhere, inside a code point too."""
+        fast = self._fast
+        if fast is not None and type(chunk) is str:
+            passing = fast.passing
+            if passing and chunk and passing not in chunk:
+                return ParserResult("", chunk) if fast.inside else ParserResult(chunk)
         return self._result(self._splitter.feed(self._text_of(chunk)))
 
     def finish(self) -> ParserResult:
@@ -88,7 +98,9 @@ class ReasoningParser:
 
     def reset(self) -> None:
         """Forget the reply."""
-        self._splitter = splitter_for(self.format, starts_inside=self.starts_inside)
+        splitter = self._splitter = splitter_for(self.format, starts_inside=self.starts_inside)
+        # Most chunks need no more than one look, as long as they are text and nothing is gathered.
+        self._fast = splitter if isinstance(splitter, Splitter) and self.config.stream_reasoning else None
         self._bytes = Utf8Feed()
         self._withheld: list[str] = []
         self._withheld_size = 0
@@ -96,6 +108,7 @@ class ReasoningParser:
     def _text_of(self, chunk: str | bytes) -> str:
         if isinstance(chunk, str):
             return self._bytes.finish() + chunk
+        self._fast = None
         return self._bytes.feed(chunk)
 
     def _result(self, segments: Sequence[Segment]) -> ParserResult:

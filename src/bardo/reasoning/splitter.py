@@ -6,12 +6,17 @@ character, except for the delimiters that were consumed. Only the beginning of a
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
+from types import MappingProxyType
 
 import msgspec
 
-from bardo.reasoning.delimiters import Phase, phases_of
+from bardo.reasoning.delimiters import delimiter_phases
 from bardo.reasoning.fences import FenceWatch
 from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.messages import GRAMMARS, message_phases
+from bardo.reasoning.phases import Phase, Phases
+from bardo.reasoning.suffixed import suffixed_phases
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
@@ -26,10 +31,27 @@ class Segment(msgspec.Struct, frozen=True, gc=False):
     closes: bool = False
 
 
-class Splitter:
-    """Splits one reply. `starts_inside` overrules the format, which cannot know how the prompt ended."""
+# Where nothing decides any more, all text without this passes, and text with it does too.
+UNHEARD_OF = "\0\0"
 
-    __slots__ = ("_begun", "_fence", "_held", "_phase", "_phases", "format")
+
+@lru_cache(maxsize=256)
+def phases_of(row: ReasoningFormat) -> Phases:
+    """Return the phases of a format by name, the same to every reply in it."""
+    if row.machine in GRAMMARS:
+        return MappingProxyType(dict(message_phases(row)))
+    return MappingProxyType(dict(suffixed_phases(row) if row.machine == "suffixed" else delimiter_phases(row)))
+
+
+class Splitter:
+    """Splits one reply. `starts_inside` overrules the format, which cannot know how the prompt ended.
+
+    `inside` says whether the text read so far ends inside a block; true before `finish` means that no end came. `passing` is
+    the text without which the next piece passes as it is, empty where the piece has to be read. `notes` says what the caller
+    should be told of this reply, each thing once.
+    """
+
+    __slots__ = ("_begun", "_fence", "_held", "_phase", "_phases", "format", "inside", "notes", "passing")
 
     def __init__(
         self,
@@ -42,20 +64,19 @@ class Splitter:
         self._phases = phases_of(format)
         self._phase = self._phases["prefilled" if inside else "before"]
         self._fence = FenceWatch()
-        self._held = ""
         self._begun = False
-
-    @property
-    def inside(self) -> bool:
-        """Whether the text read so far ends inside a block; true before `finish` means that no end came."""
-        return self._phase.reasoning
+        self.notes: list[str] = []
+        self._hold("")
 
     def feed(self, text: str) -> Sequence[Segment]:
         phase = self._phase
-        if text and not self._held and (phase.silent or (phase.first and phase.first not in text)):
-            if phase.fenced:
-                self._fence.feed(text)
-            return (Segment(phase.reasoning, text),)
+        # Most chunks hold no marker, nor the beginning of one.
+        if text and not self._held and phase.settles is None:
+            absent = phase.first not in text if phase.first else phase.silent
+            if absent or phase.growing.search(text) is None:
+                if phase.fenced:
+                    self._fence.feed(text)
+                return (Segment(phase.reasoning, text),)
         return self._scan(self._held + text, _Segments(), final=False).take()
 
     def finish(self) -> Sequence[Segment]:
@@ -64,15 +85,21 @@ class Splitter:
         if self._phase.reasoning and self._begun:
             segments.close()
         self._phase = self._phases["after"]
+        self._hold("")
         return segments.take()
+
+    def ends_inside(self, text: str) -> bool:
+        """Say whether `text`, as the last that is fed, would end inside a block. Nothing may be fed afterwards."""
+        self._scan(self._held + text, _Segments(), final=True)
+        return self._phase.reasoning
 
     def _scan(self, text: str, segments: "_Segments", *, final: bool) -> "_Segments":
         """Read `text`, which begins with what was held, and hold again what cannot be decided yet."""
-        self._held = ""
         start = search_from = 0
         while True:
             phase = self._phase
-            found = (phase.final if final else phase.growing).search(text, search_from)
+            pattern = phase.final if final else phase.growing
+            found = None if phase.silent else pattern.search(text, search_from)
             edge = found.start() if found else len(text)
             if phase.settles and not _blank(text[start:edge]):
                 self._phase = self._phases[phase.settles]
@@ -80,14 +107,22 @@ class Splitter:
             self._pass(text[start:edge], phase, segments)
             start = edge
             if found is None:
+                self._hold("")
                 return segments
             if self._quoted(phase, found):
                 search_from = edge + 1
             elif found.lastindex is None:
-                self._held = text[edge:]
+                self._hold(text[edge:])
                 return segments
             else:
                 start = search_from = self._move(phase, found, segments)
+
+    def _hold(self, text: str) -> None:
+        phase = self._phase
+        self._held = text
+        self.inside = phase.reasoning
+        decides = text or phase.settles or phase.fenced
+        self.passing = "" if decides else UNHEARD_OF if phase.silent else phase.first
 
     def _pass(self, text: str, phase: Phase, segments: "_Segments") -> None:
         if not text:
@@ -102,20 +137,31 @@ class Splitter:
         if not phase.fenced or not self._fence.inside:
             return False
         marker = found.group()
-        meant = [move for other, move in phase.moves.items() if other.startswith(marker)]
-        return all(self._phases[move.to].reasoning for move in meant)
+        return all(move.opens for other, move in phase.moves.items() if other.startswith(marker))
 
     def _move(self, phase: Phase, found: re.Match[str], segments: "_Segments") -> int:
-        """Do what the delimiter says; return where reading goes on."""
-        move = phase.moves[found.group()]
-        self._phase = self._phases[move.to]
-        if self._phase.reasoning:
+        """Do what the marker says; return where reading goes on."""
+        marker = found.group()
+        move = phase.move(marker)
+        entered = self._phase = self._phases[move.to]
+        if move.note and move.note not in self.notes:
+            self.notes.append(move.note)
+        if move.text == "left":
+            self._pass(marker, phase, segments)
+        if phase.reasoning and (move.anew or not entered.reasoning):
+            self._close(phase, segments)
+        if entered.reasoning and not entered.quiet:
             segments.add(True, "")
             self._begun = True
-        elif phase.reasoning:
+        if move.text == "entered":
+            self._pass(marker, entered, segments)
+        return found.start() if move.text == "again" else found.end()
+
+    def _close(self, phase: Phase, segments: "_Segments") -> None:
+        if self._begun or not phase.quiet:
             segments.close()
-            self._fence = FenceWatch()
-        return found.end() if move.consumes else found.start()
+        self._begun = False
+        self._fence = FenceWatch()
 
 
 class _Segments:

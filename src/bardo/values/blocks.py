@@ -13,12 +13,26 @@ import msgspec
 OpaqueKind = Literal["signature", "encrypted", "redacted", "id"]
 
 
-class Opaque(msgspec.Struct, frozen=True, gc=False):
-    """State only its provider can read. `format` says whose it is, e.g. `anthropic-claude-v1`."""
+class Origin(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """Where opaque state was made: at which configured provider, on which platform, by which model, in which dialect.
+
+    `prefix` is a digest of all that stood before it (system, tools, messages), where the model binds its state to that.
+    """
+
+    provider: str
+    platform: str
+    model: str
+    dialect: str
+    prefix: str = ""
+
+
+class Opaque(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """State only its provider can read. `format` says whose it is, e.g. `anthropic-claude-v1`; `origin` more, where that is known."""
 
     kind: OpaqueKind
     data: str
     format: str = ""
+    origin: Origin | None = None
 
 
 class Carried(msgspec.Struct, frozen=True):

@@ -32,13 +32,18 @@ class ReasoningStepType(StrEnum):
 
 
 class ReasoningStep(msgspec.Struct, frozen=True, kw_only=True):
-    """A stretch of `content[start:end]`."""
+    """A stretch of thinking: the chain's `content[start:end]`, in characters. `confidence` is None where nobody measured it."""
 
     step_type: ReasoningStepType
     content: str
     confidence: float | None = None
     start: int
     end: int
+
+    @property
+    def kind(self) -> ReasoningStepType:
+        """The same as `step_type`."""
+        return self.step_type
 
 
 class ReasoningCost(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,9 +71,13 @@ class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
     tokens_approx: bool = False
     interleaved: bool = False
     blocks: tuple[ReasoningBlock, ...] = ()
-    steps: tuple[ReasoningStep, ...] = ()
     cost: ReasoningCost = ReasoningCost()
     control: dict[str, Any] | None = None
+
+    @property
+    def steps(self) -> tuple[ReasoningStep, ...]:
+        """The steps of `content`. A Response from `bardo` has them; a chain made by hand gets them from `bardo.reasoning.steps.stepped`."""
+        return ()
 
 
 def visibility_of(blocks: Sequence[ReasoningBlock], *, evidence: bool) -> ReasoningVisibility:

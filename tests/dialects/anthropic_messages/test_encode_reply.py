@@ -371,6 +371,16 @@ def test_a_refusal_is_text_and_broken_arguments_are_wrapped() -> None:
     assert block.arguments == '{"a":'
 
 
+def test_wrapped_arguments_are_told_to_the_client() -> None:
+    events: list[Event] = [HEAD, ToolCallStart(1, "t", "f"), ToolCallChunk(1, '{"a":'), ToolCallEnd(1)]
+    response = msgspec.structs.replace(fold(events), bardo={"degraded": [{"what": "earlier"}]})
+    told = json.loads(DIALECT.encode_response(response, REQUEST))["bardo"]["degraded"]
+    assert [(one["what"], one.get("asked"), one.get("sent")) for one in told] == [
+        ("earlier", None, None),
+        ("tool_use.input", "t", "INVALID_JSON"),
+    ]
+
+
 @st.composite
 def tangled(draw: st.DrawFn) -> list[Event]:
     """Events of blocks that alternate at will, as the contract of events allows."""
@@ -418,3 +428,13 @@ def _words(response: Response) -> dict[str, list[str]]:
     thoughts = "".join(block.text for block in response.reasoning_blocks)
     said = {"text": response.text, "thinking": thoughts, "state": "".join(states), **calls}
     return {name: sorted(re.findall(r"<\d+>", text)) for name, text in said.items()}
+
+
+def test_an_id_that_a_host_gave_to_thinking_is_not_passed_off_as_redacted() -> None:
+    named = Opaque("id", "reasoning-text-1", "anthropic-claude-v1")
+    events: list[Event] = [HEAD, ThinkStart(0, "anthropic-claude-v1"), ThinkChunk(0, "Hm"), OpaqueState(0, named)]
+    events += [OpaqueState(0, OWN), ThinkEnd(0), ContentChunk(1, "x")]
+    for body, stream in ((write_stream(events), True), (DIALECT.encode_response(fold(events), REQUEST), False)):
+        thought, *others = read(body, stream=stream).reasoning_blocks
+        assert thought.opaque == (OWN,)
+        assert [block.opaque for block in others] == [(named,)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-from itertools import accumulate
 from typing import Any
 
 import pytest
@@ -20,19 +19,6 @@ GOOD = [one for one in ALL if one not in ERRORS]
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
 each = pytest.mark.parametrize("recording", GOOD, ids=str)
-
-
-@each
-def test_any_cut_says_the_same(recording: Recording) -> None:
-    body = recording.body
-    whole = read(body, stream=recording.stream)
-    assert whole.error is None
-    chooser = random.Random(recording.file)
-    for count in (1, 7, 40):
-        cuts = [chooser.randrange(len(body)) for _ in range(count)]
-        assert read(body, stream=recording.stream, cuts=cuts) == whole
-    recorded = [cut for cut in accumulate(recording.chunks) if cut < len(body)]
-    assert read(body, stream=recording.stream, cuts=recorded) == whole
 
 
 @each

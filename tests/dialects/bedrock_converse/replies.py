@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.streams.eventstream import EventStreamDecoder, encode_event
-from bardo.streams.frames import Frame, WholeBody
+from bardo.streams.frames import WholeBody
 from bardo.values.events import Event
 from bardo.values.fold import fold
 from bardo.values.request import Request
@@ -23,21 +22,18 @@ REQUEST = Request(model="us.anthropic.claude-sonnet-4-5-20250929-v1:0", messages
 ARRIVAL = Arrival(model=REQUEST.model)
 
 
-def events_of(body: bytes, *, stream: bool, cuts: Iterable[int] = (), row: ProviderRow = ROW) -> list[Event]:
-    """Decode a reply that arrived in pieces, cut at `cuts`."""
+def events_of(body: bytes, *, stream: bool, row: ProviderRow = ROW) -> list[Event]:
+    """Decode a reply."""
     framing = EventStreamDecoder() if stream else WholeBody()
-    frames: list[Frame] = []
-    for begin, end in pairwise([0, *sorted(cuts), len(body)]):
-        frames.extend(framing.feed(body[begin:end]))
-    frames.extend(framing.finish())
+    frames = [*framing.feed(body), *framing.finish()]
     decoder = DIALECT.open_decoder(row)
     events = [event for frame in frames for event in decoder.feed(frame)]
     return [*events, *decoder.finish()]
 
 
-def read(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> Response:
+def read(body: bytes, *, stream: bool) -> Response:
     """Decode a reply to its Response."""
-    return fold(events_of(body, stream=stream, cuts=cuts), provider="bedrock")
+    return fold(events_of(body, stream=stream), provider="bedrock")
 
 
 def read_whole(*content: dict[str, Any], **fields: Any) -> list[Event]:

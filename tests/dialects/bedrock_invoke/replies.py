@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.streams.eventstream import EventStreamDecoder, encode_event
-from bardo.streams.frames import Frame, WholeBody
+from bardo.streams.frames import WholeBody
 from bardo.values.events import Event
 from bardo.values.fold import fold
 from bardo.values.request import Request
@@ -25,21 +24,18 @@ NOVA = "us.amazon.nova-micro-v1:0"
 GPT = "openai.gpt-oss-20b-1:0"
 
 
-def events_of(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> list[Event]:
-    """Decode a reply that arrived in pieces, cut at `cuts`."""
+def events_of(body: bytes, *, stream: bool) -> list[Event]:
+    """Decode a reply."""
     framing = EventStreamDecoder() if stream else WholeBody()
-    frames: list[Frame] = []
-    for begin, end in pairwise([0, *sorted(cuts), len(body)]):
-        frames.extend(framing.feed(body[begin:end]))
-    frames.extend(framing.finish())
+    frames = [*framing.feed(body), *framing.finish()]
     decoder = DIALECT.open_decoder(ROW)
     events = [event for frame in frames for event in decoder.feed(frame)]
     return [*events, *decoder.finish()]
 
 
-def read(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> Response:
+def read(body: bytes, *, stream: bool) -> Response:
     """Decode a reply to its Response."""
-    return fold(events_of(body, stream=stream, cuts=cuts), provider="bedrock-invoke")
+    return fold(events_of(body, stream=stream), provider="bedrock-invoke")
 
 
 def write_stream(events: Sequence[Event], model: str) -> bytes:

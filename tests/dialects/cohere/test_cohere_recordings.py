@@ -24,17 +24,6 @@ each = pytest.mark.parametrize("recording", GOOD, ids=str)
 each_read = pytest.mark.parametrize("recording", [*GOOD, *BROKEN], ids=str)
 
 
-@each_read
-def test_any_cut_says_the_same(recording: Recording) -> None:
-    body = recording.body
-    whole = read(body, stream=recording.stream)
-    assert (whole.error is None) is (recording in GOOD)
-    chooser = random.Random(recording.file)
-    for count in (1, 7, 40):
-        cuts = [chooser.randrange(len(body)) for _ in range(count)]
-        assert read(body, stream=recording.stream, cuts=cuts) == whole
-
-
 @each
 def test_what_is_written_reads_back(recording: Recording) -> None:
     response = read(recording.body, stream=recording.stream)

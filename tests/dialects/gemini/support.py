@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -84,15 +83,3 @@ def written_parts(stream: bytes) -> list[dict[str, Any]]:
         for part in candidate["content"].get("parts", ())
     ]
     return [part for part in found if part != {"text": ""}]
-
-
-def cut_at_random(body: bytes, seed: str) -> Sequence[bytes]:
-    """Return the bytes in pieces of 1 to 40."""
-    chance = random.Random(seed)
-    pieces: list[bytes] = []
-    position = 0
-    while position < len(body):
-        size = chance.randint(1, 40)
-        pieces.append(body[position : position + size])
-        position += size
-    return pieces

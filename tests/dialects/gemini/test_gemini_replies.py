@@ -249,6 +249,15 @@ def test_counts_that_cannot_be_are_reported(
     assert (response.usage.input_tokens, response.usage.reasoning_tokens) == (input_tokens, reasoning_tokens)
 
 
+def test_a_field_that_google_adds_does_not_make_a_chat_usage_object_geminis() -> None:
+    # ZenMux passes `trafficType` on in OpenAI's object, whose details Google's SDK would take for its own.
+    raw = {"prompt_tokens": 3, "completion_tokens": 4, "prompt_tokens_details": {}, "trafficType": "ON_DEMAND"}
+    usage = Usage(input_tokens=3, output_tokens=4, raw=raw)
+    response = msgspec.structs.replace(read(parts(text("x"), finish="STOP")), usage=usage)
+    written = msgspec.json.decode(DIALECT.encode_response(response, REQUEST))["usageMetadata"]
+    assert written == {"promptTokenCount": 3, "candidatesTokenCount": 4, "totalTokenCount": 7}
+
+
 def test_usage_of_another_provider_is_written_in_geminis_words() -> None:
     usage = Usage(
         input_tokens=10, output_tokens=7, reasoning_tokens=4, cached_input_tokens=2, raw={"prompt_tokens": 10}

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.streams.frames import Frame, WholeBody
+from bardo.streams.frames import WholeBody
 from bardo.streams.sse import SseDecoder
 from bardo.values.events import Event
 from bardo.values.fold import fold
@@ -23,21 +22,18 @@ REQUEST = Request(model="gemini-3-flash-preview", messages=(), dialect="openai_c
 ARRIVAL = Arrival()
 
 
-def events_of(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> list[Event]:
-    """Decode a reply that arrived in pieces, cut at `cuts`."""
+def events_of(body: bytes, *, stream: bool) -> list[Event]:
+    """Decode a reply."""
     framing = SseDecoder() if stream else WholeBody()
     decoder = DIALECT.open_decoder(ROW)
-    frames: list[Frame] = []
-    for begin, end in pairwise([0, *sorted(cuts), len(body)]):
-        frames.extend(framing.feed(body[begin:end]))
-    frames.extend(framing.finish())
+    frames = [*framing.feed(body), *framing.finish()]
     events = [event for frame in frames for event in decoder.feed(frame)]
     return [*events, *decoder.finish()]
 
 
-def read(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> Response:
+def read(body: bytes, *, stream: bool) -> Response:
     """Decode a reply to its Response."""
-    return fold(events_of(body, stream=stream, cuts=cuts), provider="gemini-interactions")
+    return fold(events_of(body, stream=stream), provider="gemini-interactions")
 
 
 def write_stream(events: Sequence[Event], request: Request = REQUEST) -> bytes:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.streams.frames import Frame, WholeBody
+from bardo.streams.frames import WholeBody
 from bardo.streams.ndjson import NdjsonDecoder
 from bardo.values.events import Event
 from bardo.values.fold import fold
@@ -24,21 +23,18 @@ ARRIVAL = Arrival()
 TIME = "2026-08-07T06:08:23.577476Z"
 
 
-def events_of(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> list[Event]:
-    """Decode a reply that arrived in pieces, cut at `cuts`."""
+def events_of(body: bytes, *, stream: bool) -> list[Event]:
+    """Decode a reply."""
     framing = NdjsonDecoder() if stream else WholeBody()
     decoder = DIALECT.open_decoder(ROW)
-    frames: list[Frame] = []
-    for begin, end in pairwise([0, *sorted(cuts), len(body)]):
-        frames.extend(framing.feed(body[begin:end]))
-    frames.extend(framing.finish())
+    frames = [*framing.feed(body), *framing.finish()]
     events = [event for frame in frames for event in decoder.feed(frame)]
     return [*events, *decoder.finish()]
 
 
-def read(body: bytes, *, stream: bool, cuts: Iterable[int] = ()) -> Response:
+def read(body: bytes, *, stream: bool) -> Response:
     """Decode a reply to its Response."""
-    return fold(events_of(body, stream=stream, cuts=cuts), provider="ollama")
+    return fold(events_of(body, stream=stream), provider="ollama")
 
 
 def read_lines(*lines: dict[str, Any]) -> list[Event]:

@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from bardo.dialects.openai_chat import DIALECT
+from bardo.dialects.openai_chat.details import read_details, write_details
+from bardo.dialects.openai_chat.extra import read_states
 from bardo.values.blocks import (
     Carried,
     Opaque,
@@ -447,3 +449,35 @@ def test_no_cost_grows_with_the_reply() -> None:
     frames = [b"".join(encoder.feed(ContentChunk(0, "word"))) for _ in range(100)]
     assert len({len(frame) for frame in frames[1:]}) == 1
     assert len(frames[-1]) < 200
+
+
+def test_stretches_of_thinking_are_paragraphs_in_a_stream_as_in_a_whole_reply() -> None:
+    said: list[Event] = [START]
+    for block, text in enumerate(("one", "two")):
+        said += [
+            ThinkStart(block, "google-gemini-v1"),
+            ThinkChunk(block, text[:1]),
+            ThinkChunk(block, text[1:]),
+            ThinkEnd(block),
+        ]
+    deltas = [one["choices"][0]["delta"].get("reasoning_content", "") for one in written_chunks(said)]
+    assert "".join(deltas) == "one\n\ntwo"
+    assert written_body(fold(said))["choices"][0]["message"]["reasoning_content"] == "one\n\ntwo"
+
+
+def test_the_signatures_of_several_texts_stay_apart() -> None:
+    signed = [Opaque("signature", data, "google-gemini-v1") for data in ("one", "two", "three")]
+    said: list[Event] = [START]
+    for block, state in enumerate(signed):
+        said += [ContentChunk(block, "x"), OpaqueState(block, state)]
+    told = [one["choices"][0]["delta"].get("extra_content") or {} for one in written_chunks(said)]
+    assert [one["google"] for one in told if "google" in one] == [{"thought_signature": "one"}]
+    assert [list(one["bardo"]["opaque"]) for one in told if "bardo" in one] == [["signature 1"], ["signature 2"]]
+    assert [state for one in told for state in read_states(one)[0]] == signed
+    [whole] = written_body(fold(said))["choices"]
+    assert read_states(whole["message"]["extra_content"])[0] == tuple(signed)
+
+
+def test_redacted_thinking_of_bedrock_comes_back_redacted() -> None:
+    block = ReasoningBlock(format="bedrock-v1", opaque=(Opaque("redacted", "cipher", "bedrock-v1"),))
+    assert read_details(write_details(block, 0)) == [block]

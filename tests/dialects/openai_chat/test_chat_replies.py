@@ -12,7 +12,7 @@ from bardo.values.blocks import Carried, Opaque, ReasoningBlock, RefusalBlock, T
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
 from bardo.values.events import ContentChunk, Failed, Finish, ReplyFields, ReplyStart, ThinkChunk, ThinkEnd, ThinkStart
 from bardo.values.fold import fold
-from dialects.openai_chat.chat import ROW, chunk, events, events_of, message, sse, streamed, whole
+from dialects.openai_chat.chat import ROW, chunk, events, events_of, message, sse, streamed, whole, written_chunks
 
 STOP = chunk({}, "stop")
 
@@ -328,3 +328,10 @@ def test_nothing_is_read_after_a_failure() -> None:
     assert isinstance(decoder.feed(Frame(b"oops"))[-1], Failed)
     assert list(decoder.feed(Frame(json.dumps(chunk({"content": "a"})).encode()))) == []
     assert list(decoder.finish()) == []
+
+
+def test_log_probabilities_that_are_one_number_are_written_in_an_object() -> None:
+    # OpenRouter gives the sum alone, and OpenAI's library takes every `logprobs` for an object.
+    found = events(chunk({"content": "a"}, choice_logprobs=-1.5), chunk({}, "stop"))
+    assert fold(found).choice_carried == Carried("openai_chat", {"logprobs.value": -1.5})
+    assert {"value": -1.5} in [one["choices"][0].get("logprobs") for one in written_chunks(found)]

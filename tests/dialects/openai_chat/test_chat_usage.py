@@ -145,3 +145,10 @@ def test_usage_of_another_dialect_is_written_in_these_names() -> None:
 def test_unknown_usage_is_not_written() -> None:
     assert write_usage(Usage(raw=OPENAI)) is None
     assert ROW.quirks.reasoning_beside_output is None
+
+
+def test_more_cached_than_input_is_capped_and_reported() -> None:
+    # Grok on Azure has been recorded with 377 prompt tokens, 515 of them cached.
+    usage, [doubt] = read_usage({"prompt_tokens": 377, "prompt_tokens_details": {"cached_tokens": 515}}, beside=None)
+    assert (usage.input_tokens, usage.cached_input_tokens) == (377, 377)
+    assert (doubt.what, doubt.asked, doubt.sent) == ("usage.cached_input_tokens", 515, 377)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -64,15 +63,3 @@ def payloads(stream: bytes) -> list[dict[str, Any]]:
     decoder = SseDecoder()
     frames = [*decoder.feed(stream), *decoder.finish()]
     return [msgspec.json.decode(frame.data) for frame in frames if frame.data not in (None, b"[DONE]")]
-
-
-def cuts(body: bytes, seed: int, lengths: Sequence[int] = ()) -> Iterator[bytes]:
-    """Cut a body at random places, or into network chunks of these lengths."""
-    rng, start = random.Random(seed), 0
-    for length in lengths:
-        yield body[start : start + length]
-        start += length
-    while start < len(body):
-        length = rng.choice((1, 2, 7, 60, 700, 9000))
-        yield body[start : start + length]
-        start += length

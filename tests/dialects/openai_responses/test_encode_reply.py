@@ -36,7 +36,7 @@ from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.usage import Usage
-from dialects.openai_responses.replies import ARRIVAL, REQUEST, events_of, payloads, write_stream
+from dialects.openai_responses.replies import ARRIVAL, REQUEST, events_of, payloads, read_whole, write_stream
 
 START = ReplyStart(id="chatcmpl-1", model="other-1", created=7)
 CLAUDE = Opaque("signature", "SIGNED", "anthropic-claude-v1")
@@ -346,3 +346,42 @@ def test_any_order_of_blocks_gives_every_word_and_every_state(order: tuple[int, 
     assert [item["content"][0]["text"] for item in output if item["type"] == "message"] == ["bc"]
     assert any(CLAUDE in (unseal(item.get("encrypted_content", "")) or ()) for item in output)
     assert sum(one["type"] == "response.output_item.done" for one in written) == len(output)
+
+
+USAGES: dict[str, tuple[dict[str, Any], tuple[int, int, int, int]]] = {
+    "without details (mistral.rs)": ({"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}, (3, 4, 0, 0)),
+    "with an impossible count": (
+        {"input_tokens": 3, "output_tokens": -9, "total_tokens": -6, "output_tokens_details": {"reasoning_tokens": 4}},
+        (3, 0, 4, 0),
+    ),
+    "with more cached than there was": (
+        {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7, "input_tokens_details": {"cached_tokens": 5}},
+        (3, 4, 0, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize(("raw", "counts"), USAGES.values(), ids=USAGES)
+def test_a_clients_usage_has_all_counts_of_the_official_types(
+    raw: dict[str, Any], counts: tuple[int, int, int, int]
+) -> None:
+    body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [], "usage": raw}
+    usage = msgspec.json.decode(DIALECT.encode_response(read_whole(body), REQUEST))["usage"]
+    reasoning, cached = (
+        usage["output_tokens_details"]["reasoning_tokens"],
+        usage["input_tokens_details"]["cached_tokens"],
+    )
+    assert (usage["input_tokens"], usage["output_tokens"], reasoning, cached) == counts
+
+
+def test_a_providers_complete_usage_object_is_given_as_it_came() -> None:
+    raw = {
+        "input_tokens": 3,
+        "input_tokens_details": {"cached_tokens": 1, "image_tokens": 2},
+        "output_tokens": 4,
+        "output_tokens_details": {"reasoning_tokens": 2},
+        "total_tokens": 7,
+        "cost_in_usd_ticks": 5,
+    }
+    body = {"id": "r", "object": "response", "status": "completed", "model": "m", "output": [], "usage": raw}
+    assert msgspec.json.decode(DIALECT.encode_response(read_whole(body), REQUEST))["usage"] == raw

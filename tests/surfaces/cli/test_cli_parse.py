@@ -105,3 +105,85 @@ def test_what_cannot_be_read_is_said_with_what_to_give(arguments: list[str], giv
 
 def test_json_is_taken_as_text_where_the_caller_says_so() -> None:
     assert bardo("parse", "--format", "think", "--json", given=WHOLE).json["text"] == WHOLE
+
+
+LAB = '[[reasoning_formats]]\nname = "lab"\nstart = "[["\nend = "]]"\npatterns = ["lab-"]\n'
+
+
+def test_the_formats_of_the_configuration_are_known(folder: Path) -> None:
+    (folder / "bardo.toml").write_text(LAB)
+    (folder / "other.toml").write_text(LAB.replace('"lab"', '"other"'))
+    assert bardo("parse", "-f", "lab", "--json", given="[[hm]]ok").json["text"] == "ok"
+    assert bardo("parse", "-m", "acme/lab-1", "--json", given="[[hm]]ok").json["text"] == "ok"
+    assert bardo("parse", "-c", "other.toml", "-f", "other", "--json", given="[[hm]]ok").json["text"] == "ok"
+    assert "no reasoning format is named 'other'" in bardo("parse", "-f", "other", given="x").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "lines"),
+    [
+        (
+            ["-m", "Qwen/QwQ-32B"],
+            "hm</think>ok",
+            ["format  qwen3_thinking, because its pattern", "begins  inside thinking, because the text closes a block"],
+        ),
+        (
+            ["-f", "deepseek-r1"],
+            "hm",
+            [
+                "format  deepseek_r1, because the format 'deepseek-r1' was named",
+                "begins  inside thinking, because the prompts",
+            ],
+        ),
+        (["-f", "deepseek_v31"], "ok", ["begins  outside thinking, because nothing was said of the prompt"]),
+        (["-f", "think", "--inside"], "hm", ["begins  inside thinking, because the caller said so"]),
+        ([], "ok", ["format  think, because neither a format nor a model was named", "like    <think>"]),
+        (["-m", "gpt-4o"], "ok", ["format  passthrough, because no format has a pattern that fits"]),
+    ],
+    ids=["by the text", "by the row", "nothing said", "as told", "by default", "unknown model"],
+)
+def test_an_explanation_says_which_format_was_chosen_and_why(
+    arguments: list[str], given: str, lines: list[str]
+) -> None:
+    shown = bardo("parse", "--explain", *arguments, given=given).out
+    for line in lines:
+        assert line in shown
+
+
+def test_an_explanation_as_json() -> None:
+    found = bardo("parse", "--explain", "--json", "-m", "qwen3:4b", given="<think>hm</think>ok").json
+    assert found["read_as"] == {
+        "format": "qwen3",
+        "chosen_by": "pattern",
+        "matched": "qwen3",
+        "starts_inside": False,
+        "because": "replies in this format begin so",
+    }
+    assert "read_as" not in bardo("parse", "--json", given="ok").json
+
+
+def test_where_a_text_begins_can_be_said() -> None:
+    assert bardo("parse", "--inside", "--json", given="hm").json["text"] == ""
+    assert bardo("parse", "--outside", "--json", "-f", "deepseek_r1", given="ok").json["text"] == "ok"
+
+
+def test_the_end_of_the_prompt_tells_where_a_text_begins(folder: Path) -> None:
+    (folder / "prompt.txt").write_text("<|im_start|>user\nhi<|im_end|>\n<|im_start|>assistant\n<think>\n")
+    ran = bardo("parse", "-m", "qwen3:4b", "--prompt", "prompt.txt", "--explain", given="hm</think>ok")
+    assert "begins  inside thinking, because the prompt ends so" in ran.out
+    assert "cannot read missing.txt" in bardo("parse", "--prompt", "missing.txt", given="ok").err
+
+
+@pytest.mark.parametrize("option", ["--explain", "--inside", "--outside", "--prompt=x"])
+def test_a_providers_reply_is_not_explained_as_a_text(option: str) -> None:
+    ran = bardo("parse", "-p", "groq", option, given=WHOLE)
+    assert ran.code == 2
+    assert "about a model's text" in ran.err
+
+
+def test_the_steps_of_the_thinking_are_in_the_json() -> None:
+    steps = bardo("parse", "--json", given="<think>Wait. Maybe.</think>ok").json["reasoning"]["steps"]
+    assert [(step["step_type"], step["start"], step["end"]) for step in steps] == [
+        ("reflection", 0, 6),
+        ("uncertainty", 6, 12),
+    ]

@@ -75,6 +75,7 @@ def test_a_whole_reply(client: bardo.Client, provider: str) -> None:
     response = client.respond(QUESTION, model=model_of(provider), reasoning="low")
     assert response.text.strip() == "1161"
     assert THOUGHT in str(response.reasoning.content)
+    assert "".join(step.content for step in response.reasoning.steps) == response.reasoning.content
     assert response.finish.reason == "stop"
     assert response.error is None
     assert response.provider == provider

@@ -6,7 +6,8 @@ from typing import Any
 
 from bardo.dialects.anthropic_messages.opaque import carrier, sign, thinking
 from bardo.dialects.anthropic_messages.usage import encode_usage
-from bardo.dialects.anthropic_messages.words import NAME, REASONS, encode_json, input_of
+from bardo.dialects.anthropic_messages.words import INVALID_JSON, NAME, REASONS, encode_json, input_of, is_object
+from bardo.dialects.losses import with_wrapped
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, UnknownBlock, fields_for
 from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request
@@ -23,20 +24,22 @@ _WORDS: dict[FinishReason, str] = {
 
 def encode_response(response: Response, request: Request) -> bytes:
     """Write the message. The dialect has one choice, so alternatives are left out."""
-    calls = any(isinstance(block, ToolCallBlock) for block in response.blocks)
+    calls = [block for block in response.blocks if isinstance(block, ToolCallBlock)]
     message: dict[str, Any] = {
         "id": response.id,
         "type": "message",
         "role": "assistant",
         "model": response.model or request.model,
         "content": [wire for block in response.blocks for wire in _blocks(block, hides_thinking(request))],
-        **stop(response.finish, calls=calls),
+        **stop(response.finish, calls=bool(calls)),
         "usage": encode_usage(response.usage),
         **fields_for(NAME, response.carried),
         **fields_for(NAME, response.choice_carried),
     }
-    if response.bardo:
-        message["bardo"] = response.bardo
+    wrapped = [call for call in calls if call.arguments.strip() and not is_object(call.arguments)]
+    bardo = with_wrapped(response.bardo, wrapped, what="tool_use.input", key=INVALID_JSON)
+    if bardo:
+        message["bardo"] = bardo
     return encode_json(message)
 
 

@@ -59,8 +59,9 @@ class Signed(msgspec.Struct, frozen=True):
 
 def sign(states: Sequence[Opaque]) -> Signed:
     """Place the states of one stretch of thinking."""
-    own = [state for state in states if state.format == FORMAT]
-    foreign = [state for state in states if state.format != FORMAT]
+    # An id is not Anthropic's: hosts that pass its thinking on give it one (Snowflake, OpenRouter).
+    own = [state for state in states if state.format == FORMAT and state.kind != "id"]
+    foreign = [state for state in states if state not in own]
     signatures = [state.data for state in own if state.kind == "signature"]
     behind = [redacted(state.data) for state in own if state.kind != "signature"]
     signature = signatures[-1] if signatures else seal(foreign) if foreign else ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.counts import cache_within_input
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
@@ -36,6 +37,8 @@ def read_usage(raw: dict[str, Any], beside: bool | None = None) -> tuple[Usage, 
             why = "more thoughts than output were counted"
             degraded.append(Degradation("usage.reasoning_tokens", asked=thoughts, sent=answer, why=why))
             thoughts = answer
+    cached, _, capped = cache_within_input(_sum(prompt, tool), cached)
+    degraded += capped
     usage = Usage(
         input_tokens=_sum(prompt, tool),
         output_tokens=thoughts if output is None else output,
@@ -91,7 +94,7 @@ def _sum(first: int | None, second: int | None) -> int | None:
 
 
 def _is_ours(raw: Any) -> bool:
-    endings = ("TokenCount", "TokensDetails", "trafficType")
+    endings = ("TokenCount", "TokensDetails")
     return isinstance(raw, dict) and any(isinstance(name, str) and name.endswith(endings) for name in raw)
 
 

@@ -45,6 +45,9 @@ def _flat(choice: dict[str, Any], delta: dict[str, Any]) -> list[tuple[str, Any]
     for name, value in choice.items():
         if name == "logprobs" and isinstance(value, dict):
             found += ((f"logprobs.{part}", held) for part, held in value.items())
+        elif name == "logprobs" and value is not None:
+            # OpenRouter's sum of them: OpenAI's library takes whatever stands here for an object.
+            found.append(("logprobs.value", value))
         elif name not in _READ_OF_CHOICE:
             found.append((name, value))
     for name, value in delta.items():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.openai_chat.words import ANTHROPIC, NAME, PLAIN_FORMATS
+from bardo.dialects.openai_chat.words import ANTHROPIC, BEDROCK, NAME, PLAIN_FORMATS
 from bardo.values.blocks import Carried, Opaque, OpaqueKind, ReasoningBlock, fields_for
 
 BLANK_LINE = "\n\n"
@@ -48,8 +48,8 @@ def format_of(detail: dict[str, Any], otherwise: str = UNKNOWN) -> str:
 
 def opaque_of(detail: dict[str, Any], style: str) -> list[Opaque]:
     """Return a piece's id, signature and ciphertext."""
-    # Anthropic's redacted blocks travel as encrypted pieces.
-    data: OpaqueKind = "redacted" if style == ANTHROPIC else "encrypted"
+    # The redacted blocks of Anthropic, and of Bedrock, travel as encrypted pieces.
+    data: OpaqueKind = "redacted" if style in (ANTHROPIC, BEDROCK) else "encrypted"
     fields: tuple[tuple[str, OpaqueKind], ...] = (("id", "id"), ("signature", "signature"), ("data", data))
     return [
         Opaque(kind, value, style) for field, kind in fields if isinstance(value := detail.get(field), str) and value

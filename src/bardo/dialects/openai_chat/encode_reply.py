@@ -52,6 +52,7 @@ class ChatEncoder:
         self._thinking = ThinkingWriter()
         self._calls: dict[Place, int] = {}
         self._refused: set[int] = set()
+        self._stated: dict[int, int] = {}
         self._unknowns = 0
         self._finishes: dict[int, Finish] = {}
         self._usage: Usage | None = None
@@ -102,8 +103,11 @@ class ChatEncoder:
         if self._thinking.knows(place):
             self._thinking.hold(item)
             return ()
-        extra = {"extra_content": write_states([item.opaque])}
-        return self._more_of_call(place, extra) if place in self._calls else self._chunks.add(item.choice, extra)
+        if place in self._calls:
+            return self._more_of_call(place, {"extra_content": write_states([item.opaque])})
+        before = self._stated.get(item.choice, 0)
+        self._stated[item.choice] = before + 1
+        return self._chunks.add(item.choice, {"extra_content": write_states([item.opaque], before=before)})
 
     def _release(self, current: Place | None) -> list[bytes]:
         """Write the opaque state of blocks that are over."""

@@ -32,16 +32,18 @@ def read_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
     return tuple(states), rest
 
 
-def write_states(states: Iterable[Opaque]) -> dict[str, Any]:
-    """Return an `extra_content` object that holds `states`."""
+def write_states(states: Iterable[Opaque], *, before: int = 0) -> dict[str, Any]:
+    """Return an `extra_content` object that holds `states`; `before` says how many of the same message were written already."""
     written: dict[str, Any] = {}
     others: dict[str, dict[str, str]] = {}
-    for state in states:
-        if state.format == GEMINI and state.kind == "signature" and "google" not in written:
+    for number, state in enumerate(states, before):
+        if state.format == GEMINI and state.kind == "signature" and not before and "google" not in written:
             written["google"] = {"thought_signature": state.data}
         else:
-            # By kind and not as a list: OpenAI's library joins the lists of a stream by an index that these have not.
-            others[state.kind] = {"data": state.data, "format": state.format}
+            # By name and not as a list: OpenAI's library joins the lists of a stream by an index that these have not, and the texts
+            # of one name to one text.
+            taken = before or state.kind in others
+            others[f"{state.kind} {number}" if taken else state.kind] = {"data": state.data, "format": state.format}
     if others:
         written["bardo"] = {"opaque": others}
     return written
@@ -60,8 +62,8 @@ def _own_states(value: Any) -> list[Opaque]:
     if not isinstance(value, dict):
         return []
     try:
-        return [msgspec.convert({**state, "kind": kind}, Opaque) for kind, state in value.items()]
-    except (msgspec.ValidationError, TypeError):
+        return [msgspec.convert({**state, "kind": kind.partition(" ")[0]}, Opaque) for kind, state in value.items()]
+    except (msgspec.ValidationError, TypeError, AttributeError):
         return []
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, whole
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
@@ -24,21 +24,22 @@ def read_usage(raw: dict[str, Any], *, beside: bool | None, cost: Any = None) ->
     completion, reasoning, corrected = output_with_reasoning(
         whole(output), whole(reported), prompt=prompt, total=whole(raw.get("total_tokens")), beside=beside
     )
+    cached, written, capped = cache_within_input(
+        prompt,
+        whole(_first(input_details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))),
+        whole(_first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))),
+    )
     usage = Usage(
         input_tokens=prompt,
         output_tokens=completion,
         reasoning_tokens=reasoning,
-        cached_input_tokens=whole(
-            _first(input_details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))
-        ),
-        cache_write_tokens=whole(
-            _first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))
-        ),
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
         cost_usd=_dollars(raw, cost),
         raw=raw,
     )
     counts = {"usage.input_tokens": asked, "usage.output_tokens": output, "usage.reasoning_tokens": reported}
-    return usage, corrected + tuple(doubt for name, count in counts.items() for doubt in doubted(name, count))
+    return usage, corrected + capped + tuple(doubt for name, count in counts.items() for doubt in doubted(name, count))
 
 
 def _dollars(raw: dict[str, Any], beside: Any) -> float | None:

@@ -7,6 +7,7 @@ from bardo.values.events import Finish, FinishReason
 NAME = "openai_chat"
 GEMINI = "google-gemini-v1"
 ANTHROPIC = "anthropic-claude-v1"
+BEDROCK = "bedrock-v1"
 
 # Formats whose text stands in `reasoning_content` alone: nothing but text is known of such thinking.
 PLAIN_FORMATS = frozenset(

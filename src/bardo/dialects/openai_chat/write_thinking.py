@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bardo.dialects.openai_chat.chunks import json_bytes
-from bardo.dialects.openai_chat.details import UNKNOWN, piece_of_state, piece_of_text
+from bardo.dialects.openai_chat.details import BLANK_LINE, UNKNOWN, piece_of_state, piece_of_text
 from bardo.dialects.openai_chat.words import PLAIN_FORMATS
 from bardo.values.blocks import Opaque
 from bardo.values.events import BlockFields, OpaqueState, ThinkChunk, ThinkStart
@@ -25,6 +25,7 @@ class ThinkingWriter:
         self._formats: dict[Place, str] = {}
         self._said: dict[Place, str] = {}
         self._parts: dict[Place, int] = {}
+        self._last: dict[int, int] = {}
         self.held: dict[Place, dict[str, Opaque]] = {}
 
     def knows(self, place: Place) -> bool:
@@ -45,9 +46,17 @@ class ThinkingWriter:
         if begins:
             self._parts[place] = item.part or 0
         piece = piece_of_text(item.text, item.part if begins or item.part is None else 0)
-        text = json_bytes(piece.get("summary") or item.text)
+        gap = self._gap(item)
+        text = json_bytes(gap + item.text if gap else piece.get("summary") or item.text)
         details = json_bytes([self._piece(place, piece, style)])
         return b'{"reasoning_content":' + text + b',"reasoning_details":' + details + b"}"
+
+    def _gap(self, item: ThinkChunk) -> str:
+        """Return the blank line between two stretches of thinking, for those who read them as one text: others read the details."""
+        before = self._last.get(item.choice, item.block)
+        if item.text:
+            self._last[item.choice] = item.block
+        return BLANK_LINE if item.text and before != item.block else ""
 
     def hold(self, item: OpaqueState) -> None:
         """Take opaque state of a block."""

@@ -54,7 +54,7 @@ class ReplyReader:
 
     def __init__(self, row: ProviderRow) -> None:
         self._frame = ReplyFrame(row)
-        self._items = ItemTable()
+        self._items = ItemTable(row.quirks.reasoning_format)
         self._live = _NO_PART
         self._over = False
 

@@ -162,8 +162,9 @@ class _Writer:
 
     def _reasoning(self, block: ReasoningBlock) -> None:
         own = {name: value for name, value in fields_for(NAME, block.carried).items() if name != "status"}
-        native: dict[str, str] = {opaque.kind: opaque.data for opaque in block.opaque if is_native(opaque, own)}
-        foreign = [opaque for opaque in block.opaque if not is_native(opaque, own)]
+        known = own if "format" in own else {"format": self._row.quirks.reasoning_format}
+        native: dict[str, str] = {opaque.kind: opaque.data for opaque in block.opaque if is_native(opaque, known)}
+        foreign = [opaque for opaque in block.opaque if not is_native(opaque, known)]
         shown = bool(block.text) and self._replays_text(native)
         if foreign or not ("encrypted" in native or shown or (self._own and native)):
             form = foreign[0].format if foreign else block.format

@@ -33,12 +33,13 @@ from bardo.values.events import (
 
 
 class Item:
-    """One output item. `numbers` gives the next block number of the reply."""
+    """One output item. `numbers` gives the next block number of the reply, `style` is whose reasoning it holds."""
 
     kinds: ClassVar[frozenset[str]] = frozenset()
 
-    def __init__(self, numbers: Iterator[int]) -> None:
+    def __init__(self, numbers: Iterator[int], style: str = FORMAT) -> None:
         self.numbers = numbers
+        self.style = style
         self.parts: dict[tuple[str, int], Part] = {}
         self.id = ""
         self.type = ""
@@ -74,19 +75,19 @@ class ReasoningItem(Item):
 
     kinds = frozenset({"reasoning_text", "summary_text"})
 
-    def __init__(self, numbers: Iterator[int]) -> None:
-        super().__init__(numbers)
+    def __init__(self, numbers: Iterator[int], style: str = FORMAT) -> None:
+        super().__init__(numbers, style)
         self._block = -1
         self._encrypted = False
 
     def open(self, item: dict[str, Any], out: list[Event]) -> None:
         if self._block < 0:
             self._block = next(self.numbers)
-            out.append(ThinkStart(self._block, FORMAT))
+            out.append(ThinkStart(self._block, self.style))
         before = self.id
         super().open(item, out)
         if self.id and not before:
-            out.append(OpaqueState(self._block, Opaque("id", self.id, FORMAT)))
+            out.append(OpaqueState(self._block, Opaque("id", self.id, self.style)))
 
     def part(self, kind: str, index: int, out: list[Event]) -> Part:
         part = self.parts.get((kind, index))
@@ -108,7 +109,7 @@ class ReasoningItem(Item):
         if isinstance(encrypted, str) and encrypted and not self._encrypted:
             self._encrypted = True
             own = item.get("format")
-            state = Opaque("encrypted", encrypted, own if isinstance(own, str) and own else FORMAT)
+            state = Opaque("encrypted", encrypted, own if isinstance(own, str) and own else self.style)
             out.append(OpaqueState(self._block, state))
         self.close(out)
 
@@ -130,8 +131,8 @@ class CallItem(Item):
 
     kinds = frozenset({"arguments"})
 
-    def __init__(self, numbers: Iterator[int]) -> None:
-        super().__init__(numbers)
+    def __init__(self, numbers: Iterator[int], style: str = FORMAT) -> None:
+        super().__init__(numbers, style)
         self._arguments: ArgumentsPart | None = None
 
     def open(self, item: dict[str, Any], out: list[Event]) -> None:
@@ -176,8 +177,8 @@ class CallItem(Item):
 class OtherItem(Item):
     """An item bardo has no word for: a server tool's call or result. It is passed on whole, as it was when finished."""
 
-    def __init__(self, numbers: Iterator[int]) -> None:
-        super().__init__(numbers)
+    def __init__(self, numbers: Iterator[int], style: str = FORMAT) -> None:
+        super().__init__(numbers, style)
         self._announced: dict[str, Any] = {}
 
     def open(self, item: dict[str, Any], out: list[Event]) -> None:

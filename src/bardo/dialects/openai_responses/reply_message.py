@@ -24,8 +24,8 @@ class MessageItem(Item):
 
     kinds = frozenset({"output_text", "refusal"})
 
-    def __init__(self, numbers: Iterator[int]) -> None:
-        super().__init__(numbers)
+    def __init__(self, numbers: Iterator[int], style: str = "") -> None:
+        super().__init__(numbers, style)
         self._meta: dict[str, Any] = {}
         self._annotations: dict[int, list[Any]] = {}
         self._unknown: set[int] = set()

@@ -8,15 +8,17 @@ from typing import Any
 
 from bardo.dialects.openai_responses.reply_items import CallItem, Item, OtherItem, ReasoningItem
 from bardo.dialects.openai_responses.reply_message import MessageItem
+from bardo.dialects.openai_responses.state import FORMAT
 from bardo.values.events import Event
 
 _ITEMS: dict[str, type[Item]] = {"message": MessageItem, "reasoning": ReasoningItem, "function_call": CallItem}
 
 
 class ItemTable:
-    """All items of one reply, by their output index; an item whose index is not known has a negative one."""
+    """All items of one reply, by their output index; an item whose index is not known has a negative one. `style` is whose they are."""
 
-    def __init__(self) -> None:
+    def __init__(self, style: str = "") -> None:
+        self._style = style or FORMAT
         self._items: dict[int, Item] = {}
         self._numbers = itertools.count()
 
@@ -30,7 +32,7 @@ class ItemTable:
 
     def add_reasoning(self) -> Item:
         """Return a new reasoning item that stands in no list."""
-        return self._add(None, ReasoningItem(self._numbers))
+        return self._add(None, ReasoningItem(self._numbers, self._style))
 
     def holder(self, kind: str, value: dict[str, Any], out: list[Event]) -> Item:
         """Return the item a text belongs to: by index, by id, else the latest that can hold it, else a new one."""
@@ -42,7 +44,7 @@ class ItemTable:
         unnumbered = able if index_of(value) is None else []
         if found := (named or unnumbered)[-1:]:
             return found[0]
-        item = next(one for one in _ITEMS.values() if kind in one.kinds)(self._numbers)
+        item = next(one for one in _ITEMS.values() if kind in one.kinds)(self._numbers, self._style)
         item.open({"id": value.get("item_id")}, out)
         return self._add(index_of(value), item)
 
@@ -51,7 +53,7 @@ class ItemTable:
         kind = _ITEMS.get(type_of(raw), OtherItem)
         item = (self._named(raw) or self._unfinished(kind)) if index is None else self._items.get(index)
         if item is None or type(item) is not kind or (kind is OtherItem and item.type != type_of(raw)):
-            item = self._add(index, kind(self._numbers))
+            item = self._add(index, kind(self._numbers, self._style))
         return item
 
     def finished(self, index: int, raw: dict[str, Any]) -> Item:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, whole
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
@@ -28,63 +28,62 @@ def read_usage(raw: dict[str, Any], beside: bool | None) -> tuple[Usage, tuple[D
         total=whole(raw.get("total_tokens")),
         beside=beside,
     )
+    cached, written, capped = cache_within_input(
+        counted, whole(into.get("cached_tokens")), whole(into.get("cache_write_tokens"))
+    )
     usage = Usage(
         input_tokens=counted,
         output_tokens=output,
         reasoning_tokens=reasoning,
-        cached_input_tokens=whole(into.get("cached_tokens")),
-        cache_write_tokens=whole(into.get("cache_write_tokens")),
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
         cost_usd=_cost(raw),
         raw=raw,
     )
     counts = {**into, **told, **{name: raw.get(name) for name in ("input_tokens", "output_tokens")}}
     doubts = [doubt for name in _COUNTS for doubt in doubted(f"usage.{name}", counts.get(name))]
-    return usage, (*doubts, *corrected)
+    return usage, (*doubts, *corrected, *capped)
 
 
 def write_usage(usage: Usage) -> dict[str, Any] | None:
     """Return the usage object for a client, or None where nothing was reported.
 
-    A provider's own object of this shape is given as it came, as long as it still says what `usage` says. Counts the official types
-    require are 0 where they are not known.
+    A provider's own object of this shape is given as it came where it says just that, and completed where it does not: counts the
+    official types require are 0 where they are not known.
     """
-    raw = usage.raw
-    if isinstance(raw, dict) and _says(raw, usage):
-        return raw
+    raw = usage.raw if isinstance(usage.raw, dict) and _is_own(usage.raw) else {}
     if not usage.reported:
-        return None
+        return raw or None
+    if _says(raw, usage):
+        return raw
+    cache = {"cached_tokens": usage.cached_input_tokens or 0, "cache_write_tokens": usage.cache_write_tokens or 0}
     return {
-        **_additional(raw),
+        **raw,
         "input_tokens": usage.input_tokens or 0,
-        "input_tokens_details": {
-            "cached_tokens": usage.cached_input_tokens or 0,
-            "cache_write_tokens": usage.cache_write_tokens or 0,
-        },
+        "input_tokens_details": {**_object(raw, "input_tokens_details"), **cache},
         "output_tokens": usage.output_tokens or 0,
-        "output_tokens_details": {"reasoning_tokens": usage.reasoning_tokens or 0},
+        "output_tokens_details": {
+            **_object(raw, "output_tokens_details"),
+            "reasoning_tokens": usage.reasoning_tokens or 0,
+        },
         "total_tokens": (usage.input_tokens or 0) + (usage.output_tokens or 0),
     }
 
 
 def _says(raw: dict[str, Any], usage: Usage) -> bool:
-    # An Anthropic object has input_tokens and output_tokens too: the total, and no cache count beside it, tell them apart.
-    if not _is_own(raw):
-        return False
-    return any(read_usage(raw, beside)[0] == usage for beside in (None, False, True))
+    """Whether a client reads the counts from the provider's own object, all that it looks for."""
+    into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
+    told = (raw.get("input_tokens"), raw.get("output_tokens"), into.get("cached_tokens"), out.get("reasoning_tokens"))
+    known = (usage.input_tokens, usage.output_tokens, usage.cached_input_tokens, usage.reasoning_tokens)
+    return None not in told and told == known and into.get("cache_write_tokens") == usage.cache_write_tokens
 
 
 def _is_own(raw: dict[str, Any]) -> bool:
+    # An Anthropic object has input_tokens and output_tokens too: the total, and no cache count beside it, tell them apart.
     named = "total_tokens" in raw or "input_tokens_details" in raw
     return named and "input_tokens" in raw and "cache_read_input_tokens" not in raw
 
 
-def _additional(raw: Any) -> dict[str, Any]:
-    if not isinstance(raw, dict) or not _is_own(raw):
-        return {}
-    return {name: value for name, value in raw.items() if name not in _COUNTED}
-
-
-_COUNTED = frozenset({"input_tokens", "input_tokens_details", "output_tokens", "output_tokens_details", "total_tokens"})
 _COUNTS = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_tokens", "cache_write_tokens")
 
 

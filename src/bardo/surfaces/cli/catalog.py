@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.reasoning.formats import ReasoningFormat, formats
-from bardo.surfaces.cli.options import AsJson
-from bardo.surfaces.render.console import show, show_json
-from bardo.surfaces.render.words import NOT_REPORTED, excerpt
+from bardo.edge.formats import known_formats
+from bardo.reasoning.examples import example_of
+from bardo.reasoning.formats import ReasoningFormat
+from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.render.console import as_plain, say, show, show_json
+from bardo.surfaces.render.words import NOT_REPORTED, one_line
+
+EXAMPLE_WIDTH = 64
 
 
 class Rows(StrEnum):
@@ -28,16 +34,18 @@ def register(app: typer.Typer) -> None:
 
 
 def catalog(
-    which: Annotated[Rows, typer.Argument(help="Which rows.")] = Rows.PROVIDERS, as_json: AsJson = False
+    which: Annotated[Rows, typer.Argument(help="Which rows.")] = Rows.PROVIDERS,
+    config: Config = None,
+    as_json: AsJson = False,
 ) -> None:
     """List known providers, or formats of thinking.
 
-    Providers are the presets of bardo.toml; formats are how models mark their thinking in text.
+    Providers are the presets of bardo.toml; formats are how models mark their thinking in text, with your own first.
     """
     if which is Rows.PROVIDERS:
         _providers(as_json)
     else:
-        _formats(as_json)
+        _formats(config, as_json)
 
 
 def _providers(as_json: bool) -> None:
@@ -55,23 +63,27 @@ def _provider(row: ProviderRow) -> tuple[str, ...]:
     return row.id, row.dialect, next(iter(row.key_variables), NOT_REPORTED), row.base_url or "your own: base_url"
 
 
-def _formats(as_json: bool) -> None:
-    rows = list(formats().values())
+def _formats(config: Path | None, as_json: bool) -> None:
+    rows = list(known_formats(config).rows.values())
     if as_json:
-        show_json(rows)
+        show_json([_format_fields(row) for row in rows])
         return
     from bardo.surfaces.render.tables import Column, table
 
-    columns = (Column("format"), Column("begins"), Column("ends"), Column("models", cut=True))
+    columns = (Column("format"), Column("example"), Column("models", cut=True))
     show(table(columns, (_format(row) for row in rows)))
+    say("An example without a beginning: the prompt holds it. --json prints whole rows.")
+
+
+def _format_fields(row: ReasoningFormat) -> dict[str, Any]:
+    return {**msgspec.to_builtins(row, enc_hook=as_plain), "example": example_of(row)}
 
 
 def _format(row: ReasoningFormat) -> tuple[str, ...]:
-    inside = " (implied)" if row.starts_inside is True else ""
-    return row.name, _spelled(row.starts) + inside, _spelled(row.ends), ", ".join(row.families)
+    models = ", ".join(row.families or row.patterns)
+    return row.name, _on_one_line(example_of(row)) or NOT_REPORTED, models
 
 
-def _spelled(delimiters: tuple[str, ...]) -> str:
-    """Return the first spelling, and whether there are others."""
-    further = " …" if len(delimiters) > 1 else ""
-    return excerpt(delimiters[0], 22) + further if delimiters else NOT_REPORTED
+def _on_one_line(example: str) -> str:
+    shown = one_line(example)
+    return shown if len(shown) <= EXAMPLE_WIDTH else f"{shown[: EXAMPLE_WIDTH - 1]}…"

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from bardo.reasoning.examples import example_of
 from bardo.surfaces.cli.inputs import STDIN, read_bytes
-from bardo.surfaces.cli.options import AsJson
-from bardo.surfaces.library.decoding import decode
-from bardo.surfaces.library.decoding import parse as parse_text
+from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.library.decoding import Reading, decode, read_text, reading_of
 from bardo.surfaces.render.console import show, show_json
 from bardo.surfaces.render.replies import blocks_table, reply_facts, reply_json
+from bardo.surfaces.render.words import one_line
 from bardo.values.errors import InvalidRequest
 from bardo.values.response import Response
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def register(app: typer.Typer) -> None:
@@ -37,27 +41,51 @@ def parse(
             "--streamed/--whole", help="How the provider sent it; by default the bytes tell.", show_default=False
         ),
     ] = None,
+    inside: Annotated[
+        bool | None,
+        typer.Option(
+            "--inside/--outside",
+            help="Whether the text begins inside thinking; by default the format and the text tell.",
+            show_default=False,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str,
+        typer.Option("--prompt", metavar="FILE", help="The rendered prompt: its end tells where the text begins."),
+    ] = "",
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show which format the text is read in, where it begins, and why.")
+    ] = False,
+    config: Config = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a reply holds: thinking, answer, tool calls.
 
     With --provider FILE is a recorded body, whole or streamed; otherwise it is a model's raw text.
     """
-    _check(provider, text_format, streamed)
+    _check(provider, text_format, streamed, text_only=explain or inside is not None or bool(prompt))
     body = read_bytes(file)
     if provider:
-        response = decode(body, provider, streamed=streamed, model=model)
-    else:
-        if not model and not text_format:
-            _refuse_a_body(body)
-        response = parse_text(body.decode("utf-8", "replace").removeprefix("\ufeff"), model=model, format=text_format)
-    if as_json:
-        show_json(reply_json(response))
-    else:
-        _show(response)
+        _show(decode(body, provider, streamed=streamed, model=model), None, as_json)
+        return
+    if not model and not text_format:
+        _refuse_a_body(body)
+    text = _text(body)
+    before = _text(read_bytes(prompt)) if prompt else None
+    reading = reading_of(text, model=model, format=text_format, starts_inside=inside, prompt=before, config=config)
+    _show(read_text(text, reading, model=model), reading if explain else None, as_json)
 
 
-def _check(provider: str, text_format: str, streamed: bool | None) -> None:
+def _text(body: bytes) -> str:
+    return body.decode("utf-8", "replace").removeprefix("\ufeff")
+
+
+def _check(provider: str, text_format: str, streamed: bool | None, *, text_only: bool) -> None:
+    if provider and text_only:
+        raise InvalidRequest(
+            "--explain, --prompt, --inside and --outside are about a model's text",
+            hint="leave --provider out, or the other: a provider's row says how its text is marked",
+        )
     if provider and text_format:
         raise InvalidRequest(
             "--provider and --format exclude each other", hint="a provider's row says how its text is marked"
@@ -79,8 +107,39 @@ def _refuse_a_body(body: bytes) -> None:
     raise InvalidRequest(f"this looks like {kind}; say whose it is", hint=hint)
 
 
-def _show(response: Response) -> None:
+def _show(response: Response, reading: Reading | None, as_json: bool) -> None:
+    if as_json:
+        explained = {} if reading is None else {"read_as": _reading_fields(reading)}
+        show_json({**explained, **reply_json(response)})
+        return
+    if reading is not None:
+        show(_reading_facts(reading))
+        print()
     show(reply_facts(response))
     if response.blocks:
         print()
         show(blocks_table(response))
+
+
+def _reading_fields(reading: Reading) -> dict[str, Any]:
+    choice = reading.choice
+    return {
+        "format": choice.format.name,
+        "chosen_by": choice.by,
+        "matched": choice.matched,
+        "starts_inside": reading.starts_inside,
+        "because": reading.because,
+    }
+
+
+def _reading_facts(reading: Reading) -> Table:
+    from bardo.surfaces.render.tables import facts
+
+    row = reading.choice.format
+    begins = "inside thinking" if reading.starts_inside else "outside thinking"
+    rows = [
+        ("format", f"{row.name}, because {reading.choice.why}"),
+        ("like", one_line(example_of(row))),
+        ("begins", f"{begins}, because {reading.because}"),
+    ]
+    return facts((name, value) for name, value in rows if value)

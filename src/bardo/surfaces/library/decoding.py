@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.edge.formats import known_formats
+from bardo.edge.settings import Settings
 from bardo.engine.pipeline import ReplyReader
-from bardo.reasoning.formats import find_format, format_for_model
+from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.inline import InlineReasoning
 from bardo.reasoning.machines import lacks_opener
+from bardo.reasoning.registry import FormatChoice
+from bardo.reasoning.starting import Start, explain_start
+from bardo.reasoning.steps import with_steps
 from bardo.values.errors import InvalidRequest
 from bardo.values.events import ContentChunk, Finish, ReplyStart
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
+
+Config = str | Path | Settings | None
 
 
 def decode(
@@ -36,7 +47,7 @@ def decode(
     for piece in pieces:
         reader.feed(piece)
     reader.finish()
-    return reader.fold.response()
+    return with_steps(reader.fold.response())
 
 
 def _arrived_as_stream(row: ProviderRow, body: bytes, said: bool | None) -> bool:
@@ -60,18 +71,82 @@ def provider_row(name: str) -> ProviderRow:
     raise InvalidRequest(f"no provider is called {name!r}", hint=hint, param="provider")
 
 
-def parse(text: str, *, model: str = "", format: str = "") -> Response:  # noqa: A002
+class Reading(msgspec.Struct, frozen=True):
+    """How a text is read: its format and whether it begins inside a block, each with the reason."""
+
+    choice: FormatChoice
+    starts_inside: bool
+    because: str
+
+
+def parse(
+    text: str,
+    *,
+    model: str = "",
+    format: str | ReasoningFormat = "",  # noqa: A002
+    starts_inside: bool | None = None,
+    prompt: str | None = None,
+    toggles: Mapping[str, Any] | None = None,
+    config: Config = None,
+) -> Response:
     """Return the Response of a model's raw text: its thinking separated from its answer.
 
-    The text format is `format`, else the one the catalog has for `model`, else tags at the start of the text. A text whose thinking has
-    an end and no beginning (the prompt held it) is read as one that began inside. Raises InvalidRequest for an unknown format.
+    The text format is `format`, else the one there is for `model`, else tags at the start of the text. Formats are those of `config` (a
+    bardo.toml or its Settings; None: what is found), of installed packages, and the built-in ones. Whether the text begins inside a block
+    is what `starts_inside` says, else what the end of the rendered `prompt` shows, else what the `toggles` (template arguments) mean, else
+    what the text itself shows: an end without a beginning. Raises InvalidRequest for an unknown format, ConfigError for a wrong file.
     """
-    row = find_format(format) if format else format_for_model(model) if model else find_format("think")
-    stage = InlineReasoning(row, starts_inside=lacks_opener(text, row) or None)
+    reading = reading_of(
+        text, model=model, format=format, starts_inside=starts_inside, prompt=prompt, toggles=toggles, config=config
+    )
+    return read_text(text, reading, model=model)
+
+
+def reading_of(
+    text: str,
+    *,
+    model: str = "",
+    format: str | ReasoningFormat = "",  # noqa: A002
+    starts_inside: bool | None = None,
+    prompt: str | None = None,
+    toggles: Mapping[str, Any] | None = None,
+    config: Config = None,
+) -> Reading:
+    """Return how `parse` reads a text. Raises what `parse` raises."""
+    if isinstance(format, ReasoningFormat):
+        choice = FormatChoice(format, "name", format.name)
+    else:
+        choice = known_formats(config).choose(name=format, model=model or None)
+    row = choice.format
+    start = explain_start(row, starts_inside=starts_inside, prompt=prompt, toggles=toggles)
+    if start.because == "row" and lacks_opener(text, row):
+        return Reading(choice, True, "the text closes a block that it never opened")
+    return Reading(choice, start.inside, _why(start, row))
+
+
+_SAID = {
+    "asked": "the caller said so",
+    "prompt": "the prompt ends so",
+    "toggles": "the template arguments, or their defaults, say so",
+}
+_ROW_SAYS: Mapping[bool | str, str] = {
+    True: "the prompts of this format's models end inside",
+    False: "replies in this format begin so",
+    "prompt": "nothing was said of the prompt, which decides in this format",
+}
+
+
+def _why(start: Start, row: ReasoningFormat) -> str:
+    return _ROW_SAYS[row.starts_inside] if start.because == "row" else _SAID[start.because]
+
+
+def read_text(text: str, reading: Reading, *, model: str = "") -> Response:
+    """Return the Response of a text, read as `reading` says."""
+    stage = InlineReasoning(reading.choice.format, starts_inside=reading.starts_inside)
     fold = ResponseFold(model=model)
     for event in (ReplyStart(model=model), ContentChunk(0, text), Finish("unknown")):
         for given in stage.feed(event):
             fold.feed(given)
     for given in stage.finish():
         fold.feed(given)
-    return fold.response()
+    return with_steps(fold.response())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bardo.reasoning.steps import chain_fields
 from bardo.surfaces.render.console import as_plain
 from bardo.surfaces.render.words import NOT_REPORTED, count, difference, excerpt, printable
 from bardo.values.blocks import ReasoningBlock, RefusalBlock, ReplyBlock, TextBlock, ToolCallBlock
@@ -23,6 +24,9 @@ _BEGINNING = 60
 def reply_json(response: Response) -> dict[str, Any]:
     """Return everything a reply holds, what people ask for first."""
     fields = msgspec.to_builtins(response, enc_hook=as_plain)
+    fields["reasoning"] = chain_fields(response.reasoning)
+    for told, other in zip(fields["alternatives"], response.alternatives, strict=True):
+        told["reasoning"] = chain_fields(other.reasoning)
     first = {
         "text": response.text,
         "reasoning": fields.pop("reasoning"),

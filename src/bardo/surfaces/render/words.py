@@ -62,6 +62,11 @@ def excerpt(text: str, length: int) -> str:
     return line if len(line) <= length else f"{line[: length - 1]}…"
 
 
+def one_line(text: str) -> str:
+    """Return a whole text on one line, its line breaks written as \\n."""
+    return printable(text.replace("\n", "\\n"))
+
+
 def difference(degradation: Degradation) -> str:
     """Write what was changed: `reasoning_effort: asked high, sent medium (highest this model offers)`."""
     said = [

@@ -1,0 +1,143 @@
+"""How a reasoning policy is written: wire forms, and which of them a provider takes in which dialect.
+
+A wire form is a set of JSON fragments. In a fragment, the string `$effort` stands for the level, `$budget` for the tokens, and the name
+`$switch` for the chat template's switch.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.catalog.models import Control, Facts
+from bardo.values.errors import ConfigError
+from bardo.values.request import Effort
+
+Fragment = dict[str, Any]
+
+
+class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One way to write a policy. A fragment that is None cannot be said in it; an empty one is said by saying nothing.
+
+    `needs`: what a model's control must hold for this form to be its own. `on` is thinking without an amount, `auto` what leaves the
+    amount to the model, `wake` the same where silence would be off. `off_level` is off for models with a level called `none`.
+    `beside` is an effort beside a budget or off. `shown` and `hidden` go with thinking whose text is (not) wanted, `shown_alone` where
+    no policy was given. `levels`: the levels the provider translates itself for models with another control. `limit`: whether the
+    output limit must be sent, always or with thinking. `exclusive` lists fields, by their paths, of which only one may be sent.
+    `soft`: whether to think is left to the model. `apart`: an effort is said apart from thinking, and does not turn it on.
+    `system_on` and `system_off` are said in the system prompt, for models that listen to it.
+    """
+
+    name: str
+    needs: tuple[Control, ...] = ()
+    effort: Fragment | None = None
+    budget: Fragment | None = None
+    on: Fragment | None = None
+    off: Fragment | None = None
+    off_level: Fragment | None = None
+    auto: Fragment | None = None
+    wake: Fragment | None = None
+    beside: Fragment | None = None
+    between_tools: Fragment | None = None
+    shown: Fragment | None = None
+    hidden: Fragment | None = None
+    shown_alone: Fragment | None = None
+    hidden_alone: Fragment | None = None
+    levels: tuple[Effort, ...] = ()
+    least_budget: int = 0
+    most_budget: int | None = None
+    limit: Literal["", "required", "with_thinking"] = ""
+    soft: bool = False
+    apart: bool = False
+    exclusive: tuple[tuple[str, ...], ...] = ()
+    system_on: str = ""
+    system_off: str = ""
+
+
+class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a provider takes in a dialect. The first of `forms` that a model's control fits is used, else the last.
+
+    `providers` are ids of provider rows (`*`: any), `owner` whose model rows come first, `makers` forms by the maker of the model.
+    `assumed` holds for models nothing is known of: the provider's static form.
+    """
+
+    providers: tuple[str, ...]
+    dialects: tuple[str, ...]
+    owner: str = ""
+    forms: tuple[str, ...] = ()
+    makers: dict[str, tuple[str, ...]] = {}
+    assumed: Facts = Facts()
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words of a refusal: what `pattern` finds means that `kind` is not taken as it was sent."""
+
+    kind: Literal["levels", "range", "least", "most", "no_off", "adaptive", "no_budget", "no_effort", "no_control"]
+    pattern: str
+
+
+class WireForms:
+    """Wire forms by name, and endpoints by provider and dialect. Never changed once made."""
+
+    def __init__(
+        self, forms: Iterable[WireForm], endpoints: Iterable[Endpoint], refusals: Iterable[Refusal] = ()
+    ) -> None:
+        self.forms = {form.name: form for form in forms}
+        self.endpoints = tuple(endpoints)
+        self.refusals = tuple(refusals)
+        self._by_place = {
+            (provider, dialect): endpoint
+            for endpoint in reversed(self.endpoints)
+            for provider in endpoint.providers
+            for dialect in endpoint.dialects
+        }
+        self._check()
+
+    def endpoint(self, provider: str, dialect: str) -> Endpoint:
+        """Return what `provider` takes in `dialect`, or what any server of the dialect takes."""
+        found = self._by_place.get((provider, dialect)) or self._by_place.get(("*", dialect))
+        return found or Endpoint(providers=(provider,), dialects=(dialect,), owner=provider)
+
+    def choose(self, endpoint: Endpoint, *, maker: str, control: Sequence[Control], named: str | None) -> WireForm:
+        """Return the form of a model with this control; the one that was `named` where the endpoint takes it."""
+        offered = endpoint.makers.get(maker, endpoint.forms)
+        if named in self.forms and (named in offered or self.forms[named].system_off):
+            return self.forms[named]
+        for name in offered:
+            if self.forms[name].needs and set(self.forms[name].needs) <= set(control):
+                return self.forms[name]
+        plain = [name for name in offered if not self.forms[name].needs]
+        return self.forms[plain[0] if plain else offered[-1]] if offered else NOTHING
+
+    def _check(self) -> None:
+        named = {name for one in self.endpoints for names in (one.forms, *one.makers.values()) for name in names}
+        if missing := named - self.forms.keys():
+            raise ConfigError(f"wire_forms.toml names forms that it does not have: {', '.join(sorted(missing))}")
+
+
+NOTHING = WireForm(name="none")
+"""Where nothing can be said."""
+
+
+@cache
+def builtin_forms() -> WireForms:
+    """Return the forms, endpoints and refusals that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/wire_forms.toml").read_text(encoding="utf-8")
+    return read_forms(tomllib.loads(text))
+
+
+def read_forms(data: Mapping[str, Any]) -> WireForms:
+    """Return typed forms. Raises ConfigError naming what is wrong."""
+    try:
+        return WireForms(
+            msgspec.convert(data.get("form", []), list[WireForm]),
+            msgspec.convert(data.get("endpoint", []), list[Endpoint]),
+            msgspec.convert(data.get("refusal", []), list[Refusal]),
+        )
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"wire_forms.toml: {problem}") from problem

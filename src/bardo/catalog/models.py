@@ -1,0 +1,213 @@
+"""What is known of each model's thinking, and which row a model id means where it is served.
+
+A row says what a model can do; how a provider writes it down is a wire form (`forms.py`). A host's row stands over its maker's: it
+says only what is different there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.values.errors import ConfigError
+from bardo.values.request import Effort
+
+Control = Literal["adaptive", "effort", "level", "budget", "toggle", "prompt_mode", "fixed", "none"]
+ForcedTool = Literal["yes", "not_thinking", "not_budgeted", "never"]
+How = Literal["exact", "glob", "resolved", "assumed", "unclassified"]
+
+
+class BudgetRange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which budgets in tokens a model takes. `max` None: as many as the output limit leaves. `dynamic` is the word for `auto`."""
+
+    min: int = 1
+    max: int | None = None
+    dynamic: int | None = None
+
+
+class Facts(msgspec.Struct, frozen=True, kw_only=True):
+    """What one source says of a model's thinking; None where it says nothing.
+
+    `control` lists the ways it is told how to think. `efforts` are its levels as they are spelled on the wire; `aliases` says as which
+    level another one acts. `omit`: whether it thinks when nothing is sent. `off`: whether thinking can be turned off, `off_up_to`
+    beside which highest effort, `nearest_off` by which fragment of the wire form where it cannot. `form` names a wire form.
+    """
+
+    control: tuple[Control, ...] | None = None
+    efforts: tuple[str, ...] | None = None
+    aliases: dict[str, Effort] | None = None
+    default_effort: str | None = None
+    omit: Literal["on", "off"] | None = None
+    off: bool | None = None
+    off_up_to: Effort | None = None
+    nearest_off: str | None = None
+    budget: BudgetRange | None = None
+    form: str | None = None
+
+
+class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One family of models at its maker, or at a host that differs from its maker.
+
+    `match` are globs of ids; dots and dashes are the same. `assumed`: nothing was read of these models, the row is a guess by their
+    name. `rules` name rows of `parameters.toml`. `off_result` and `budget_result` are what the provider does with what it does not take.
+    """
+
+    provider: str
+    match: tuple[str, ...]
+    assumed: bool = False
+    default_display: Literal["summarized", "omitted"] | None = None
+    rules: tuple[str, ...] | None = None
+    forced_tool: ForcedTool | None = None
+    tools_in: str | None = None
+    """The only dialect in which its maker lets it call tools while it thinks."""
+    prefill: bool | None = None
+    output_limit: int | None = None
+    off_result: str | None = None
+    budget_result: str | None = None
+    switch: str | None = None
+    """The name of the chat template's own switch, where it is not `enable_thinking`."""
+    source: str = ""
+    date: datetime.date | None = None
+    note: str = ""
+
+
+class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
+    """The row an id means at a provider, the id as the catalog spells it, who made the model, and how the row was found."""
+
+    row: ModelRow | None
+    id: str
+    maker: str
+    how: How
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Who says what the rows of one provider say, as of when. `host`: it serves the models of others."""
+
+    id: str
+    source: str
+    date: datetime.date
+    host: bool = False
+
+
+class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A way an id is spelled where it is served: what `pattern` finds becomes `replace`."""
+
+    pattern: str
+    replace: str = ""
+    only: str = ""
+
+
+class Models:
+    """Rows of models, found by what a provider calls them. Never changed once made."""
+
+    def __init__(
+        self, tables: Iterable[Mapping[str, Any]], *, sources: Iterable[Source], spellings: Iterable[Spelling]
+    ) -> None:
+        self.sources = {source.id: source for source in sources}
+        self.rows = tuple(self._typed(table) for table in tables)
+        self._spellings = tuple(spellings)
+        self._rules = [(re.compile(one.pattern), one) for one in self._spellings]
+        self._globs = [(row, [_comparable(glob) for glob in row.match]) for row in self.rows]
+        self.find = lru_cache(maxsize=4096)(self._find)
+
+    def over(self, tables: Iterable[Mapping[str, Any]]) -> Models:
+        """Return rows with further ones over them: an operator's row wins over a built-in one of the same provider and length."""
+        added = list(tables)
+        known = set(self.sources)
+        sources = [*self.sources.values()]
+        for name in {str(table.get("provider", "")) for table in added} - known:
+            sources.append(Source(id=name, source="operator", date=datetime.date.min, host=True))
+        own = [{"source": "operator", **table} for table in added]
+        return Models([*own, *map(_table, self.rows)], sources=sources, spellings=self._spellings)
+
+    def _typed(self, table: Mapping[str, Any]) -> ModelRow:
+        try:
+            row = msgspec.convert(table, ModelRow)
+        except msgspec.ValidationError as problem:
+            raise ConfigError(
+                f"model row {table.get('match', '?')} of {table.get('provider', '?')}: {problem}"
+            ) from problem
+        source = self.sources.get(row.provider)
+        if source is None or row.source:
+            return row
+        return msgspec.structs.replace(row, source=source.source, date=source.date)
+
+    def spelled(self, model: str) -> str:
+        """Return an id as the catalog spells it: without the path, geography, host's prefix, variant or date around it."""
+        name = model.strip().lower().rpartition("/")[2]
+        for pattern, rule in self._rules:
+            if not rule.only or fnmatchcase(name, rule.only):
+                name = pattern.sub(rule.replace, name)
+        return name
+
+    def _find(self, owner: str, model: str) -> FoundModel:
+        """Return the row of `model` at `owner`, which is a maker or a host; a row of what it differs in stands over its maker's."""
+        name = self.spelled(model)
+        asked, spelled = _comparable(model), _comparable(name)
+        own = self._longest(spelled, asked, lambda row: row.provider == owner)
+        made = self._longest(spelled, asked, lambda row: row.provider != owner and not self._host(row))
+        row = _laid_over(own, made) if own and self._host(own) else own or made
+        maker = (own if own and not self._host(own) else made or own).provider if (own or made) else ""  # type: ignore[union-attr]
+        return FoundModel(row=row, id=name, maker=maker, how=_how(row, asked, spelled))
+
+    def _host(self, row: ModelRow) -> bool:
+        source = self.sources.get(row.provider)
+        return source is not None and source.host
+
+    def _longest(self, spelled: str, asked: str, wanted: Any) -> ModelRow | None:
+        best: tuple[tuple[bool, int], ModelRow] | None = None
+        for row, globs in self._globs:
+            if not wanted(row):
+                continue
+            for glob in globs:
+                if fnmatchcase(spelled, glob) or fnmatchcase(asked, glob):
+                    rank = ("*" not in glob, len(glob))
+                    if best is None or rank > best[0]:
+                        best = (rank, row)
+        return best and best[1]
+
+
+def _how(row: ModelRow | None, asked: str, spelled: str) -> How:
+    if row is None:
+        return "unclassified"
+    if row.assumed:
+        return "assumed"
+    if asked != spelled:
+        return "resolved"
+    return "exact" if any(_comparable(glob) == asked for glob in row.match) else "glob"
+
+
+def _comparable(text: str) -> str:
+    """Return an id or a glob so that dots, dashes and case make no difference."""
+    return text.lower().replace(".", "-")
+
+
+def _table(row: ModelRow) -> dict[str, Any]:
+    return {name: value for name, value in msgspec.structs.asdict(row).items() if value is not None}
+
+
+def _laid_over(host: ModelRow, maker: ModelRow | None) -> ModelRow:
+    """Return the host's row, with what it leaves open taken from the maker's."""
+    if maker is None:
+        return host
+    return msgspec.structs.replace(maker, **{n: v for n, v in _table(host).items() if v != "" and n != "assumed"})
+
+
+@cache
+def builtin_models() -> Models:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/models.toml").read_text(encoding="utf-8")
+    data = tomllib.loads(text)
+    return Models(
+        data["models"],
+        sources=msgspec.convert(data["source"], list[Source]),
+        spellings=msgspec.convert(data["spelling"], list[Spelling]),
+    )

@@ -1,0 +1,87 @@
+"""Which parameters a provider or a model does not take, takes within limits, or calls by another name."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import cache, cached_property, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.values.errors import ConfigError
+
+Span = tuple[float, float]
+
+
+class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What happens to parameters at some providers, or with models whose row names the rule.
+
+    `owners` are owners of endpoints, `dialects` and `models` (globs) narrow them. `when`: always, while the model thinks, while it thinks
+    within a budget, or at `level`. `drop` names parameters that are taken out, `within` those that are taken out beyond a range,
+    `limits` those that are brought into one, `one_of` those of which only the first may go. `choices` and `stops` are the most there may
+    be. `rename` gives a parameter its path in the provider's body. `no_forced_tool`: no tool can be forced.
+    """
+
+    name: str
+    owners: tuple[str, ...] = ()
+    dialects: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    when: Literal["always", "thinking", "budgeted", "level"] = "always"
+    level: str = ""
+    drop: tuple[str, ...] = ()
+    within: dict[str, Span] = {}
+    limits: dict[str, Span] = {}
+    one_of: tuple[tuple[str, ...], ...] = ()
+    rename: dict[str, str] = {}
+    choices: int | None = None
+    stops: int | None = None
+    no_forced_tool: bool = False
+    why: str
+
+    def fits(self, *, owner: str, dialect: str, model: str, named: Iterable[str]) -> bool:
+        """Whether the rule is about this model here."""
+        if self.name in named:
+            return True
+        here = owner in self.owners if self.owners else bool(self.dialects)
+        spoken = not self.dialects or dialect in self.dialects
+        return here and spoken and (not self.models or any(fnmatchcase(model, glob) for glob in self.models))
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`top_k` up to `top_k` is about this `top_p`."""
+
+    top_k: int
+    top_p: float
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True, eq=False):
+    """All rules, and what stands in for `top_k` where only `top_p` is known, in rising order."""
+
+    rule: tuple[ParameterRule, ...]
+    step: tuple[Step, ...]
+
+    @cached_property
+    def rules(self) -> Callable[[str, str, str, tuple[str, ...]], tuple[ParameterRule, ...]]:
+        """What returns the rules about a model: of its endpoint's owner, in a dialect, by its id, or named by its row."""
+        return lru_cache(maxsize=2048)(self._rules)
+
+    def _rules(self, owner: str, dialect: str, model: str, named: tuple[str, ...]) -> tuple[ParameterRule, ...]:
+        return tuple(rule for rule in self.rule if rule.fits(owner=owner, dialect=dialect, model=model, named=named))
+
+
+@cache
+def builtin_parameters() -> Parameters:
+    """Return the rules that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/parameters.toml").read_text(encoding="utf-8")
+    return read_parameters(tomllib.loads(text))
+
+
+def read_parameters(data: Mapping[str, Any]) -> Parameters:
+    """Return typed rules. Raises ConfigError naming what is wrong."""
+    try:
+        return msgspec.convert(data, Parameters)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"parameters.toml: {problem}") from problem

@@ -1,0 +1,100 @@
+"""What the dreams answer with: replay, integration and rehearsed threats (002), fragments at the edge of sleep (002, 003)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from bardo.golem.schemas.base import Answer, Confidence, Gist, Signed, Unit, Unsaid, Words
+
+VERDICTS = ("promote", "stage", "discard")
+THREAT_SEVERITIES = ("low", "medium", "high", "critical")
+
+# What is not judged is neither believed nor thrown away.
+Verdict = Annotated[str, Words(VERDICTS, "stage", listen=("discard", "promote", "stage"))]
+
+
+class Lesson(Answer, frozen=True, kw_only=True):
+    """What was learned, and where it applies. `confidence` is 0 to 1."""
+
+    insight: Unsaid
+    confidence: Confidence
+    applicable_conditions: Unsaid
+
+
+class Counterfactual(Answer, frozen=True, kw_only=True):
+    """What could have been done instead. `plausibility` is 0 to 1."""
+
+    alternative_action: Unsaid
+    estimated_outcome: Unsaid
+    plausibility: Unit
+
+
+class ReplayAnalysis(Answer, frozen=True, kw_only=True):
+    """An episode lived again. `surprise_score` is 0 to 1; `arousal_delta` is -1 to 1, below 0 where it calmed down."""
+
+    episode_id: Unsaid
+    lessons: list[Lesson]
+    surprise_score: Unit
+    counterfactuals: list[Counterfactual]
+    arousal_delta: Signed
+
+
+class FragmentEvaluation(Answer, frozen=True, kw_only=True):
+    """What a fragment of the state before sleep is worth. The three scores are 0 to 1."""
+
+    novelty: Unit
+    relevance: Unit
+    coherence: Unit
+    verdict: Verdict
+
+
+class IntegrationItem(Answer, frozen=True, kw_only=True):
+    """One hypothesis and why it went where it went. `confidence` is 0 to 1."""
+
+    hypothesis_id: Unsaid
+    summary: Unsaid
+    confidence: Confidence
+    rationale: Unsaid
+
+
+class DreamIntegration(Answer, frozen=True, kw_only=True):
+    """Which hypotheses of a night are kept. `playbook_diff` is what changes in PLAYBOOK.md, null where nothing does."""
+
+    promoted: list[IntegrationItem]
+    staged: list[IntegrationItem]
+    discarded: list[IntegrationItem]
+    playbook_diff: str | None
+
+
+class ThreatAssessment(Answer, frozen=True, kw_only=True):
+    """A threat rehearsed. `likelihood` is 0 to 1."""
+
+    threat_type: Unsaid
+    severity: Annotated[str, Words(THREAT_SEVERITIES, "low", listen=("critical", "high", "medium", "low"))]
+    likelihood: Confidence
+    impact_if_realized: Unsaid
+    mitigation_actions: list[str]
+    detection_signals: list[str]
+    rehearsal_outcome: Gist
+
+
+class CapturedFragment(Answer, frozen=True, kw_only=True):
+    """One fragment caught while falling asleep, and what becomes of it. Both scores are 0 to 1."""
+
+    fragment_id: Unsaid
+    insight: Unsaid
+    novelty: Unit
+    relevance: Unit
+    verdict: Verdict
+    rationale: Unsaid
+
+
+class CaptureResult(Answer, frozen=True, kw_only=True):
+    """What a lucid capture brought (003 names it for `hypnagogic_capture` and leaves its fields open).
+
+    `lucidity` is 0 to 1: how awake the observer was, so how far its verdicts can be trusted.
+    """
+
+    fragments: list[CapturedFragment]
+    lucidity: Confidence
+    summary: Gist

@@ -1,0 +1,37 @@
+"""Reasoning control: a policy in the form one model honours, what was observed of it, and what goes with it."""
+
+from bardo.reasoning.control.amounts import PORTABLE, PortableBudgets, nearest_level
+from bardo.reasoning.control.fragments import merged
+from bardo.reasoning.control.parameters import Fitted, fit_parameters
+from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, OnImpossible, intent_of
+from bardo.reasoning.control.planning import plan_reasoning
+from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
+from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
+from bardo.reasoning.control.verdict import Observation, Verdict, observation, observe, receipt, receipt_header
+
+__all__ = [
+    "PORTABLE",
+    "CannotTurnOff",
+    "ControlPlan",
+    "ControlTarget",
+    "Fitted",
+    "Known",
+    "Layer",
+    "Observation",
+    "OnImpossible",
+    "PortableBudgets",
+    "Repair",
+    "RouteFact",
+    "Verdict",
+    "fit_parameters",
+    "intent_of",
+    "know",
+    "merged",
+    "nearest_level",
+    "observation",
+    "observe",
+    "plan_reasoning",
+    "receipt",
+    "receipt_header",
+    "repair_refusal",
+]

@@ -1,0 +1,53 @@
+"""Auto: how much to think is left to the model, as far as it can be."""
+
+from __future__ import annotations
+
+from bardo.reasoning.control.amounts import nearest_level
+from bardo.reasoning.control.asking import AUTO, Ask, by_omission, fill_in, plan_of, room_for
+from bardo.reasoning.control.given import in_tokens, unwritable
+from bardo.reasoning.control.plan import ControlPlan
+from bardo.values.degradation import Degradation
+
+
+def auto(ask: Ask) -> ControlPlan:
+    """Return how it is left to the model: by its own word, by silence, or by the middle of what it takes where silence is off."""
+    known, form = ask.known, ask.known.form
+    said_aloud = {"toggle", "adaptive"} & set(known.control) or known.facts.omit != "on"
+    if form.auto is not None and said_aloud:
+        return plan_of(
+            ask, fields=fill_in(ask, form.auto), said="auto", by=("control",), reason="the model decides", thinks=True
+        )
+    if known.facts.omit != "off":
+        return plan_of(
+            ask, fields={}, said="nothing", by=("omit",), reason="the model decides", thinks=by_omission(known)
+        )
+    if form.wake is not None:
+        return plan_of(
+            ask, fields=fill_in(ask, form.wake), said="auto", by=("omit",), reason="the model decides", thinks=True
+        )
+    if known.switches:
+        return plan_of(
+            ask, fields=fill_in(ask, form.on), said="on", by=("omit",), reason="the model decides", thinks=True
+        )
+    return in_tokens(ask, ask.budgets.tokens(AUTO)) if known.takes_budget else _woken(ask)
+
+
+def _woken(ask: Ask) -> ControlPlan:
+    """Ask for a level where silence would be off."""
+    known = ask.known
+    if known.form.effort is None or not known.levels:
+        return unwritable(ask)
+    level = nearest_level(AUTO, known.levels)
+    lost = Degradation("reasoning", asked="auto", sent=level, why="this model thinks only at a level it is told")
+    room = room_for(known, ask.limit, ask.budgets.tokens(level))
+    return plan_of(
+        ask,
+        fields=fill_in(ask, known.form.effort, effort=level),
+        said=level,
+        by=("omit", "efforts"),
+        reason="a level is needed",
+        level=level,
+        thinks=True,
+        max_output_tokens=room,
+        degraded=(lost,),
+    )

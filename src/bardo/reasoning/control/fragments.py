@@ -1,0 +1,42 @@
+"""JSON fragments of wire forms: filling them in, and laying them together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+SWITCH = "enable_thinking"
+"""The switch of most chat templates."""
+
+
+def fill(
+    fragment: Mapping[str, Any], *, effort: str | None = None, budget: int | None = None, switch: str = SWITCH
+) -> dict[str, Any]:
+    """Return a fragment with its level, budget and switch in place."""
+    values = {"$effort": effort, "$budget": budget}
+    return {switch if name == "$switch" else name: _filled(value, values, switch) for name, value in fragment.items()}
+
+
+def _filled(value: Any, values: Mapping[str, Any], switch: str) -> Any:
+    if isinstance(value, dict):
+        return {switch if name == "$switch" else name: _filled(inner, values, switch) for name, inner in value.items()}
+    return values.get(value, value) if isinstance(value, str) else value
+
+
+def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return `base` with the fields of `over` laid into it, object by object."""
+    result = dict(base)
+    for name, value in over.items():
+        own = result.get(name)
+        result[name] = merged(own, value) if isinstance(own, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def at(fields: Mapping[str, Any], path: str) -> Any:
+    """Return what stands at a dotted path, or None."""
+    found: Any = fields
+    for name in path.split("."):
+        if not isinstance(found, Mapping) or name not in found:
+            return None
+        found = found[name]
+    return found

@@ -1,0 +1,137 @@
+"""Off, which is a contract: silence is never taken for it where the model thinks in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.forms import Fragment
+from bardo.reasoning.control.amounts import nearest_level
+from bardo.reasoning.control.asking import Ask, by_omission, fill_in, plan_of, rank, room_for, translated_levels
+from bardo.reasoning.control.fragments import fill, merged
+from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan
+from bardo.values.degradation import Degradation
+
+
+def off(ask: Ask) -> ControlPlan:
+    """Return how thinking is turned off, or what is done where it cannot be. Raises CannotTurnOff by the caller's choice."""
+    known = ask.known
+    facts, form = known.facts, known.form
+    if facts.off is False or (facts.off is None and facts.omit == "on"):
+        return _impossible(ask)
+    fragment = form.off_level if form.off_level is not None and "none" in (facts.efforts or ()) else form.off
+    silent = not fragment and not form.system_off
+    if not known.controllable or (silent and (fragment is None or facts.omit == "on")):
+        return _silent_off(ask)
+    fields, degraded = _off_beside(ask, fill_in(ask, fragment))
+    return plan_of(
+        ask,
+        fields=fields,
+        said="off",
+        by=("off",),
+        reason="off",
+        thinks=False,
+        degraded=degraded,
+        system_text=form.system_off,
+    )
+
+
+def _silent_off(ask: Ask) -> ControlPlan:
+    """Say nothing to a model that does not think unless it is told to."""
+    if ask.known.facts.omit == "off" or not ask.known.controllable:
+        return plan_of(
+            ask,
+            fields={},
+            said="nothing",
+            by=("omit", "control"),
+            reason="does not think",
+            thinks=by_omission(ask.known),
+        )
+    return _impossible(ask)
+
+
+def _off_beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
+    """Keep an effort that was given beside off, as far as the model takes both."""
+    asked, known = ask.policy.effort, ask.known
+    if asked is None:
+        return fields, ()
+    if known.form.beside is None or not known.levels:
+        return fields, (Degradation("reasoning_effort", asked=asked, why="no effort goes with thinking that is off"),)
+    offered = [one for one in known.levels if rank(one) <= rank(known.facts.off_up_to or "max")]
+    level = nearest_level(asked, offered or known.levels)
+    why = (
+        "thinking is off only up to this effort"
+        if rank(asked) > rank(level)
+        else "the nearest effort this model offers"
+    )
+    lost = () if level == asked else (Degradation("reasoning_effort", asked=asked, sent=level, why=why),)
+    return merged(fields, fill_in(ask, known.form.beside, effort=level)), lost
+
+
+def _impossible(ask: Ask) -> ControlPlan:
+    """Do what the caller chose for a model that always thinks."""
+    known = ask.known
+    if ask.on_impossible != "floor":
+        hint = "ask for the lowest effort, choose another model, or let bardo send the least there is (on_impossible: floor)"
+        message = f"{known.target.model} always thinks: it cannot be turned off at {known.target.provider}"
+        raise CannotTurnOff(message, hint=hint, reroute=ask.on_impossible == "reroute")
+    fields, said, more = _least(ask)
+    why = (
+        "this model always thinks; this is the least there is"
+        if fields
+        else "this model always thinks and takes no control"
+    )
+    lost = Degradation("reasoning", asked="off", sent=None if said == "nothing" else more.get("budget", said), why=why)
+    return plan_of(
+        ask,
+        fields=fields,
+        said=said,
+        by=("off", "efforts"),
+        reason="cannot be off",
+        floored=True,
+        thinks=True,
+        degraded=(lost,),
+        **more,
+    )
+
+
+def _least(ask: Ask) -> tuple[Fragment, str, dict[str, Any]]:
+    known, form = ask.known, ask.known.form
+    nearest = known.facts.nearest_off
+    if nearest is not None and (fragment := getattr(form, nearest, None)) is not None:
+        return fill_in(ask, fragment), nearest, {}
+    if form.effort is not None and (levels := known.levels or translated_levels(known)):
+        return fill_in(ask, form.effort, effort=levels[0]), levels[0], {"level": levels[0], "soft": form.soft}
+    if known.takes_budget:
+        least = known.budget.min
+        room = room_for(known, ask.limit, least)
+        if room is None or least < room:
+            return (
+                fill_in(ask, form.budget, budget=least),
+                f"budget:{least}",
+                {"budget": least, "max_output_tokens": room},
+            )
+    return {}, "nothing", {}
+
+
+def without_thinking(plan: ControlPlan, why: str) -> ControlPlan | None:
+    """Return the plan with thinking turned off for what it cannot go with; None where it cannot be turned off."""
+    known = plan.known
+    if known is None or not known.facts.off or known.form.off is None:
+        return None
+    by_level = known.form.off_level is not None and "none" in (known.facts.efforts or ())
+    fields = fill((known.form.off_level if by_level else known.form.off) or {}, switch=known.switch)
+    lost = Degradation("reasoning", asked=plan.intent if plan.mode != "none" else plan.said, sent="off", why=why)
+    return msgspec.structs.replace(
+        plan,
+        fields=fields,
+        said="off",
+        level=None,
+        budget=None,
+        thinks=False,
+        clamped=True,
+        system_text=known.form.system_off,
+        reason="gave way",
+        degraded=(*plan.degraded, lost),
+    )

@@ -1,0 +1,229 @@
+"""Make a request's other parameters fit a model: what it refuses is taken out, brought into its limits, renamed or stood in for.
+
+Each difference is a Degradation. A parameter at its default says nothing, so taking it out is no difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bardo.catalog.parameters import ParameterRule, Parameters, builtin_parameters
+from bardo.reasoning.control.fragments import merged
+from bardo.reasoning.control.off import without_thinking
+from bardo.reasoning.control.plan import ControlPlan
+from bardo.values.degradation import Degradation
+from bardo.values.errors import Unsupported
+from bardo.values.request import Request, Sampling, ToolChoice
+
+_DEFAULTS = {"temperature": 1, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0, "min_p": 0, "logprobs": False}
+_SAMPLING = frozenset(field.name for field in msgspec.structs.fields(Sampling))
+
+
+class Fitted(NamedTuple):
+    """A request that fits, JSON fields that go into the upstream body beside the plan's, the plan to use, and every difference."""
+
+    request: Request
+    fields: dict[str, Any]
+    plan: ControlPlan
+    degraded: tuple[Degradation, ...]
+
+
+class _Bench:
+    """The parameters of one request while rules work on them."""
+
+    def __init__(self, request: Request) -> None:
+        self.values: dict[str, Any] = {
+            name: value
+            for name, value in msgspec.structs.asdict(request.sampling).items()
+            if value is not None and value != ()
+        }
+        self.values |= {name: value for name, value in request.extra.items() if value is not None}
+        if request.max_output_tokens is not None:
+            self.values["max_output_tokens"] = request.max_output_tokens
+        self.values["choices"] = request.choices
+        self.fields: dict[str, Any] = {}
+        self.degraded: list[Degradation] = []
+
+    def lose(self, name: str, why: str, *, sent: Any = None) -> None:
+        """Take a parameter out, and say so unless it said nothing."""
+        asked = self.values.pop(name)
+        if asked != _DEFAULTS.get(name):
+            self.degraded.append(Degradation(_name(name), asked=_plain(asked), sent=sent, why=why))
+
+    def change(self, name: str, value: Any, why: str) -> None:
+        """Set a parameter to something else."""
+        self.degraded.append(Degradation(_name(name), asked=_plain(self.values[name]), sent=_plain(value), why=why))
+        self.values[name] = value
+
+
+class _StandIn(msgspec.Struct, frozen=True):
+    """What may stand in for `min_p` and `top_k`: a `top_p`, unless that is refused too, or goes without a temperature only."""
+
+    table: Parameters
+    refused: bool
+    alone: bool
+
+    def top_p(self, name: str, values: Mapping[str, Any]) -> float | None:
+        """Return the `top_p` that is about what was asked, or None where there is none."""
+        if self.refused or "top_p" in values or (self.alone and "temperature" in values):
+            return None
+        if name == "min_p":
+            return round(1 - float(values[name]), 4)
+        steps = self.table.step if name == "top_k" else ()
+        return next((step.top_p for step in steps if values[name] <= step.top_k), None)
+
+
+def fit_parameters(request: Request, plan: ControlPlan, *, parameters: Parameters | None = None) -> Fitted:
+    """Return `request` with nothing in it that the plan's target is known to refuse.
+
+    The output limit is the plan's. Where a forced tool and thinking exclude each other, thinking gives way if it can be turned off, else
+    the choice of tool does; the returned plan says which. Raises Unsupported where tools cannot be sent at all.
+    """
+    table = parameters or builtin_parameters()
+    rules = _rules(plan, table)
+    plan = _with_tools(request, plan)
+    plan, choice, degraded = _forced(request, plan, rules)
+    if request.max_output_tokens != plan.max_output_tokens:
+        request = msgspec.structs.replace(request, max_output_tokens=plan.max_output_tokens)
+    holding = [rule for rule in rules if _holds(rule, plan)]
+    if not holding:
+        return Fitted(_with_choice(request, choice), {}, plan, degraded)
+    bench = _Bench(request)
+    stand_in = _stand_in(holding, table)
+    for rule in holding:
+        _apply(rule, bench, stand_in)
+    return Fitted(_rebuilt(_with_choice(request, choice), bench), bench.fields, plan, (*degraded, *bench.degraded))
+
+
+def _rules(plan: ControlPlan, table: Parameters) -> tuple[ParameterRule, ...]:
+    known = plan.known
+    if known is None:
+        return ()
+    named = (known.row and known.row.rules) or ()
+    owner = known.endpoint.owner or plan.target.provider
+    return table.rules(owner, plan.target.dialect, known.found.id, named)
+
+
+def _holds(rule: ParameterRule, plan: ControlPlan) -> bool:
+    match rule.when:
+        case "thinking":
+            return plan.thinks is True
+        case "budgeted":
+            return plan.budget is not None
+        case "level":
+            return plan.level == rule.level
+    return True
+
+
+def _stand_in(rules: Iterable[ParameterRule], table: Parameters) -> _StandIn:
+    rules = tuple(rules)
+    refused = any("top_p" in rule.drop or "top_p" in rule.within for rule in rules)
+    return _StandIn(table, refused, alone=any("top_p" in names for rule in rules for names in rule.one_of))
+
+
+def _apply(rule: ParameterRule, bench: _Bench, stand_in: _StandIn) -> None:
+    for name, path in rule.rename.items():
+        if name in bench.values:
+            bench.fields = merged(bench.fields, _at(path, bench.values.pop(name)))
+    for name in rule.drop:
+        if name in bench.values:
+            _drop(name, bench, rule.why, stand_in)
+    for name, (least, most) in rule.within.items():
+        if name in bench.values and not least <= bench.values[name] <= most:
+            bench.lose(name, rule.why)
+    _limit(rule, bench)
+    for names in rule.one_of:
+        for name in [name for name in names if name in bench.values][1:]:
+            bench.lose(name, rule.why)
+
+
+def _drop(name: str, bench: _Bench, why: str, stand_in: _StandIn) -> None:
+    top_p = stand_in.top_p(name, bench.values)
+    if top_p is None or bench.values[name] == _DEFAULTS.get(name):
+        bench.lose(name, why)
+        return
+    bench.lose(name, f"{why}; top_p stands in", sent={"top_p": top_p})
+    bench.values["top_p"] = top_p
+
+
+def _limit(rule: ParameterRule, bench: _Bench) -> None:
+    for name, (least, most) in rule.limits.items():
+        value = bench.values.get(name)
+        if value is not None and not least <= value <= most:
+            bench.change(name, min(max(value, least), most), f"the range here is {least:g} to {most:g}")
+    if rule.choices is not None and bench.values["choices"] > rule.choices:
+        bench.change("choices", rule.choices, rule.why)
+    stops = bench.values.get("stop", ())
+    if rule.stops is not None and len(stops) > rule.stops:
+        bench.change("stop", stops[: rule.stops], rule.why)
+
+
+def _with_tools(request: Request, plan: ControlPlan) -> ControlPlan:
+    """Turn thinking off where its maker takes tools beside it in another dialect only."""
+    row = plan.known and plan.known.row
+    if not row or not row.tools_in or not request.tools or plan.thinks is not True or plan.known is None:
+        return plan
+    if plan.known.endpoint.owner != row.provider or plan.target.dialect == row.tools_in:
+        return plan
+    yielded = without_thinking(plan, f"tools go with thinking only in {row.tools_in}")
+    if yielded is None:
+        hint = f"reach it in the dialect {row.tools_in}"
+        raise Unsupported(f"{plan.target.model} takes no tools in {plan.target.dialect}", hint=hint)
+    return yielded
+
+
+def _forced(
+    request: Request, plan: ControlPlan, rules: Iterable[ParameterRule]
+) -> tuple[ControlPlan, ToolChoice | None, tuple[Degradation, ...]]:
+    """Settle a forced tool with a model that does not take one, or not while it thinks."""
+    choice = request.tool_choice
+    if choice is None or choice.mode not in ("required", "named"):
+        return plan, choice, ()
+    taken = (plan.known and plan.known.row and plan.known.row.forced_tool) or "yes"
+    refused = any(rule.no_forced_tool for rule in rules) or taken == "never"
+    excluded = (taken == "not_thinking" and plan.thinks is True) or (
+        taken == "not_budgeted" and plan.budget is not None
+    )
+    if not refused and not excluded:
+        return plan, choice, ()
+    if not refused and (yielded := without_thinking(plan, "a forced tool does not go with thinking here")) is not None:
+        return yielded, choice, ()
+    why = "this model cannot be made to call a tool" if refused else "a tool cannot be forced while the model thinks"
+    asked = choice.name if choice.mode == "named" else choice.mode
+    lost = Degradation("tool_choice", asked=asked, sent="auto", why=why)
+    return plan, msgspec.structs.replace(choice, mode="auto", name=""), (lost,)
+
+
+def _with_choice(request: Request, choice: ToolChoice | None) -> Request:
+    return request if choice is request.tool_choice else msgspec.structs.replace(request, tool_choice=choice)
+
+
+def _rebuilt(request: Request, bench: _Bench) -> Request:
+    values = bench.values
+    sampling = Sampling(**{name: values[name] for name in _SAMPLING & values.keys()})
+    extra = {name: value for name, value in request.extra.items() if value is None or name in values}
+    return msgspec.structs.replace(
+        request,
+        sampling=sampling,
+        extra=extra,
+        max_output_tokens=values.get("max_output_tokens"),
+        choices=values["choices"],
+    )
+
+
+def _at(path: str, value: Any) -> Mapping[str, Any]:
+    for name in reversed(path.split(".")):
+        value = {name: value}
+    result: Mapping[str, Any] = value
+    return result
+
+
+def _name(name: str) -> str:
+    return "n" if name == "choices" else name
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value

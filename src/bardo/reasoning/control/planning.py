@@ -1,0 +1,128 @@
+"""Write a reasoning policy in the wire form one model honours.
+
+A policy that cannot be expressed exactly is expressed as near as possible, and the difference is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bardo.catalog.forms import WireForms
+from bardo.catalog.models import Models
+from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets
+from bardo.reasoning.control.asking import Ask, by_omission, fill_in, room_for, usual_tokens
+from bardo.reasoning.control.auto import auto
+from bardo.reasoning.control.fragments import fill, merged
+from bardo.reasoning.control.given import by_budget, by_effort, uncontrolled
+from bardo.reasoning.control.off import off
+from bardo.reasoning.control.plan import ControlPlan, OnImpossible
+from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import EFFORTS, ReasoningPolicy
+
+
+def plan_reasoning(
+    policy: ReasoningPolicy | None,
+    target: ControlTarget | Known,
+    *,
+    facts: Sequence[Layer] = (),
+    max_output_tokens: int | None = None,
+    answer_headroom: int = HEADROOM,
+    on_impossible: OnImpossible = "floor",
+    budgets: PortableBudgets = PORTABLE,
+    show: bool = False,
+    wakes: bool = True,
+    models: Models | None = None,
+    forms: WireForms | None = None,
+) -> ControlPlan:
+    """Return how to ask `target` for what `policy` says. What `know` returned for a target may be given in its place.
+
+    `facts` are an operator's override and live facts; the catalog and the provider's static form lie beneath. A budget is kept within
+    the model's range and `answer_headroom` tokens below `max_output_tokens`. `show`: thinking is asked for in a readable form where the
+    policy leaves that open. `wakes` False: a level turns nothing on that silence leaves off, where the two are said apart (Claude).
+    Raises InvalidRequest for a policy that makes no sense, and CannotTurnOff where off is impossible and `on_impossible` is `fail` or
+    `reroute`.
+    """
+    known = target if isinstance(target, Known) else know(target, facts, models=models, forms=forms)
+    if policy is None:
+        return _unasked(known, max_output_tokens, budgets, show=show)
+    check(policy)
+    ask = Ask(
+        policy=policy,
+        known=known,
+        limit=max_output_tokens,
+        headroom=answer_headroom,
+        budgets=budgets,
+        on_impossible=on_impossible,
+        show=show,
+        wakes=wakes,
+    )
+    plan = _visible(ask, _written(ask))
+    if policy.mode == "effort" and policy.budget is not None:
+        lost = Degradation("reasoning_budget", asked=policy.budget, why="the effort given beside it decides")
+        plan = msgspec.structs.replace(plan, degraded=(*plan.degraded, lost))
+    if not known.classified:
+        plan = msgspec.structs.replace(plan, reason="unclassified", layer="L3")
+    return plan
+
+
+def check(policy: ReasoningPolicy) -> None:
+    """Raise InvalidRequest for a policy that makes no sense: an unknown level, a budget that is missing or negative."""
+    if policy.effort is not None and policy.effort not in EFFORTS:
+        hint = f"use one of {', '.join(('none', *EFFORTS))}"
+        raise InvalidRequest(f"the reasoning effort is {policy.effort!r}", hint=hint, param="reasoning.effort")
+    if policy.mode == "effort" and policy.effort is None:
+        raise InvalidRequest(
+            "a reasoning effort is missing", hint=f"use one of {', '.join(EFFORTS)}", param="reasoning.effort"
+        )
+    if policy.mode == "budget" and (policy.budget is None or policy.budget < 0):
+        hint = "give a number of tokens, 0 for no thinking"
+        raise InvalidRequest(f"the reasoning budget is {policy.budget}", hint=hint, param="reasoning.max_tokens")
+
+
+def _written(ask: Ask) -> ControlPlan:
+    policy, known = ask.policy, ask.known
+    if policy.mode == "off" or (policy.mode == "budget" and policy.budget == 0):
+        return off(ask)
+    if not known.controllable:
+        return uncontrolled(ask)
+    if policy.mode == "auto":
+        return auto(ask)
+    return by_budget(ask) if policy.mode == "budget" else by_effort(ask)
+
+
+def _unasked(known: Known, limit: int | None, budgets: PortableBudgets, *, show: bool) -> ControlPlan:
+    thinks = by_omission(known)
+    alone = known.form.shown_alone if show and known.controllable else None
+    return ControlPlan(
+        target=known.target,
+        mode="none",
+        intent="none",
+        fields=fill(alone or {}),
+        max_output_tokens=room_for(known, limit, usual_tokens(known, budgets) if thinks else 0),
+        layer=known.layer("omit"),
+        reason="not asked",
+        form=known.form.name,
+        thinks=thinks,
+        known=known,
+    )
+
+
+def _visible(ask: Ask, plan: ControlPlan) -> ControlPlan:
+    """Ask for thinking that can be read, or for none of it, where thinking runs at all."""
+    wanted, known, form = ask.policy.visible, ask.known, ask.known.form
+    if plan.thinks is False or plan.said == "between_tools" or not known.controllable:
+        return plan
+    if wanted is False:
+        fragment = form.hidden if plan.fields else form.hidden_alone
+    elif wanted or ask.show:
+        shown = None if known.row and known.row.default_display == "summarized" else form.shown
+        fragment = shown if plan.fields else form.shown_alone
+    else:
+        fragment = None
+    return (
+        plan if fragment is None else msgspec.structs.replace(plan, fields=merged(plan.fields, fill_in(ask, fragment)))
+    )

@@ -1,0 +1,160 @@
+"""What a provider's refusal teaches: the same policy written again with less, once, and a dated fact of this route.
+
+A fact only ever narrows what was known: levels that were not offered before are not offered after.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from functools import cache
+
+import msgspec
+
+from bardo.catalog.forms import Refusal, WireForms, builtin_forms
+from bardo.catalog.models import BudgetRange, Control, Facts, Models
+from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets
+from bardo.reasoning.control.plan import ControlPlan, OnImpossible
+from bardo.reasoning.control.planning import plan_reasoning
+from bardo.reasoning.control.target import ControlTarget, Known, Layer
+from bardo.values.request import EFFORTS
+
+_STATUSES = frozenset({400, 404, 422})
+_WORD = re.compile(r"[a-z]+")
+_EXCERPT = 300
+_LONGEST = 4000
+
+
+class RouteFact(msgspec.Struct, frozen=True, kw_only=True):
+    """What a refusal said of one model at one provider, and when: live facts for the next call, to be forgotten with time."""
+
+    target: ControlTarget
+    facts: Facts
+    date: datetime.date
+    words: str
+
+    @property
+    def layer(self) -> Layer:
+        """The fact as a layer of live facts."""
+        return Layer("L1", self.facts, f"refused on {self.date.isoformat()}")
+
+
+class Repair(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan to try once more with, and what was learned."""
+
+    plan: ControlPlan
+    fact: RouteFact
+
+
+def repair_refusal(
+    plan: ControlPlan,
+    error: str,
+    *,
+    status: int,
+    date: datetime.date,
+    facts: Sequence[Layer] = (),
+    max_output_tokens: int | None = None,
+    answer_headroom: int = HEADROOM,
+    on_impossible: OnImpossible = "floor",
+    budgets: PortableBudgets = PORTABLE,
+    show: bool = False,
+    models: Models | None = None,
+    forms: WireForms | None = None,
+) -> Repair | None:
+    """Return the plan written again by what `error` says, or None: not about thinking, nothing new in it, or repaired before.
+
+    The other arguments are those of the call that was refused. Raises CannotTurnOff where the refusal says so and the caller will not
+    have the least instead.
+    """
+    if plan.repaired or plan.known is None or plan.policy is None or status not in _STATUSES:
+        return None
+    learned = learn(plan.known, error, forms or builtin_forms())
+    if learned is None:
+        return None
+    fact = RouteFact(target=plan.target, facts=learned, date=date, words=error[:_EXCERPT])
+    again = plan_reasoning(
+        plan.policy,
+        plan.target,
+        facts=[fact.layer, *facts],
+        max_output_tokens=max_output_tokens,
+        answer_headroom=answer_headroom,
+        on_impossible=on_impossible,
+        budgets=budgets,
+        show=show,
+        models=models,
+        forms=forms,
+    )
+    if again.fields == plan.fields and again.max_output_tokens == plan.max_output_tokens:
+        return None
+    return Repair(plan=msgspec.structs.replace(again, repaired=True), fact=fact)
+
+
+def learn(known: Known, error: str, forms: WireForms) -> Facts | None:
+    """Return what a refusal says of the model's control, within what was known; None where it says nothing of it."""
+    text = error[:_LONGEST]
+    for pattern, refusal in _patterns(forms.refusals):
+        found = pattern.search(text)
+        facts = found and _facts(refusal, found, known)
+        if facts:
+            return facts
+    return None
+
+
+@cache
+def _patterns(refusals: tuple[Refusal, ...]) -> tuple[tuple[re.Pattern[str], Refusal], ...]:
+    return tuple((re.compile(refusal.pattern), refusal) for refusal in refusals)
+
+
+def _facts(refusal: Refusal, found: re.Match[str], known: Known) -> Facts | None:
+    match refusal.kind:
+        case "levels":
+            return _levels(found["levels"], known)
+        case "range":
+            return _range(known, least=int(found["least"]), most=int(found["most"]))
+        case "least":
+            return _range(known, least=int(found["least"]), most=None)
+        case "most":
+            return _range(known, least=0, most=int(found["most"]))
+        case "no_off":
+            return Facts(off=False, omit="on")
+        case "adaptive":
+            return Facts(control=("adaptive", "effort"), efforts=known.facts.efforts or ("low", "medium", "high"))
+        case "no_budget":
+            return _without(known, "budget")
+        case "no_effort":
+            return _without(known, "effort", "level")
+        case "no_control":
+            return Facts(control=("none",))
+
+
+def _levels(words: str, known: Known) -> Facts | None:
+    accepted = set(_WORD.findall(words.lower()))
+    offered = known.levels or EFFORTS
+    kept = tuple(level for level in offered if level in accepted)
+    if not kept and not accepted & {"none", "default", "on", "off", "true", "false"}:
+        return None
+    off = known.facts.off is not False and bool(accepted & {"none", "off", "false"})
+    if not kept:
+        return Facts(control=("toggle",), efforts=(), aliases={}, off=off)
+    words_kept = ("none", *kept) if off and "none" in accepted else kept
+    # Off that is said another way than by a level is not touched by a list of levels.
+    by_level = known.form.off is not None and "none" in str(known.form.off_level or known.form.off)
+    return Facts(efforts=words_kept, aliases={}, off=off) if by_level else Facts(efforts=words_kept, aliases={})
+
+
+def _range(known: Known, *, least: int, most: int | None) -> Facts:
+    span = known.budget
+    highest = min((one for one in (span.max, most) if one is not None), default=None)
+    narrowed = BudgetRange(min=max(span.min, least), max=highest, dynamic=span.dynamic)
+    # A range that starts above 0 was named for a budget of 0: off is not in it.
+    return Facts(budget=narrowed, off=False if least > 0 and most is not None and _off_by_zero(known) else None)
+
+
+def _off_by_zero(known: Known) -> bool:
+    return ": 0" in str(known.form.off)
+
+
+def _without(known: Known, *lost: Control) -> Facts | None:
+    kept = tuple(one for one in known.control if one not in lost)
+    return Facts(control=kept or ("none",)) if kept != known.control else None

@@ -1,0 +1,154 @@
+"""Where a policy is going, and everything known of the model there, layer over layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, lru_cache
+from typing import Literal
+
+import msgspec
+
+from bardo.catalog.forms import Endpoint, WireForm, WireForms, builtin_forms
+from bardo.catalog.models import BudgetRange, Control, Facts, FoundModel, ModelRow, Models, builtin_models
+from bardo.reasoning.control.amounts import ladder
+from bardo.reasoning.control.fragments import SWITCH
+from bardo.values.request import Effort
+
+LayerName = Literal["operator", "L1", "L2", "L3"]
+_ORDER: tuple[LayerName, ...] = ("operator", "L1", "L2", "L3")
+_FIELDS = tuple(field.name for field in msgspec.structs.fields(Facts))
+
+
+class ControlTarget(msgspec.Struct, frozen=True):
+    """A model at a provider: the id of the provider's row, the dialect it is spoken to in, and the model as it is called there."""
+
+    provider: str
+    dialect: str
+    model: str
+
+
+class Layer(msgspec.Struct, frozen=True):
+    """What one source says: an operator's override, live introspection (L1), the catalog (L2), the provider's static form (L3)."""
+
+    name: LayerName
+    facts: Facts
+    reason: str = ""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """All that is known of a target: the facts that hold, which layer each is from, and the wire form they are written in.
+
+    It is kept for the life of the process, so what follows from the facts is worked out once.
+    """
+
+    target: ControlTarget
+    found: FoundModel
+    endpoint: Endpoint
+    form: WireForm
+    facts: Facts
+    layers: dict[str, LayerName]
+    reasons: dict[str, str]
+
+    @cached_property
+    def row(self) -> ModelRow | None:
+        """The catalog's row."""
+        return self.found.row
+
+    @cached_property
+    def classified(self) -> bool:
+        """Whether anything but the provider's static form speaks of the model."""
+        return any(layer != "L3" for layer in self.layers.values())
+
+    @cached_property
+    def control(self) -> tuple[Control, ...]:
+        """The ways the model is told how to think."""
+        return self.facts.control or ()
+
+    @cached_property
+    def controllable(self) -> bool:
+        """Whether there is any way at all."""
+        return bool(self.levels) or bool(set(self.control) - {"none", "fixed"})
+
+    @cached_property
+    def levels(self) -> tuple[Effort, ...]:
+        """The model's own levels, where it is told how to think by them, in rising order."""
+        takes = {"effort", "level", "fixed"} & set(self.control)
+        return ladder(self.facts.efforts or ()) if takes else ()
+
+    @cached_property
+    def takes_budget(self) -> bool:
+        """Whether a budget in tokens is writable here, and known to the model or all that the provider has for it."""
+        only = self.controllable and self.form.effort is None and self.form.on is None
+        return self.form.budget is not None and ("budget" in self.control or only)
+
+    @cached_property
+    def takes_level(self) -> bool:
+        """Whether a level is both known to the model and writable here."""
+        return bool(self.levels) and self.form.effort is not None
+
+    @cached_property
+    def switches(self) -> bool:
+        """Whether thinking can be turned on without an amount."""
+        return bool({"toggle", "adaptive", "prompt_mode"} & set(self.control)) and self.form.on is not None
+
+    @cached_property
+    def budget(self) -> BudgetRange:
+        """The range of budgets, within what the form takes."""
+        known = self.facts.budget or BudgetRange()
+        most = min((one for one in (known.max, self.form.most_budget) if one is not None), default=None)
+        return msgspec.structs.replace(known, min=max(known.min, self.form.least_budget), max=most)
+
+    @cached_property
+    def switch(self) -> str:
+        """The name of the chat template's switch."""
+        return (self.row and self.row.switch) or SWITCH
+
+    def layer(self, *fields: str) -> LayerName:
+        """Return the highest layer that said one of these facts."""
+        said = [self.layers[field] for field in fields if field in self.layers]
+        return min(said, key=_ORDER.index, default="L3")
+
+
+def know(
+    target: ControlTarget,
+    layers: Sequence[Layer] = (),
+    *,
+    models: Models | None = None,
+    forms: WireForms | None = None,
+) -> Known:
+    """Return what holds for a target: each fact from the highest layer that has it. The catalog and the static form are added here."""
+    if not layers and models is None and forms is None:
+        return _known(target)
+    return _resolve(target, tuple(layers), models or builtin_models(), forms or builtin_forms())
+
+
+@lru_cache(maxsize=2048)
+def _known(target: ControlTarget) -> Known:
+    return _resolve(target, (), builtin_models(), builtin_forms())
+
+
+def _resolve(target: ControlTarget, layers: tuple[Layer, ...], models: Models, forms: WireForms) -> Known:
+    endpoint = forms.endpoint(target.provider, target.dialect)
+    found = models.find(endpoint.owner or target.provider, target.model)
+    facts, names, reasons = _lay([*layers, _catalog(found, endpoint)])
+    control = facts.control or ()
+    form = forms.choose(endpoint, maker=found.maker, control=control, named=facts.form)
+    return Known(target=target, found=found, endpoint=endpoint, form=form, facts=facts, layers=names, reasons=reasons)
+
+
+def _catalog(found: FoundModel, endpoint: Endpoint) -> Layer:
+    if found.row is None:
+        return Layer("L3", endpoint.assumed, "unclassified")
+    return Layer("L3", found.row, "unclassified") if found.row.assumed else Layer("L2", found.row)
+
+
+def _lay(layers: Sequence[Layer]) -> tuple[Facts, dict[str, LayerName], dict[str, str]]:
+    ranked = sorted(layers, key=lambda layer: _ORDER.index(layer.name))
+    values, names, reasons = {}, {}, {}
+    for field in _FIELDS:
+        for layer in ranked:
+            value = getattr(layer.facts, field)
+            if value is not None:
+                values[field], names[field], reasons[field] = value, layer.name, layer.reason
+                break
+    return Facts(**values), names, reasons

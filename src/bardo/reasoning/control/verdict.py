@@ -1,0 +1,124 @@
+"""What became of a policy, judged by what was observed and nothing else.
+
+The rules, in order; the first that fits gives the verdict. A reply *thought* where it reports reasoning tokens, shows thinking, or holds
+its opaque state; it *did not think* where it reports 0 tokens and has none of these; else nobody knows.
+
+1. Nothing was asked: `unknown`.
+2. Off was asked. Did not think: `honoured`. The least there is was sent instead: `floored`. Nobody knows: `unknown`. Thought, and its
+   text was seen: `contradicted`. Thought, but only tokens or opaque state show it: `hidden_only`.
+3. Auto was asked. Nobody knows: `unknown`; else `honoured`, for whether to think was the model's to decide.
+4. Nothing could be sent for a level or a budget: `void`. Off was sent instead, for what thinking could not go with: `clamped`, or
+   `contradicted` where it thought after all.
+5. Did not think, though told to. A form that leaves it to the model, or a level up to `low`: `unknown`, for an easy question needs no
+   thought. Else `void`: the control moved nothing.
+6. Reported more than 1.25 times the budget that was sent (and 256 tokens more): `contradicted`. An estimate never contradicts.
+7. A level or budget other than the asked one was sent: `clamped`.
+8. Nobody knows whether it thought: `unknown`; else `honoured`.
+
+What was asked for is a limit and a signal, no prediction: fewer tokens than a budget contradict nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.reasoning.control.plan import ControlPlan
+from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
+from bardo.values.request import EFFORTS
+
+Verdict = Literal["honoured", "clamped", "floored", "hidden_only", "void", "contradicted", "unknown"]
+
+_SLACK = 1.25
+_GRACE = 256
+_LIGHT = frozenset(EFFORTS[: EFFORTS.index("low") + 1])
+
+
+class Observation(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reply shows of its thinking. `reasoning_tokens` None: not reported and not to be estimated."""
+
+    reasoning_tokens: int | None = None
+    reported: bool = False
+    approx: bool = False
+    text_seen: bool = False
+    visibility: ReasoningVisibility = ReasoningVisibility.NONE
+
+    @property
+    def thought(self) -> bool | None:
+        """Whether the model thought; None where nobody knows."""
+        if self.reasoning_tokens or self.text_seen or self.visibility is not ReasoningVisibility.NONE:
+            return True
+        return False if self.reported else None
+
+
+def observation(chain: ReasoningChain) -> Observation:
+    """Return what a chain shows."""
+    return Observation(
+        reasoning_tokens=chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
+        reported=chain.reported,
+        approx=chain.tokens_approx,
+        text_seen=bool(chain.content),
+        visibility=chain.visibility,
+    )
+
+
+def observe(plan: ControlPlan, seen: Observation) -> Verdict:
+    """Return what became of the plan, by the rules above."""
+    thought = seen.thought
+    if plan.mode == "none":
+        return "unknown"
+    if plan.mode == "off" or plan.intent == "budget:0":
+        return _off(plan, seen, thought)
+    if plan.mode == "auto":
+        return "unknown" if thought is None else "honoured"
+    if not plan.fields and not plan.system_text and plan.said != "on":
+        return "void"
+    if plan.said == "off":
+        return "contradicted" if thought else "clamped"
+    if thought is False:
+        return "unknown" if plan.soft or plan.level in _LIGHT else "void"
+    if _exceeded(plan, seen):
+        return "contradicted"
+    if plan.clamped:
+        return "clamped"
+    return "unknown" if thought is None else "honoured"
+
+
+def _off(plan: ControlPlan, seen: Observation, thought: bool | None) -> Verdict:
+    if thought is False:
+        return "honoured"
+    if plan.floored:
+        return "floored"
+    if thought is None:
+        return "unknown"
+    return "contradicted" if seen.text_seen else "hidden_only"
+
+
+def _exceeded(plan: ControlPlan, seen: Observation) -> bool:
+    if plan.budget is None or not seen.reported or seen.approx or seen.reasoning_tokens is None:
+        return False
+    return seen.reasoning_tokens > plan.budget * _SLACK + _GRACE
+
+
+def receipt(plan: ControlPlan, seen: Observation, verdict: Verdict) -> dict[str, Any]:
+    """Return the whole receipt of one call, as plain values."""
+    return {
+        "intent": plan.intent,
+        "emitted": plan.fields,
+        "layer": plan.layer,
+        "reason": plan.reason,
+        "observed": {
+            "reasoning_tokens": seen.reasoning_tokens,
+            "reported": seen.reported,
+            "approx": seen.approx,
+            "text_seen": seen.text_seen,
+            "visibility": seen.visibility.value,
+        },
+        "verdict": verdict,
+    }
+
+
+def receipt_header(plan: ControlPlan, verdict: Verdict) -> str:
+    """Return the receipt as a header: `intent=low; emitted=high; layer=L1; verdict=clamped`."""
+    return f"intent={plan.intent}; emitted={plan.said}; layer={plan.layer}; verdict={verdict}"

@@ -1,0 +1,58 @@
+"""Typed answers: a plan for each model before the call, and the value out of whatever text it answered with.
+
+`extract` reads one answer; `PartialJson` reads it while it arrives; `checker` compiles a schema once for many answers.
+"""
+
+from __future__ import annotations
+
+from bardo.structured.apply import Applied, apply
+from bardo.structured.defaults import with_defaults
+from bardo.structured.errors import UnusableAnswer
+from bardo.structured.extracting import extract, extract_repair, extract_strict
+from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema
+from bardo.structured.modes import Mode, SchemaTarget
+from bardo.structured.partial import PartialJson
+from bardo.structured.plan import Skipped, StructuredPlan, plan
+from bardo.structured.protocol import ResponseSchema, StructuredOutput, ValidationResult, parse_response, validate
+from bardo.structured.provenance import Provenance
+from bardo.structured.retry import retry_message, worth_retrying
+from bardo.structured.rewrite import Rewrite
+from bardo.structured.settings import StructuredSettings
+from bardo.structured.types import TypedSchema, WrongShape, schema_of
+from bardo.structured.validation import Checker, checker
+
+__all__ = [
+    "Applied",
+    "Checker",
+    "ErrorCode",
+    "Extraction",
+    "Failure",
+    "Json",
+    "JsonSchema",
+    "Mode",
+    "PartialJson",
+    "Provenance",
+    "ResponseSchema",
+    "Rewrite",
+    "SchemaTarget",
+    "Skipped",
+    "StructuredOutput",
+    "StructuredPlan",
+    "StructuredSettings",
+    "TypedSchema",
+    "UnusableAnswer",
+    "ValidationResult",
+    "WrongShape",
+    "apply",
+    "checker",
+    "extract",
+    "extract_repair",
+    "extract_strict",
+    "parse_response",
+    "plan",
+    "retry_message",
+    "schema_of",
+    "validate",
+    "with_defaults",
+    "worth_retrying",
+]

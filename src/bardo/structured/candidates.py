@@ -1,0 +1,118 @@
+"""The readings of a text that come after its plain values: fences, escaped or headless objects, lines of `key: value`, the repair library.
+
+Each gives values; whoever asked judges them.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from bardo.structured.bounds import MAX_DEPTH, MAX_REPAIR
+from bardo.structured.extraction import Json
+from bardo.structured.reading import Found
+from bardo.structured.scanning import Scan, depth_of, loads, scan
+
+_FENCE = re.compile(
+    r"^[ \t>*-]{0,8}(?P<fence>`{3,}|~{3,})[^\n`]{0,40}\n(?P<body>.*?)(?:^[ \t>]{0,8}(?P=fence)|\Z)", re.M | re.S
+)
+_HEADLESS = re.compile(r"(?:json\s{1,5})?(?P<members>[\"'“][^\"'“”\n{}\[\]]{1,100}[\"'”]\s{0,5}:.*)", re.S)
+_ESCAPED = re.compile(r"[{\[]\s{0,50}\\+[\"n]")
+_INLINE = re.compile(r"`+|'|\$+")
+
+
+def fences(text: str) -> list[str]:
+    """Return what stands in the fences of a text, the last one closed or not."""
+    return [fence.group("body") for fence in _FENCE.finditer(text)]
+
+
+def whole(text: str) -> Iterator[Found]:
+    """Give the text itself, or what one fence or quotation mark holds, where that is one JSON value of any kind."""
+    for one in (text, *fences(text), _unquoted(text)):
+        said = one.strip().removeprefix("\ufeff")
+        if said[:1] in ("{", "["):
+            continue
+        try:
+            yield Found(loads(said), 0, len(text), strict=True)
+        except ValueError:
+            continue
+
+
+def _unquoted(text: str) -> str:
+    said = text.strip()
+    mark = _INLINE.match(said)
+    return said.removeprefix(mark.group()).removesuffix(mark.group()) if mark else said
+
+
+def restored(text: str) -> Scan | None:
+    """Return what a text says whose first brace is missing, or whose quotes were escaped once too often; None for other texts."""
+    for body in map(str.strip, (*fences(text), text)):
+        headless = _HEADLESS.match(body)
+        if headless:
+            return scan("{" + headless["members"])
+        if _ESCAPED.match(body):
+            return scan(_unescaped(body))
+    return None
+
+
+def _unescaped(text: str) -> str:
+    end = max(text.rfind("}"), text.rfind("]")) + 1
+    try:
+        said = loads('"' + text[:end].replace("\n", "\\n") + '"')
+    except ValueError:
+        return ""
+    return said if isinstance(said, str) else ""
+
+
+def python_literal(text: str) -> Found | None:
+    """Return what a Python literal says that begins and ends with brackets."""
+    said = text.strip()
+    if said[:1] not in ("{", "[", "(") or len(said) > MAX_REPAIR or depth_of(said) > MAX_DEPTH:
+        return None
+    try:
+        value = _plain(ast.literal_eval(said))
+    except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError, Warning):
+        return None
+    return Found(value, 0, len(text))
+
+
+def _plain(value: object) -> Json:
+    """Return a Python literal as JSON. Raises ValueError for what JSON has no form for."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            return value.decode()
+        case list() | tuple():
+            return [_plain(one) for one in value]
+        case dict():
+            return {key if isinstance(key, str) else str(_plain(key)): _plain(inner) for key, inner in value.items()}
+        case _:
+            raise ValueError(f"{type(value).__name__} has no form in JSON")
+
+
+def salvaged(text: str, failed: tuple[int, ...]) -> Iterator[Found]:
+    """Give what the repair library makes of the fences, and of the text from each bracket that began nothing readable."""
+    left = MAX_REPAIR
+    for body in dict.fromkeys((*fences(text), *(_to_last_closer(text, start) for start in failed[:3]))):
+        if len(body) > left or not re.search(r"[{\[]", body) or depth_of(body) > MAX_DEPTH:
+            continue
+        left -= len(body)
+        yield from _repaired(body)
+
+
+def _to_last_closer(text: str, start: int) -> str:
+    end = max(text.rfind("}"), text.rfind("]"))
+    return text[start : end + 1] if end > start else text[start:]
+
+
+def _repaired(text: str) -> Iterator[Found]:
+    import json_repair
+
+    try:
+        value = json_repair.loads(text, skip_json_loads=True)
+    except (ValueError, RecursionError):
+        return
+    if isinstance(value, dict | list) and value:
+        yield Found(value, 0, len(text), unsure=True)

@@ -1,0 +1,251 @@
+"""Change a value's types where the schema asks for it and nothing is lost: "42" to 42, 42 to "42", "true" to true, JSON in a string.
+
+Nothing is rounded, no enum is matched by likeness, 0 and 1 are not booleans, and what fits the schema as it stands is left alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Literal
+
+from bardo.structured.bounds import resolve
+from bardo.structured.extraction import Json, JsonSchema, pointer
+from bardo.structured.lexemes import number, without_surrogates
+from bardo.structured.scanning import loads
+
+_TYPES = frozenset({"object", "array", "string", "number", "integer", "boolean", "null"})
+_MONEY = re.compile(r"[$€£¥₹₽₩]\s?(?=[\d.])|(?<=\d)\s?[€£¥₹₽₩$]$")
+# 1,234 may be a fraction where the comma is the decimal sign; with two groups or decimals it cannot.
+_GROUPED = re.compile(r"[+-]?\d{1,3}(?:,\d{3}){2,}(?:\.\d+)?|[+-]?\d{1,3}(?:,\d{3})+\.\d+")
+_GROUPED_INTEGER = re.compile(r"[+-]?\d{1,3}(?:,\d{3})+")
+_MAX_HOPS = 20
+
+Path = tuple[str | int, ...]
+Kind = Literal["object", "array", "string", "number", "integer", "boolean", "null"]
+
+
+def coerce(value: Json, schema: JsonSchema) -> tuple[Json, tuple[str, ...]]:
+    """Return the value as the schema wants it, and the paths that were changed. The value given is not touched."""
+    work = _Coercion(schema)
+    return work.changed(value, schema, ()), tuple(work.paths)
+
+
+class _Coercion:
+    def __init__(self, root: JsonSchema) -> None:
+        self._root = root
+        self.paths: list[str] = []
+
+    def changed(self, value: Json, schema: JsonSchema, path: Path) -> Json:
+        accepted = accepted_types(self._root, schema)
+        if not _fits(value, accepted):
+            value = self._scalar(value, accepted, path)
+        if isinstance(value, dict):
+            return self._members(value, schema, path)
+        if isinstance(value, list):
+            return self._items(value, schema, path)
+        return value
+
+    def _scalar(self, value: Json, accepted: frozenset[str], path: Path) -> Json:
+        found = _from_string(value, accepted) if isinstance(value, str) else _to_string(value, accepted)
+        if found is _NOTHING:
+            return value
+        self.paths.append(pointer(path))
+        return found
+
+    def _members(self, value: dict[str, Json], schema: JsonSchema, path: Path) -> Json:
+        known, others = members_of(self._root, schema)
+        return {key: self.changed(inner, known.get(key, others), (*path, key)) for key, inner in value.items()}
+
+    def _items(self, value: list[Json], schema: JsonSchema, path: Path) -> Json:
+        first, rest = items_of(self._root, schema)
+        return [
+            self.changed(inner, first[place] if place < len(first) else rest, (*path, place))
+            for place, inner in enumerate(value)
+        ]
+
+
+class _Nothing:
+    """No change was possible."""
+
+
+_NOTHING = _Nothing()
+
+
+def _from_string(text: str, accepted: frozenset[str]) -> Json:
+    said = text.strip()
+    if accepted & {"integer", "number"}:
+        found = _number(said, whole="number" not in accepted)
+        if found is not None:
+            return found
+    if "boolean" in accepted and said.lower() in ("true", "false"):
+        return said.lower() == "true"
+    if "null" in accepted and said.lower() in ("null", "none"):
+        return None
+    if accepted & {"object", "array"} and said[:1] in ("{", "["):
+        try:
+            inner = loads(said)
+        except ValueError:
+            return _NOTHING
+        return inner if _fits(inner, accepted) else _NOTHING
+    return _NOTHING
+
+
+def _number(said: str, *, whole: bool) -> int | float | None:
+    plain = _MONEY.sub("", said, count=1)
+    if _GROUPED.fullmatch(plain) or (whole and _GROUPED_INTEGER.fullmatch(plain)):
+        plain = plain.replace(",", "")
+    found = number(plain)
+    if isinstance(found, float) and (not math.isfinite(found) or (whole and not found.is_integer())):
+        return None
+    return found
+
+
+def _to_string(value: Json, accepted: frozenset[str]) -> Json:
+    # A float may have been written in another way (1.10), so only what has one spelling becomes text.
+    if "string" not in accepted:
+        return _NOTHING
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else _NOTHING
+
+
+def _fits(value: Json, accepted: frozenset[str]) -> bool:
+    return bool(_kinds(value) & accepted)
+
+
+def _kinds(value: Json) -> frozenset[Kind]:
+    match value:
+        case None:
+            return frozenset({"null"})
+        case bool():
+            return frozenset({"boolean"})
+        case int():
+            return frozenset({"integer", "number"})
+        case float():
+            return frozenset({"number", "integer"} if value.is_integer() else {"number"})
+        case str():
+            return frozenset({"string"})
+        case list():
+            return frozenset({"array"})
+        case _:
+            return frozenset({"object"})
+
+
+def followed(root: JsonSchema, schema: JsonSchema) -> JsonSchema:
+    """Return the schema that a chain of local references ends at."""
+    for _ in range(_MAX_HOPS):
+        if not isinstance(schema, dict) or not isinstance(schema.get("$ref"), str):
+            break
+        target = resolve(root, schema["$ref"])
+        if not isinstance(target, dict | bool):
+            return True
+        schema = target
+    return schema
+
+
+def accepted_types(root: JsonSchema, schema: JsonSchema, seen: frozenset[int] = frozenset()) -> frozenset[str]:
+    """Return the types a schema may accept; all of them where it does not say. `seen` are the schemas on the way here."""
+    schema = followed(root, schema)
+    if not isinstance(schema, dict) or id(schema) in seen:
+        return _TYPES
+    seen |= {id(schema)}
+    accepted = _TYPES
+    said = schema.get("type")
+    if isinstance(said, str):
+        accepted = frozenset({said})
+    elif isinstance(said, list):
+        accepted = frozenset(said)
+    elif isinstance(schema.get("enum"), list):
+        accepted = frozenset().union(*map(_kinds, schema["enum"]))
+    elif "const" in schema:
+        accepted = frozenset(_kinds(schema["const"]))
+    for keyword in ("anyOf", "oneOf"):
+        arms = schema.get(keyword)
+        if isinstance(arms, list) and arms:
+            accepted &= frozenset().union(*(accepted_types(root, arm, seen) for arm in arms))
+    for arm in schema.get("allOf") or ():
+        accepted &= accepted_types(root, arm, seen)
+    return accepted
+
+
+def members_of(root: JsonSchema, schema: JsonSchema) -> tuple[dict[str, JsonSchema], JsonSchema]:
+    """Return the schemas of an object's members, and that of members it does not name.
+
+    Of several arms, only those that may be objects count, and a member two arms speak of is left to the validator.
+    """
+    known: dict[str, JsonSchema] = {}
+    others: JsonSchema = True
+    for arm in _arms(root, schema, "object"):
+        properties = arm.get("properties")
+        for key, inner in properties.items() if isinstance(properties, dict) else ():
+            known[key] = True if key in known and known[key] != inner else inner
+        if isinstance(arm.get("additionalProperties"), dict):
+            others = arm["additionalProperties"]
+    return known, others
+
+
+def items_of(root: JsonSchema, schema: JsonSchema) -> tuple[list[JsonSchema], JsonSchema]:
+    """Return the schemas of an array's first items, and that of the others."""
+    arms = _arms(root, schema, "array")
+    if len(arms) != 1:
+        return [], True
+    first, rest = arms[0].get("prefixItems"), arms[0].get("items")
+    return first if isinstance(first, list) else [], rest if isinstance(rest, dict) else True
+
+
+def _arms(root: JsonSchema, schema: JsonSchema, kind: str, seen: frozenset[int] = frozenset()) -> list[dict[str, Json]]:
+    schema = followed(root, schema)
+    if not isinstance(schema, dict) or id(schema) in seen or kind not in accepted_types(root, schema):
+        return []
+    seen |= {id(schema)}
+    found = [schema] if schema.keys() & _SPEAKS[kind] else []
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        arms = schema.get(keyword)
+        for arm in arms if isinstance(arms, list) else ():
+            found += _arms(root, arm, kind, seen)
+    return found
+
+
+_SPEAKS = {
+    "object": {"properties", "additionalProperties"},
+    "array": {"items", "prefixItems"},
+}
+
+
+def means(root: JsonSchema, value: Json) -> bool:
+    """Return whether a schema says something of values of this kind, rather than letting them pass because it speaks of others."""
+    schema = followed(root, root)
+    accepted = accepted_types(root, schema)
+    if isinstance(schema, dict) and accepted == _TYPES:
+        accepted = (
+            frozenset(kind for kind, words in _SPEAKS.items() if schema.keys() & (words | _COUNTS[kind])) or _TYPES
+        )
+    return _fits(value, accepted)
+
+
+_COUNTS = {
+    "object": {"required", "minProperties", "patternProperties", "dependentRequired"},
+    "array": {"minItems", "contains", "uniqueItems"},
+}
+
+
+def sendable(value: Json) -> tuple[Json, tuple[str, ...]]:
+    """Return the value as JSON can carry it: surrogates joined or replaced, numbers that are not finite null, with the paths of those."""
+    paths: list[str] = []
+    return _sendable(value, (), paths), tuple(paths)
+
+
+def _sendable(value: Json, path: Path, paths: list[str]) -> Json:
+    match value:
+        case str():
+            return value if value.isascii() else without_surrogates(value)
+        case float() if not math.isfinite(value):
+            paths.append(pointer(path))
+            return None
+        case dict():
+            return {without_surrogates(key): _sendable(inner, (*path, key), paths) for key, inner in value.items()}
+        case list():
+            return [_sendable(inner, (*path, place), paths) for place, inner in enumerate(value)]
+        case _:
+            return value

@@ -1,0 +1,74 @@
+"""What bare words, numbers and escapes of almost-JSON mean: Python, JavaScript and Mongo say some things in other words."""
+
+from __future__ import annotations
+
+import re
+
+from bardo.structured.extraction import Json
+
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_LOOSE_NUMBER = re.compile(r"[+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?")
+_BASED = re.compile(r"([+-]?)0(?:[xX]([0-9a-fA-F_]+)|[oO]([0-7_]+)|[bB]([01_]+))")
+_LITERALS: dict[str, Json] = {"true": True, "false": False, "null": None, "none": None, "nil": None, "undefined": None}
+# JSON has no word for them, and nothing else can be said instead.
+_NOT_FINITE = frozenset({"nan", "infinity", "-infinity", "+infinity", "inf", "-inf", "+inf"})
+_MAX_DIGITS = 4000
+
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'", "`": "`"}
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|u\{([0-9a-fA-F]{1,6})\}|(\r?\n)|(.))", re.S)
+
+
+def number(lexeme: str) -> int | float | None:
+    """Return the number a lexeme says, None where it says none. A float may come out infinite."""
+    if len(lexeme) > _MAX_DIGITS:
+        return None
+    if NUMBER.fullmatch(lexeme):
+        return float(lexeme) if any(letter in lexeme for letter in ".eE") else int(lexeme)
+    based = _BASED.fullmatch(lexeme)
+    if based:
+        sign, *digits = based.groups()
+        base, said = next((base, said) for base, said in zip((16, 8, 2), digits, strict=True) if said)
+        size = int(said.replace("_", "") or "0", base)
+        return -size if sign == "-" else size
+    # 007 is a code rather than a number; 1_000 and 5. and .5 are numbers elsewhere.
+    if _LOOSE_NUMBER.fullmatch(lexeme) and not re.match(r"[+-]?0\d", lexeme):
+        plain = lexeme.replace("_", "").lstrip("+")
+        return float(plain) if any(letter in plain for letter in ".eE") else int(plain)
+    return None
+
+
+def scalar(lexeme: str) -> tuple[Json, bool]:
+    """Return what a bare word stands for, and whether it is a literal or a number rather than a string without its quotes."""
+    lowered = lexeme.lower()
+    if lexeme in (lowered, lowered.upper(), lowered.capitalize()) and lowered in _LITERALS:
+        return _LITERALS[lowered], True
+    if lowered in _NOT_FINITE:
+        return None, True
+    said = number(lexeme)
+    return (lexeme, False) if said is None else (said, True)
+
+
+def unescaped(raw: str) -> str:
+    """Return a string's text. An escape JSON does not know keeps its backslash: C:\\Users is more often a path than a mistake."""
+    if "\\" not in raw:
+        return raw
+    return _ESCAPE.sub(_meant, raw)
+
+
+def _meant(escape: re.Match[str]) -> str:
+    four, two, braced, line_break, letter = escape.groups()
+    if line_break is not None:
+        return ""
+    if letter is not None:
+        return _ESCAPES.get(letter, escape.group())
+    point = int(four or two or braced, 16)
+    return chr(point) if point <= 0x10FFFF else escape.group()
+
+
+def without_surrogates(text: str) -> str:
+    """Join surrogate pairs, and replace those that stand alone by U+FFFD: they cannot be sent on as UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -1,0 +1,148 @@
+"""How a target can be made to answer in a schema: the rungs of its ladder, best first, from `catalog/data/structured_modes.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from fnmatch import fnmatchcase
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.values.errors import ConfigError
+
+Mode = Literal["schema_enforced", "tool_use_workaround", "prompt_guided", "none"]
+MODES: tuple[Mode, ...] = ("schema_enforced", "tool_use_workaround", "prompt_guided", "none")
+Form = Literal["json_schema", "json_object", "tool", "tool_auto", "prompt", "none"]
+"""What is sent: the provider's schema field, its JSON mode, a tool that must or may be called, only words in the prompt, or nothing."""
+
+MODE_OF: dict[Form, Mode] = {
+    "json_schema": "schema_enforced",
+    "tool": "tool_use_workaround",
+    "tool_auto": "tool_use_workaround",
+    "json_object": "prompt_guided",
+    "prompt": "prompt_guided",
+    "none": "none",
+}
+
+
+class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One way to ask, and when it may be used."""
+
+    form: Form
+    subset: str = "any"
+    """What the target takes of JSON Schema there: a row of `schema_subsets.toml`."""
+    strict: bool | None = None
+    """The strict flag to send; `None`: none."""
+    streaming: bool = True
+    """Whether it works in a streamed reply."""
+    with_tools: bool = True
+    """Whether it works beside tools of the caller."""
+    thinking: bool = True
+    """Whether it works while the model thinks."""
+    advertised: bool = False
+    """Whether the model's own listing must say that it has it."""
+    example: bool = False
+    """Whether the prompt must hold an example."""
+
+
+class Ladder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rungs of some targets. `providers` and `models` are globs, `dialects` names; the first fitting row is used."""
+
+    rungs: tuple[Rung, ...]
+    providers: tuple[str, ...] = ()
+    dialects: tuple[str, ...] = ()
+    models: tuple[str, ...] = ("*",)
+
+    def fits(self, target: SchemaTarget) -> bool:
+        """Return whether the row is about a target."""
+        provider = _any(self.providers, target.provider) or target.dialect in self.dialects
+        return provider and _any(self.models, target.model)
+
+
+class SchemaTarget(msgspec.Struct, frozen=True, kw_only=True):
+    """Who will answer: a catalog row's id, the model's id there, the dialect spoken.
+
+    The flags are what is known of this model from its own listing or from earlier refusals: `None` where nothing is known.
+    """
+
+    provider: str
+    model: str = ""
+    dialect: str = ""
+    json_schema: bool | None = None
+    json_object: bool | None = None
+    tools: bool | None = None
+    forced_tools: bool | None = None
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What else the request asks for."""
+
+    thinking: bool = False
+    streaming: bool = False
+    tools: bool = False
+
+
+def rungs_of(target: SchemaTarget) -> tuple[Rung, ...]:
+    """Return a target's rungs, best first. The last asks in the prompt, which works everywhere."""
+    return _rungs(target.provider, target.model, target.dialect)
+
+
+@lru_cache(maxsize=1024)
+def _rungs(provider: str, model: str, dialect: str) -> tuple[Rung, ...]:
+    target = SchemaTarget(provider=provider, model=model, dialect=dialect)
+    found = next((row.rungs for row in ladders() if row.fits(target)), ())
+    return found if any(rung.form == "prompt" for rung in found) else (*found, Rung(form="prompt"))
+
+
+def refusal(rung: Rung, target: SchemaTarget, around: Circumstances) -> str:
+    """Return why a rung cannot be used, in words; empty where it can."""
+    known = _known(rung.form, target)
+    reasons = (
+        (known is False, "this model is known not to take it"),
+        (rung.advertised and known is None, "the model's listing does not say that it takes it"),
+        (not rung.streaming and around.streaming, "it does not work in a streamed reply"),
+        (not rung.with_tools and around.tools, "it does not work beside tools"),
+        (not rung.thinking and around.thinking, "it does not work while the model thinks"),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
+
+
+def _known(form: Form, target: SchemaTarget) -> bool | None:
+    if form == "tool" and target.forced_tools is not None:
+        return target.forced_tools
+    if form in ("tool", "tool_auto"):
+        return target.tools
+    return {"json_schema": target.json_schema, "json_object": target.json_object}.get(form)
+
+
+def ordered(rungs: Iterable[Rung], *, prefer_schema_enforcement: bool, mode: Mode | None) -> list[Rung]:
+    """Return rungs in the order they are tried: those of the wanted mode first, then as the ladder has them.
+
+    A mode that was asked for is never bettered: what stands above it is not tried.
+    """
+    listed = list(rungs)
+    if mode is not None:
+        listed = [rung for rung in listed if MODES.index(MODE_OF[rung.form]) >= MODES.index(mode)]
+    first = mode or ("schema_enforced" if prefer_schema_enforcement else "tool_use_workaround")
+    return sorted(listed, key=lambda rung: MODE_OF[rung.form] != first)
+
+
+@cache
+def ladders() -> tuple[Ladder, ...]:
+    """Return the built-in rows in order. Raises ConfigError naming the row and the field."""
+    text = files("bardo.catalog").joinpath("data/structured_modes.toml").read_text(encoding="utf-8")
+    return tuple(_row(table) for table in tomllib.loads(text)["ladder"])
+
+
+def _row(table: dict[str, Any]) -> Ladder:
+    try:
+        return msgspec.convert(table, Ladder)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"ladder of {table.get('providers') or table.get('dialects')}: {problem}") from problem
+
+
+def _any(globs: Iterable[str], name: str) -> bool:
+    return any(fnmatchcase(name.lower(), one) for one in globs)

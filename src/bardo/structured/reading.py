@@ -1,0 +1,323 @@
+"""Read one value of almost-JSON out of a text, from its opening bracket to its end.
+
+It understands what models write instead of JSON: other quotes, comments, missing or doubled commas, Python and JavaScript words, strings
+without quotes, quotes inside strings, wrong or missing closers. Where the text is more likely prose than data it gives up (NotData).
+Every look ahead is bounded, so reading takes time linear in the text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from bardo.structured.bounds import MAX_DEPTH
+from bardo.structured.extraction import Json
+from bardo.structured.lexemes import scalar, unescaped
+from bardo.structured.quotes import CLOSERS, Quoted, quoted_end
+
+SPACE = re.compile(r"[\s\u00a0\u200b-\u200d\u2060\ufeff]*")
+_COMMENT = re.compile(r"//[^\n]{0,2000}|/\*(?s:.{0,2000}?)\*/|#(?=[ \t!#])[^\n]{0,2000}|<!--(?s:.{0,2000}?)-->")
+_ELLIPSIS = re.compile(r"\.{3,}|…")
+_COMMAS = frozenset(",，、;；")
+_COLON = re.compile(r"=>|:=|[:：=]")
+_BARE_KEY = re.compile(r"[\w$@][\w$@.\-]{0,199}")
+_PREFIX = re.compile(r"(?:[rR][bBfF]?|[bBfF][rR]?|[uU])(?=['\"])")
+CALL = re.compile(r"(?:new\s+)?[A-Za-z_][\w.]{0,99}\(")
+_NAMED = re.compile(r"([A-Za-z_]\w{0,99})\s*=(?!=)")
+_BARE = re.compile(r"[^,，{}\[\]｛｝［］()\n\"“”]{1,1000}")
+_BARE_OR_CALL = re.compile(r"[^,，{}\[\]｛｝［］\n\"“”]{1,1000}")
+_NEXT_KEY = re.compile(
+    r"[,，]\s{0,200}(?:[\"'“‘«`][^\"'“”‘’«»`\n]{0,200}[\"'”’»`]|[\w$@][\w$@.\-]{0,99})\s{0,20}[:：=]"
+)
+_NEXT_CLOSER = re.compile(
+    r"[,，]\s{0,200}(?:[}\]),，{\[｝］]|$|\n|//|/\*|#|\.{3}|…|[\"'“‘][^\"'“”\n]{0,200}[\"'”’]?\s{0,20}\Z)"
+)
+# A number or literal with its end in sight.
+_WHOLE = re.compile(
+    r"(?:[-+]?[\d.][\w.+-]{0,4000}|true|false|null|none|nil|undefined|-?infinity|nan)"
+    r"(?=\s{0,200}(?:[,，}\])｝］]|//|/\*|\#|$)|\s{1,200}[\"'\n])",
+    re.I,
+)
+_OPENING = {"{": "}", "[": "]", "(": ")", "｛": "}", "［": "]"}
+_CLOSING = {"}": "}", "]": "]", ")": ")", "｝": "}", "］": "]"}
+
+Cut = Literal["", "closers", "scalar"]
+
+
+class NotData(Exception):
+    """The text here is not data; `position` is how far it was read."""
+
+    def __init__(self, position: int) -> None:
+        super().__init__(position)
+        self.position = position
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A value and where it stood. `cut`: the text ended inside it, before closing brackets only, or within a scalar or a member.
+
+    `strict`: it was JSON as it stood. `unsure`: closers or string ends had to be guessed. `bare`: an array holds words without quotes.
+    """
+
+    value: Json
+    start: int
+    end: int
+    strict: bool = False
+    cut: Cut = ""
+    unsure: bool = False
+    bare: bool = False
+
+
+class _Absent:
+    """Stands for a value the text ended before."""
+
+
+_ABSENT = _Absent()
+
+
+def read_value(text: str, start: int) -> Found:
+    """Read the value that begins at `start`: a bracket, a quote or a call. Raises NotData."""
+    reader = _Reader(text, start)
+    value = reader.value("root")
+    if isinstance(value, _Absent):
+        raise NotData(reader.at)
+    return Found(value, start, reader.at, cut=reader.cut, unsure=reader.unsure, bare=reader.bare)
+
+
+Role = Literal["root", "member", "item", "argument"]
+
+
+class _Reader:
+    def __init__(self, text: str, start: int) -> None:
+        self.text = text
+        self.at = start
+        self.cut: Cut = ""
+        self.unsure = False
+        self.bare = False
+        self._open: list[str] = []
+
+    def value(self, role: Role) -> Json | _Absent:
+        self._skip()
+        here = self._here()
+        if not here:
+            return _ABSENT
+        if here in _OPENING:
+            return self._container(here)
+        prefix = _PREFIX.match(self.text, self.at)
+        if prefix:
+            self.at = prefix.end()
+            return self._string(role, raw="r" in prefix.group().lower())
+        if here in CLOSERS:
+            return self._string(role)
+        call = CALL.match(self.text, self.at)
+        if call and (role == "root" or here.isalpha()):
+            return self._call(call)
+        return self._bare_word(role)
+
+    def _container(self, opener: str) -> Json:
+        if len(self._open) >= MAX_DEPTH:
+            raise NotData(self.at)
+        self.at += 1
+        self._open.append(_OPENING[opener])
+        closer = _OPENING[opener]
+        return self._object() if closer == "}" else self._array(closer)
+
+    # Objects
+
+    def _object(self) -> dict[str, Json]:
+        members: dict[str, Json] = {}
+        while self._more():
+            if self._here() in _OPENING:
+                # A key cannot begin with a bracket: the closer of this object was forgotten.
+                if not members:
+                    raise NotData(self.at)
+                self.unsure = True
+                self._open.pop()
+                return members
+            key = self._key()
+            if key is None:
+                break
+            value = self.value("member")
+            if isinstance(value, _Absent):
+                self._cut("scalar")
+                break
+            members[key] = value
+        return members
+
+    def _key(self) -> str | None:
+        quoted = self._here() in CLOSERS
+        if quoted:
+            key = self._string("key")
+        else:
+            bare = _BARE_KEY.match(self.text, self.at)
+            if bare is None:
+                raise NotData(self.at)
+            key, self.at = bare.group(), bare.end()
+        self._skip()
+        colon = _COLON.match(self.text, self.at)
+        if colon:
+            self.at = colon.end()
+            return str(key)
+        if not self._here():
+            self._cut("scalar")
+            return None
+        if not quoted or self._here() in _COMMAS or self._here() in _CLOSING:
+            raise NotData(self.at)
+        self.unsure = True
+        return str(key)
+
+    # Arrays and calls
+
+    def _array(self, closer: str) -> list[Json]:
+        items: list[Json] = []
+        while self._more():
+            value = self.value("argument" if closer == ")" else "item")
+            if isinstance(value, _Absent):
+                break
+            items.append(value)
+        return items
+
+    def _call(self, call: re.Match[str]) -> Json:
+        """Read `Person(name='Ola')` as an object, `ObjectId("5f")` as what it holds, `Point(1, 2)` as an array."""
+        self.at = call.end()
+        self._open.append(")")
+        named: dict[str, Json] = {}
+        plain: list[Json] = []
+        while self._more():
+            name = _NAMED.match(self.text, self.at)
+            self.at = name.end() if name else self.at
+            value = self.value("argument")
+            if isinstance(value, _Absent):
+                break
+            if name:
+                named[name.group(1)] = value
+            else:
+                plain.append(value)
+        if named and plain:
+            raise NotData(self.at)
+        if named:
+            return named
+        return plain[0] if len(plain) == 1 else plain
+
+    def _more(self) -> bool:
+        """Move to the next member, item or argument; False behind the closer of this container."""
+        while True:
+            self._skip()
+            here = self._here()
+            if not here:
+                self._cut("closers")
+                return False
+            if here in _CLOSING:
+                return self._at_closer(_CLOSING[here])
+            ellipsis = _ELLIPSIS.match(self.text, self.at)
+            if here not in _COMMAS and ellipsis is None:
+                return True
+            self.at = ellipsis.end() if ellipsis else self.at + 1
+
+    def _at_closer(self, closer: str) -> bool:
+        expected = self._open.pop()
+        if closer == expected:
+            self.at += 1
+            return False
+        self.unsure = True
+        if closer not in self._open:
+            # The wrong kind of bracket, and none of its kind is open: it was meant for this container.
+            self.at += 1
+        return False
+
+    # Scalars
+
+    def _string(self, role: Role | Literal["key"], *, raw: bool = False) -> str:
+        found: Quoted = quoted_end(self.text, self.at, role, depth=len(self._open))
+        said = self.text[found.start : found.stop]
+        self.at = found.end
+        self.unsure |= found.unsure
+        if found.cut:
+            self._cut("scalar")
+            said = re.sub(r"\\(?:u[0-9a-fA-F]{0,3})?$", "", said) if not raw else said
+        value = said if raw else unescaped(said)
+        return value + self._joined(role)
+
+    def _joined(self, role: Role | Literal["key"]) -> str:
+        """Return what follows as `+ "more"`, the way programs join strings."""
+        rest = re.compile(r"\s*\+\s*(?=[\"'])").match(self.text, self.at)
+        if rest is None or role == "key":
+            return ""
+        self.at = rest.end()
+        return self._string(role)
+
+    def _bare_word(self, role: Role) -> Json | _Absent:
+        start = self.at
+        whole = self._whole(role)
+        if whole is not None:
+            return scalar(whole)[0]
+        if self._here() in _COMMAS or self._here() in _CLOSING:
+            # {"a": , "b": 1}: the value was left out.
+            self.unsure = True
+            return None
+        if role == "root":
+            raise NotData(self.at)
+        self._run(role)
+        words = re.split(r"\s(?://|#)|/\*", self.text[start : self.at], maxsplit=1)[0].strip()
+        if not words:
+            raise NotData(self.at)
+        value, known = scalar(words)
+        if self.at >= len(self.text):
+            self._cut("closers" if known and not words.endswith(".") else "scalar")
+            if not known:
+                return _ABSENT
+        if not known:
+            self.bare |= role != "member"
+        return value
+
+    def _whole(self, role: Role) -> str | None:
+        found = _WHOLE.match(self.text, self.at)
+        if found is None or found.end() == len(self.text) or role == "root" or not scalar(found.group())[1]:
+            return None
+        behind = SPACE.match(self.text, found.end())
+        if (
+            role == "member"
+            and behind
+            and self.text[behind.end() : behind.end() + 1] in _COMMAS
+            and not self._next(behind.end())
+        ):
+            # {"n": 1,000}
+            return None
+        self.at = found.end()
+        return found.group()
+
+    def _next(self, at: int) -> bool:
+        """Whether the comma at this place ends a member."""
+        return bool(_NEXT_KEY.match(self.text, at) or _NEXT_CLOSER.match(self.text, at))
+
+    def _run(self, role: Role) -> None:
+        pattern = _BARE if role == "argument" else _BARE_OR_CALL
+        while True:
+            run = pattern.match(self.text, self.at)
+            self.at = run.end() if run else self.at
+            here = self._here()
+            if here in '"“”[{(' and here:
+                raise NotData(self.at)
+            if role != "member" or here not in ",，" or not here:
+                return
+            if self._next(self.at):
+                return
+            self.at += 1
+
+    # Between
+
+    def _skip(self) -> None:
+        while True:
+            space = SPACE.match(self.text, self.at)
+            self.at = space.end() if space else self.at
+            comment = _COMMENT.match(self.text, self.at)
+            if comment is None:
+                return
+            self.at = comment.end()
+
+    def _here(self) -> str:
+        return self.text[self.at : self.at + 1]
+
+    def _cut(self, how: Cut) -> None:
+        self.cut = "scalar" if "scalar" in (how, self.cut) else how

@@ -1,0 +1,146 @@
+"""The text formats models write their tool calls in: one row each, kept in `catalog/data/tool_call_formats.toml`.
+
+A row shows how a call looks, with holes for what differs. Code reads rows and names no family.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from fnmatch import translate
+from functools import cache, lru_cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Literal
+
+import msgspec
+
+from bardo.values.errors import InvalidRequest
+
+Machine = Literal["json", "header", "parameters", "notation"]
+_MACHINES: dict[str, Machine] = {
+    "{json}": "json",
+    "{parameters}": "parameters",
+    "{python}": "notation",
+    "{call}": "notation",
+}
+_MACHINES |= {"{gemma}": "notation"}
+
+
+class UnknownToolFormat(InvalidRequest, ValueError):
+    """No tool-call format has the name that was asked for; `near` holds names that resemble it."""
+
+    def __init__(self, name: str, known: Iterable[str]) -> None:
+        self.near = tuple(get_close_matches(canonical(name), list(known), n=3, cutoff=0.5))
+        hint = f"did you mean {' or '.join(self.near)}?" if self.near else "bardo.tools.tool_call_formats() lists all"
+        super().__init__(f"no tool-call format is named {name!r}", hint=hint)
+
+
+class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one model family writes tool calls in its text.
+
+    Shapes and parameters are lists of parts. A part is text with holes; one that begins with `?` may be missing. White space
+    between parts does not matter.
+
+    Holes of a call: `{name}`; `{id}`; `{recipient}`, a name after `functions.`; `{identifier}`, an id such as `functions.name:0`
+    that holds the name; `{word}`, which is skipped; `{arguments}`, a JSON object; `{parameters}`, any number of parameters;
+    `{json}`, a whole call or a list of calls as JSON; `{python}`, a list of calls as Python writes them, and `{call}`, one of
+    those; `{gemma}`, an object as Gemma writes it.
+
+    Holes of a parameter: `{key}`; `{value}`; `{string}`, true for text and false for JSON; `{type}`, a JSON type.
+    """
+
+    name: str
+    begin: tuple[str, ...] = ()
+    """Markers that begin a section of calls. One that also begins a shape is a part of its call."""
+    end: tuple[str, ...] = ()
+    """Markers that end a section."""
+    shapes: tuple[tuple[str, ...], ...]
+    """How one call looks; which of several is decided by what stands first."""
+    parameters: tuple[tuple[str, ...], ...] = ()
+    """How one parameter looks, likewise."""
+    bare: bool = False
+    """Whether a text may begin with a call that no marker announces."""
+    opens: Literal["anywhere", "start"] = "anywhere"
+    """Where a marker counts: anywhere outside fenced code, or only after leading white space."""
+    separators: tuple[str, ...] = ()
+    """What may stand between two calls of a section."""
+    trims_newlines: bool = False
+    """Whether one line break on each side of a parameter's value belongs to the format."""
+    name_is_key: bool = False
+    """Whether a call in JSON has the name as its only key."""
+    patterns: tuple[str, ...] = ()
+    """Parts of model ids, or globs of parts, lower case."""
+    aliases: tuple[str, ...] = ()
+    """Names other servers give their parser of this format."""
+    families: tuple[str, ...] = ()
+    notes: str = ""
+
+    @property
+    def machine(self) -> Machine:
+        """What kind of grammar the first shape needs."""
+        return next(
+            (kind for hole, kind in _MACHINES.items() if any(hole in part for part in self.shapes[0])), "header"
+        )
+
+    @property
+    def typed_by_schema(self) -> bool:
+        """Whether the types of arguments come from the tools the request declares."""
+        return bool(self.parameters) and not any(
+            hole in part for hole in ("{type}", "{string}") for part in self.parameters[0]
+        )
+
+
+@cache
+def tool_call_formats() -> Mapping[str, ToolCallFormat]:
+    """Return the built-in formats by name, in the order their patterns are tried."""
+    source = files("bardo.catalog").joinpath("data", "tool_call_formats.toml").read_text(encoding="utf-8")
+    rows = msgspec.convert(tomllib.loads(source)["format"], list[ToolCallFormat])
+    return MappingProxyType({row.name: row for row in rows})
+
+
+def find_tool_call_format(name: str) -> ToolCallFormat:
+    """Return the built-in format of this name or alias; case, `-` and `_` make no difference.
+
+    Raises UnknownToolFormat, which lists near names.
+    """
+    found = _by_any_name().get(canonical(name))
+    if found is None:
+        raise UnknownToolFormat(name, tool_call_formats())
+    return found
+
+
+@lru_cache(maxsize=1024)
+def tool_call_format_for_model(model_id: str) -> ToolCallFormat | None:
+    """Return the first built-in format with a pattern that fits, or None."""
+    rows = tool_call_formats().values()
+    return next((row for row in rows if any(fits(pattern, model_id) for pattern in row.patterns)), None)
+
+
+def fits(pattern: str, model_id: str) -> bool:
+    """Say whether a part of the model id equals the pattern, which may hold the wildcards of a glob."""
+    return _matcher(pattern).search(_comparable(model_id)) is not None
+
+
+def canonical(name: str) -> str:
+    """Return the one spelling under which a format's name is looked up."""
+    return name.strip().lower().replace("-", "_").replace(".", "_")
+
+
+@cache
+def _by_any_name() -> Mapping[str, ToolCallFormat]:
+    rows = tool_call_formats()
+    return {canonical(alias): row for row in rows.values() for alias in row.aliases} | dict(rows)
+
+
+@lru_cache(maxsize=1024)
+def _matcher(pattern: str) -> re.Pattern[str]:
+    wanted = _comparable(pattern)
+    return re.compile(translate(f"*{wanted}*") if set(wanted) & set("*?[") else re.escape(wanted))
+
+
+def _comparable(model_id: str) -> str:
+    # Hosts write one model as qwen3:32b, qwen3_32b and Qwen/Qwen3-32B.
+    return model_id.lower().replace("_", "-").replace(":", "-")

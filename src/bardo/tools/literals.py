@@ -1,0 +1,171 @@
+"""Pass a literal of a model's own notation on as JSON, while it arrives: Python's, or Gemma's with its quoting marks.
+
+When Malformed is raised, all that was read has been passed on, what was wrong as it stood.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from dataclasses import dataclass
+
+from bardo.tools.jsontext import escape
+from bardo.tools.tape import Give, Malformed, Reading, Tape
+
+WRONG = "a value is not what the format says"
+DEPTH_LIMIT = 100
+WORD_LIMIT = 400
+_WORD = re.compile(r"[^\s,:=<>\[\](){}'\"]*")
+_DIGITS = re.compile(r"[0-9a-fA-F]*")
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
+_WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0", "\n": ""}
+_CODES = {"x": 2, "u": 4, "U": 8}
+
+
+@dataclass(frozen=True, slots=True)
+class Notation:
+    """How values are written: what quotes strings, whether backslashes escape in them, and whether keys may stand bare."""
+
+    quotes: tuple[str, ...]
+    escapes: bool
+    bare: bool = False
+
+
+PYTHON = Notation(quotes=('"', "'", '"""', "'''"), escapes=True)
+NOTATIONS = {"python": PYTHON, "gemma": Notation(quotes=('<|"|>', "<escape>", '"'), escapes=False, bare=True)}
+
+
+def pass_literal(tape: Tape, give: Give, notation: Notation, depth: int = 0) -> Reading[None]:
+    """Pass on the literal that begins here, as JSON. Raises Malformed."""
+    if depth > DEPTH_LIMIT:
+        raise Malformed("the arguments are nested too deep")
+    yield from tape.blank()
+    if quote := (yield from tape.choose(notation.quotes)):
+        yield from _string(tape, give, quote, notation)
+        return
+    character = yield from tape.peek()
+    if character == "{":
+        yield from _mapping(tape, give, notation, depth)
+    elif character in ("[", "("):
+        yield from _sequence(tape, give, notation, depth)
+    else:
+        yield from _scalar(tape, give, notation)
+
+
+def _sequence(tape: Tape, give: Give, notation: Notation, depth: int) -> Reading[None]:
+    closer = "]" if tape.skip() == "[" else ")"
+    give("[")
+    lead = ""
+    while not (yield from _closed(tape, closer)):
+        give(lead)
+        yield from pass_literal(tape, give, notation, depth + 1)
+        yield from _comma(tape, closer)
+        lead = ", "
+    give("]")
+
+
+def _mapping(tape: Tape, give: Give, notation: Notation, depth: int) -> Reading[None]:
+    tape.skip()
+    give("{")
+    lead = ""
+    while not (yield from _closed(tape, "}")):
+        give(lead)
+        yield from _key(tape, give, notation)
+        yield from tape.expect(":")
+        give(": ")
+        yield from pass_literal(tape, give, notation, depth + 1)
+        yield from _comma(tape, "}")
+        lead = ", "
+    give("}")
+
+
+def _closed(tape: Tape, closer: str) -> Reading[bool]:
+    yield from tape.blank()
+    return bool((yield from tape.choose((closer,))))
+
+
+def _comma(tape: Tape, closer: str) -> Reading[None]:
+    yield from tape.blank()
+    if not (yield from tape.choose((",",))) and not (yield from tape.stands((closer,))):
+        raise Malformed(WRONG)
+
+
+def _key(tape: Tape, give: Give, notation: Notation) -> Reading[None]:
+    if quote := (yield from tape.choose(notation.quotes)):
+        yield from _string(tape, give, quote, notation)
+        return
+    word = yield from tape.word(_WORD, limit=WORD_LIMIT)
+    if not word or not (notation.bare or _NUMBER.fullmatch(word)):
+        give(word)
+        raise Malformed(WRONG)
+    give(f'"{escape(word)}"')
+
+
+def _string(tape: Tape, give: Give, quote: str, notation: Notation) -> Reading[None]:
+    def plain(text: str) -> None:
+        give(escape(text))
+
+    give('"')
+    stops = (quote, "\\") if notation.escapes else (quote,)
+    while True:
+        found = yield from tape.pass_until(stops, plain)
+        if not found:
+            raise Malformed("the reply ended inside the arguments")
+        yield from tape.choose((found,))
+        if found == quote:
+            break
+        yield from _escape(tape, give)
+    give('"')
+
+
+def _escape(tape: Tape, give: Give) -> Reading[None]:
+    character = yield from tape.peek()
+    if not character:
+        raise Malformed("the reply ended inside the arguments")
+    tape.skip()
+    if character in _CODES:
+        digits = yield from tape.word(_DIGITS, limit=_CODES[character])
+        give(_coded(character, digits))
+    elif character in _ESCAPES:
+        give(escape(_ESCAPES[character]))
+    else:
+        # An escape Python does not know keeps its backslash; escaped quotes and backslashes lose it.
+        give(escape(character if character in "\"'\\" else "\\" + character))
+
+
+def _coded(kind: str, digits: str) -> str:
+    code = int(digits, 16) if len(digits) == _CODES[kind] else -1
+    if not 0 <= code <= 0x10FFFF:
+        return escape(f"\\{kind}{digits}")
+    # Written as JSON's own escape, so that a pair of surrogates becomes one character again.
+    return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else escape(chr(code))
+
+
+def _scalar(tape: Tape, give: Give, notation: Notation) -> Reading[None]:
+    word = yield from tape.word(_WORD, limit=WORD_LIMIT)
+    written = _as_json(word) or (f'"{escape(word)}"' if notation.bare and word else "")
+    give(written or word)
+    if not written:
+        raise Malformed(WRONG)
+
+
+def _as_json(word: str) -> str:
+    """Return a word or a number as JSON, or nothing."""
+    if _NUMBER.fullmatch(word):
+        return word
+    return _WORDS.get(word) or _python_number(word)
+
+
+def _python_number(word: str) -> str:
+    """Return a number as JSON writes it, or nothing."""
+    try:
+        return str(int(word, 0))
+    except ValueError:
+        pass
+    try:
+        number = float(word)
+    except ValueError:
+        return ""
+    return json.dumps(number) if math.isfinite(number) else ""

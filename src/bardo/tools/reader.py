@@ -1,0 +1,197 @@
+"""Read the tool calls in the text of one reply while it arrives.
+
+Any cut of the text gives the same pieces once neighbours are joined. Text outside calls comes out verbatim. The beginning of a call is held
+until its name is certain, and comes out as text, with a note, where it turns out to be none; from then on arguments come as they arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bardo.tools.calls import MakeId, OpenCall
+from bardo.tools.declared import DeclaredTools
+from bardo.tools.fences import Fences
+from bardo.tools.formats import ToolCallFormat
+from bardo.tools.grammar import CallGrammar
+from bardo.tools.markers import markers
+from bardo.tools.pieces import Piece, Pieces
+from bardo.tools.shapes import shapes_of
+from bardo.tools.tape import Malformed, Reading, Tape
+from bardo.values.request import Tool
+
+HOLD = 65_536
+LEAST_HOLD = 256
+"""Any marker and any name fit in."""
+QUOTED = 200
+
+
+class ToolCallReader:
+    """Reads one text in `format`.
+
+    `tools` are those the request declares: their schemas give types to parameters that are written as text. `make_id` names calls that come
+    without an id. `hold` is the number of characters that may be held while nothing is certain, 256 or more.
+    """
+
+    def __init__(
+        self,
+        format: ToolCallFormat,  # noqa: A002
+        *,
+        tools: Sequence[Tool] = (),
+        make_id: MakeId,
+        hold: int = HOLD,
+    ) -> None:
+        self.format = format
+        hold = max(hold, LEAST_HOLD)
+        self._tape = Tape(hold)
+        self._pieces = Pieces()
+        self._shapes = shapes_of(format)
+        self._fences = Fences()
+        self._call = OpenCall(self._tape, self._pieces, DeclaredTools(tools), make_id)
+        self._grammar = CallGrammar(self._tape, self._call, format, hold=hold)
+        self._announced = False
+        self._reading = self._reply()
+
+    @property
+    def calls(self) -> int:
+        """How many calls have begun."""
+        return self._call.count
+
+    def feed(self, text: str) -> Sequence[Piece]:
+        """Return what `text` makes certain."""
+        if text:
+            self._tape.feed(text)
+            next(self._reading, None)
+        return self._pieces.take()
+
+    def finish(self) -> Sequence[Piece]:
+        """Return what was held, and end an open call. Nothing may be fed afterwards."""
+        self._tape.ended = True
+        for _ in self._reading:
+            pass
+        return self._pieces.take()
+
+    def _reply(self) -> Reading[None]:
+        if self.format.bare:
+            yield from self._bare_calls()
+        if self.format.opens == "start":
+            yield from self._calls_at_start()
+            yield from self._tape.pass_until((), self._text)
+        while opener := (yield from self._next_opener()):
+            yield from self._section(opener)
+
+    def _next_opener(self) -> Reading[str]:
+        finder = markers(self._shapes.openers)
+        while True:
+            found = yield from self._tape.pass_to(finder, self._text)
+            if not found or not self._fences.inside:
+                return found
+            self._text(self._tape.skip())
+
+    def _calls_at_start(self) -> Reading[None]:
+        yield from self._tape.blank(self._text)
+        if opener := (yield from self._tape.stands(self._shapes.openers)):
+            self._call.strict = True
+            yield from self._section(opener)
+            self._call.strict = False
+
+    def _bare_calls(self) -> Reading[None]:
+        yield from self._tape.blank(self._text)
+        if (yield from self._grammar.fitting(again=True)):
+            self._call.strict = True
+            yield from self._section("")
+            self._call.strict = False
+
+    def _section(self, opener: str) -> Reading[None]:
+        """Read calls until the section is over."""
+        self._tape.mark()
+        yield from self._enter(opener)
+        while (yield from self._one_call()):
+            if not (yield from self._another()):
+                return
+
+    def _enter(self, opener: str) -> Reading[None]:
+        self._announced = bool(opener) and not any(first.startswith(opener) for first in self._shapes.firsts)
+        if self._announced:
+            yield from self._tape.choose((opener,))
+
+    def _one_call(self) -> Reading[bool]:
+        """Read a call; False where there was none."""
+        try:
+            yield from self._tape.blank()
+            shape = yield from self._grammar.fitting()
+            if shape is None:
+                raise Malformed("what follows is no call")
+            yield from self._grammar.read(shape)
+            self._call.end()
+        except Malformed as problem:
+            if not self._call.begun:
+                # A marker that is a part of its call was not read yet, and must not be found again.
+                if self._tape.untouched and (yield from self._tape.peek()):
+                    self._tape.skip()
+                self._give_back(problem.why)
+                return False
+            self._call.end(problem.why)
+        self._tape.mark()
+        return True
+
+    def _another(self) -> Reading[bool]:
+        """Read up to the next call of the section; False where the section is over."""
+        try:
+            return (yield from self._between())
+        except Malformed as problem:
+            self._give_back(problem.why)
+            return False
+
+    def _between(self) -> Reading[bool]:
+        yield from self._tape.blank()
+        separated = yield from self._tape.choose(self.format.separators)
+        yield from self._tape.blank()
+        if (yield from self._tape.choose(self.format.end)):
+            return (yield from self._after_end())
+        if opener := (yield from self._tape.stands(self._shapes.openers)):
+            yield from self._enter(opener)
+            return True
+        closes = self._announced and bool(self.format.end)
+        if (closes or separated) and (yield from self._grammar.fitting(again=True)):
+            return True
+        if closes:
+            return (yield from self._loose_end())
+        self._text(self._tape.release())
+        return False
+
+    def _after_end(self) -> Reading[bool]:
+        """White space between two sections belongs to neither."""
+        self._tape.mark()
+        yield from self._tape.blank()
+        if opener := (yield from self._tape.stands(self._shapes.openers)):
+            yield from self._enter(opener)
+            return True
+        self._text(self._tape.release())
+        return False
+
+    def _loose_end(self) -> Reading[bool]:
+        """Read on to where the section ends or goes on, which it should have done at once."""
+        found = yield from self._tape.pass_until((*self._shapes.borders, *self._shapes.firsts))
+        if not found:
+            text = self._tape.release()
+            self._text(text)
+            if text.strip():
+                self._pieces.note("the call has no end", text[:QUOTED])
+            return False
+        self._pieces.note("something else stands after the call", self._tape.release(), index=self._pieces.index)
+        self._tape.mark()
+        if (yield from self._tape.choose(self.format.end)):
+            return (yield from self._after_end())
+        yield from self._enter(found)
+        return True
+
+    def _give_back(self, why: str) -> None:
+        """What was held is text after all. JSON that nothing announced is an ordinary answer and needs no note."""
+        text = self._tape.release()
+        self._text(text)
+        if not self._call.strict:
+            self._pieces.note(why, text[:QUOTED])
+
+    def _text(self, text: str) -> None:
+        self._fences.feed(text)
+        self._pieces.text(text)

@@ -1,0 +1,1 @@
+"""Suites that run over all recorded replies, whatever dialect they are in."""

@@ -1,0 +1,144 @@
+"""A verdict follows from what was observed, rule by rule."""
+
+from __future__ import annotations
+
+import pytest
+
+from bardo.catalog.models import Facts
+from bardo.reasoning.control import (
+    ControlPlan,
+    ControlTarget,
+    Layer,
+    Observation,
+    observation,
+    observe,
+    plan_reasoning,
+    receipt,
+    receipt_header,
+)
+from bardo.values.blocks import Opaque, ReasoningBlock
+from bardo.values.chain import build_chain
+from bardo.values.reasoning import ReasoningVisibility
+from bardo.values.request import ReasoningPolicy
+from bardo.values.usage import Usage
+
+QWEN = ControlTarget("qwen", "openai_chat", "qwen3.6-plus")
+CHAT = ControlTarget("openai-chat", "openai_chat", "gpt-5")
+CLAUDE = ControlTarget("anthropic", "anthropic_messages", "claude-opus-4-8")
+PLAIN = ControlTarget("openai-chat", "openai_chat", "gpt-4o")
+GROK = ControlTarget("xai", "openai_chat", "grok-4.5")
+
+OFF = ReasoningPolicy(mode="off")
+HIGH = ReasoningPolicy(mode="effort", effort="high")
+LOW = ReasoningPolicy(mode="effort", effort="low")
+MAX = ReasoningPolicy(mode="effort", effort="max")
+TOKENS = ReasoningPolicy(mode="budget", budget=1000)
+AUTO = ReasoningPolicy(mode="auto")
+
+COUNTED = Observation(reasoning_tokens=400, reported=True)
+NONE = Observation(reasoning_tokens=0, reported=True)
+NOTHING = Observation()
+READ = Observation(reasoning_tokens=90, approx=True, text_seen=True, visibility=ReasoningVisibility.VISIBLE)
+SEALED = Observation(visibility=ReasoningVisibility.OPAQUE)
+MUCH = Observation(reasoning_tokens=1507, reported=True)
+ENOUGH = Observation(reasoning_tokens=1506, reported=True)
+GUESSED = Observation(reasoning_tokens=9000, approx=True, text_seen=True)
+
+RULES = [
+    ("nothing asked", None, CHAT, COUNTED, "unknown"),
+    ("off, and it did not think", OFF, QWEN, NONE, "honoured"),
+    ("off, and nobody knows", OFF, QWEN, NOTHING, "unknown"),
+    ("off, and its thinking was read", OFF, QWEN, READ, "contradicted"),
+    ("off, and tokens were billed", OFF, QWEN, COUNTED, "hidden_only"),
+    ("off, and opaque state came", OFF, QWEN, SEALED, "hidden_only"),
+    ("a budget of nothing is off", ReasoningPolicy(mode="budget", budget=0), QWEN, COUNTED, "hidden_only"),
+    ("the least there is for off", OFF, GROK, COUNTED, "floored"),
+    ("the least there is, unseen", OFF, GROK, NOTHING, "floored"),
+    ("the least there is was none", OFF, GROK, NONE, "honoured"),
+    ("off at a model that never thinks", OFF, PLAIN, NONE, "honoured"),
+    ("auto, and it thought", AUTO, QWEN, COUNTED, "honoured"),
+    ("auto, and it did not", AUTO, QWEN, NONE, "honoured"),
+    ("auto, and nobody knows", AUTO, QWEN, NOTHING, "unknown"),
+    ("a level that cannot be said", HIGH, PLAIN, NONE, "void"),
+    ("a level, and it thought", HIGH, CHAT, COUNTED, "honoured"),
+    ("a level, and its thinking was read", HIGH, CHAT, READ, "honoured"),
+    ("a level, and nobody knows", HIGH, CHAT, NOTHING, "unknown"),
+    ("high, and it did not think", HIGH, CHAT, NONE, "void"),
+    ("low, and an easy question", LOW, CHAT, NONE, "unknown"),
+    ("high, where the model decides", HIGH, CLAUDE, NONE, "unknown"),
+    ("another level was sent", MAX, CHAT, COUNTED, "clamped"),
+    ("another level was sent, unseen", MAX, CHAT, NOTHING, "clamped"),
+    ("within a budget and its slack", TOKENS, QWEN, ENOUGH, "honoured"),
+    ("beyond a budget and its slack", TOKENS, QWEN, MUCH, "contradicted"),
+    ("an estimate contradicts nothing", TOKENS, QWEN, GUESSED, "honoured"),
+]
+
+
+@pytest.mark.parametrize(
+    ("policy", "target", "seen", "verdict"), [rule[1:] for rule in RULES], ids=[rule[0] for rule in RULES]
+)
+def test_a_verdict_follows_from_what_was_observed(
+    policy: ReasoningPolicy | None, target: ControlTarget, seen: Observation, verdict: str
+) -> None:
+    assert observe(plan_reasoning(policy, target), seen) == verdict
+
+
+def test_thinking_that_gave_way_is_clamped_unless_it_came_after_all() -> None:
+    target = ControlTarget("anthropic", "anthropic_messages", "claude-sonnet-4-5")
+    plan = plan_reasoning(LOW, target, max_output_tokens=900)
+    assert plan.said == "off"
+    assert observe(plan, NONE) == observe(plan, NOTHING) == "clamped"
+    assert observe(plan, READ) == "contradicted"
+
+
+def _aliased() -> ControlPlan:
+    live = Layer("L1", Facts(efforts=("high", "max"), aliases={"low": "high"}), "ds4 alias map")
+    return plan_reasoning(LOW, ControlTarget("ds4", "openai_chat", "deepseek-v4-flash"), facts=[live])
+
+
+def test_a_receipt_says_intent_emission_layer_and_verdict() -> None:
+    plan = _aliased()
+    verdict = observe(plan, READ)
+    assert receipt_header(plan, verdict) == "intent=low; emitted=high; layer=L1; verdict=clamped"
+    assert receipt(plan, READ, verdict) == {
+        "intent": "low",
+        "emitted": {"reasoning_effort": "high"},
+        "layer": "L1",
+        "reason": "ds4 alias map",
+        "observed": {
+            "reasoning_tokens": 90,
+            "reported": False,
+            "approx": True,
+            "text_seen": True,
+            "visibility": "visible",
+        },
+        "verdict": "clamped",
+    }
+
+
+@pytest.mark.parametrize(
+    ("policy", "header"),
+    [
+        (None, "intent=none; emitted=nothing; layer=L2; verdict=unknown"),
+        (OFF, "intent=off; emitted=off; layer=L2; verdict=honoured"),
+        (TOKENS, "intent=budget:1000; emitted=budget:1000; layer=L2; verdict=void"),
+        (AUTO, "intent=auto; emitted=auto; layer=L2; verdict=honoured"),
+    ],
+)
+def test_the_words_of_a_receipt(policy: ReasoningPolicy | None, header: str) -> None:
+    plan = plan_reasoning(policy, QWEN)
+    assert receipt_header(plan, observe(plan, NONE)) == header
+
+
+def test_an_observation_is_read_from_a_chain() -> None:
+    text = (ReasoningBlock(text="Let me see."),)
+    chain = build_chain(text, Usage(), provider="x", model="y", billed_as_output=True)
+    assert observation(chain) == Observation(
+        reasoning_tokens=3, approx=True, text_seen=True, visibility=ReasoningVisibility.VISIBLE
+    )
+    sealed = (ReasoningBlock(opaque=(Opaque("signature", "abc", "anthropic-claude-v1"),)),)
+    chain = build_chain(sealed, Usage(), provider="x", model="y", billed_as_output=True)
+    assert observation(chain).thought is True
+    assert observation(build_chain((), Usage(), provider="", model="", billed_as_output=True)).thought is None
+    counted = build_chain((), Usage(reasoning_tokens=0), provider="", model="", billed_as_output=True)
+    assert observation(counted).thought is False

@@ -1,0 +1,137 @@
+"""Formats are found by name and by model, and rows that make no sense are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.tools import (
+    ToolCallFormat,
+    ToolCallReader,
+    UnknownToolFormat,
+    find_tool_call_format,
+    tool_call_format_for_model,
+    tool_call_formats,
+)
+from bardo.tools.shapes import shapes_of
+from bardo.values.errors import CallerError, InvalidRequest
+
+MODELS = {
+    "deepseek-ai/DeepSeek-V4.1": "deepseek_v41",
+    "deepseek-v4-pro": "deepseek_v4",
+    "deepseek-ai/DeepSeek-V3.2-Exp": "deepseek_v32",
+    "deepseek-ai/DeepSeek-V3.1-Terminus": "deepseek_v31",
+    "deepseek-ai/DeepSeek-V3-0324": "deepseek_v3",
+    "deepseek-ai/DeepSeek-R1-0528": "deepseek_v3",
+    "Qwen/Qwen3-Coder-480B-A35B-Instruct": "qwen3_coder",
+    "qwen/qwen3.5-397b-a17b": "qwen3_coder",
+    "Qwen/Qwen3-32B": "qwen",
+    "qwen2.5:7b": "qwen",
+    "ByteDance-Seed/Seed-OSS-36B-Instruct": "seed_oss",
+    "zai-org/GLM-4.5-Air": "glm45",
+    "z-ai/glm-5": "glm45",
+    "moonshotai/Kimi-K2-Instruct": "kimi_k2",
+    "moonshotai/kimi_k3": "kimi_k3",
+    "MiniMaxAI/MiniMax-M2": "minimax_m2",
+    "mistralai/Mistral-Small-3.2-24B-Instruct-2506": "mistral",
+    "mistralai/Devstral-Small-2507": "mistral",
+    "openai/gpt-oss-120b": "harmony",
+    "meta-llama/Llama-4-Scout-17B-16E-Instruct": "llama4_pythonic",
+    "meta-llama/Llama-3.3-70B-Instruct": "llama3_json",
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B": "qwen3_coder",
+    "stepfun-ai/Step-3.5-Flash": "qwen3_coder",
+    "stepfun-ai/step3": "step3",
+    "ibm-granite/granite-3.3-8b-instruct": "granite3",
+    "ibm-granite/granite-4.0-h-small": "hermes",
+    "NousResearch/Hermes-3-Llama-3.1-8B": "hermes",
+    "CohereLabs/command-a-reasoning-08-2025": "cohere",
+    "google/gemma-4-31b-it": "gemma4",
+    "LiquidAI/LFM2-8B-A1B": "lfm2",
+    "tencent/Hunyuan-A13B-Instruct": "hunyuan_a13b",
+}
+
+
+@pytest.mark.parametrize(("model_id", "name"), MODELS.items())
+def test_a_model_has_the_format_of_its_family(model_id: str, name: str) -> None:
+    found = tool_call_format_for_model(model_id)
+    assert found is not None
+    assert found.name == name
+
+
+@pytest.mark.parametrize("model_id", ["gpt-4o", "claude-opus-4-8", ""])
+def test_a_model_without_a_format_of_its_own_has_none(model_id: str) -> None:
+    assert tool_call_format_for_model(model_id) is None
+
+
+@pytest.mark.parametrize("row", tool_call_formats().values(), ids=tool_call_formats().keys())
+def test_no_earlier_row_takes_a_pattern_away(row: ToolCallFormat) -> None:
+    for pattern in row.patterns:
+        assert tool_call_format_for_model(f"Vendor/{pattern.replace('*', '-9b-').upper()}-FP8") is row
+
+
+def test_every_name_and_alias_finds_one_row() -> None:
+    rows = tool_call_formats()
+    aliases = [alias for row in rows.values() for alias in row.aliases]
+    assert all(find_tool_call_format(name.upper().replace("_", "-")) is row for name, row in rows.items())
+    assert len({find_tool_call_format(alias).name for alias in aliases}) <= len(rows)
+    canonical = [alias.lower().replace("-", "_") for alias in aliases]
+    assert len(canonical) == len(set(canonical))
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [("qwen3_xml", "qwen3_coder"), ("gpt-oss", "harmony"), ("pythonic", "llama4_pythonic"), ("llama3", "llama3_json")],
+)
+def test_the_names_of_other_servers_are_understood(alias: str, name: str) -> None:
+    assert find_tool_call_format(alias).name == name
+
+
+def test_an_unknown_name_is_refused_with_those_that_resemble_it() -> None:
+    with pytest.raises(UnknownToolFormat) as refused:
+        find_tool_call_format("hermess")
+    assert refused.value.near[0] == "hermes"
+    assert isinstance(refused.value, CallerError)
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "typed"),
+    [
+        ("hermes", "json", False),
+        ("kimi_k2", "header", False),
+        ("glm45", "parameters", True),
+        ("deepseek_v4", "parameters", False),
+        ("lfm2", "notation", False),
+        ("gemma4", "notation", False),
+    ],
+)
+def test_a_row_says_what_it_takes_to_read_it(name: str, machine: str, typed: bool) -> None:
+    row = find_tool_call_format(name)
+    assert (row.machine, row.typed_by_schema) == (machine, typed)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"name": "x"},
+        {"name": "x", "shapes": [["{json}"]], "opens": "later"},
+        {"name": "x", "shapes": [["{json}"]], "start": "<"},
+    ],
+    ids=repr,
+)
+def test_a_row_that_makes_no_sense_is_refused(row: dict[str, Any]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(row, ToolCallFormat)
+
+
+@pytest.mark.parametrize("shapes", [((),), (("{nothing}",),), (("?{name}",),), (("{key}",),)], ids=repr)
+def test_a_shape_that_makes_no_sense_is_refused(shapes: tuple[tuple[str, ...], ...]) -> None:
+    row = ToolCallFormat(name="x", shapes=shapes)
+    with pytest.raises(InvalidRequest, match="'x'"):
+        ToolCallReader(row, make_id=str)
+
+
+def test_the_steps_of_a_row_are_made_once() -> None:
+    row = find_tool_call_format("hermes")
+    assert shapes_of(row) is shapes_of(row)
