@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import decode, gateway, growth, parse, soak, structured
+from benchmarks import control, decode, gateway, growth, parse, soak, structured
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.contestants import CannotStart
 from benchmarks.figures import Table, Target, targets_markdown
@@ -83,6 +83,7 @@ _RUN: dict[str, Callable[[Bench], Found]] = {
     "decode": lambda bench: ([decode.run(bench)], []),
     "parse": _parse,
     "structured": structured.run,
+    "control": control.run,
 }
 SUBJECTS = tuple(_RUN)
 

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.bench import Bench, Pace
 from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
 from benchmarks.contestants import CHAT, MODELS, CannotStart, Contestant, Lane, Place, bardo, place_for, start
+from benchmarks.control import RECEIPT, works
 from benchmarks.decode import decode, encode, read, stream_in, translate
 from benchmarks.figures import Figure, Row, Table, Target, targets_markdown
 from benchmarks.load import Asked, Job, Result, execute, spread, without_chunks
@@ -194,3 +195,11 @@ def every_core() -> frozenset[int]:
 
 def ending(place: Place) -> list[str]:
     return [place.python, "-c", "import sys; sys.exit('out of ideas')"]
+
+
+def test_the_subject_control_does_all_that_it_times() -> None:
+    done = {name: work() for name, work in works().items()}
+    verdicts = done[RECEIPT]
+    assert isinstance(verdicts, list)
+    assert all("verdict=honoured" in header for header in verdicts)
+    assert len({type(one) for one in done.values()}) == 1

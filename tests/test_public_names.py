@@ -16,6 +16,7 @@ NAMES = [
     "CallerError",
     "Client",
     "Degradation",
+    "Explanation",
     "Message",
     "OperatorError",
     "ProviderError",
@@ -26,11 +27,15 @@ NAMES = [
     "ReasoningStep",
     "ReasoningVisibility",
     "Response",
+    "StructuredOptions",
     "Tool",
     "ToolInvocation",
+    "TypedResponse",
+    "UnusableAnswer",
     "Usage",
     "__version__",
     "decode",
+    "explain",
     "parse",
 ]
 HEAVY = {

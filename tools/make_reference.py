@@ -17,7 +17,7 @@ from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import ProviderRow, Quirks
-from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, TimeoutSettings
+from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, ReplaySettings, TimeoutSettings
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, plan_reasoning
 from bardo.reasoning.examples import example_of
@@ -100,6 +100,14 @@ MEANINGS = {
     "log.enabled": "whether calls are logged at all",
     "log.path": "the log's file; empty: `bardo/log.db` in `XDG_DATA_HOME`, else in `~/.local/share`",
     "log.content": "whether prompts and replies are kept too",
+    "replay.store": "where the reasoning of replies is kept for clients that drop it: `memory`, an SQLite file, or empty for nowhere",
+    "replay.ttl_seconds": "how long it is kept",
+    "replay.max_entries": "how many replies are kept; the oldest goes first",
+    "replay.max_bytes": "how many bytes they take",
+    "replay.max_entries_per_tenant": "how many of them may be one tenant's: everyone who comes with the same key",
+    "replay.max_bytes_per_tenant": "how many bytes of them",
+    "replay.prefix_changed": "what is done with thinking that a model binds to a prompt which has changed since: `restore` puts the tools "
+    "back in their order, and drops it where that is not enough; `drop` drops it; `drop_block` has the provider drop it",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
     "providers.dialect": "instead of a preset, or to override the preset's: `openai_chat`, `openai_responses`, "
@@ -114,6 +122,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "gateway": GatewaySettings,
     "timeouts": TimeoutSettings,
     "log": LogSettings,
+    "replay": ReplaySettings,
     "providers": ProviderEntry,
 }
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from bardo.catalog.load import builtin
 from bardo.edge.record import Timing, log_row
-from bardo.engine.exchange import Attempt
+from bardo.engine.exchange import Attempt, plan
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.events import Finish
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
-from bardo.values.request import Message, Request
+from bardo.values.request import Message, ReasoningPolicy, Request
 from bardo.values.response import Response
 from bardo.values.usage import Usage
 from bardo.values.wire import WireRequest
@@ -43,6 +45,21 @@ def test_a_reply_fills_the_row() -> None:
     assert (row.finish_reason, row.finish_raw, row.visibility) == ("stop", "end_turn", "visible")
     assert row.degraded == ({"what": "seed", "asked": 7, "why": "no such thing"},)
     assert row.usage_raw == {"x": 1}
+
+
+def test_a_call_that_was_planned_has_its_receipt_in_words() -> None:
+    asked = msgspec.structs.replace(REQUEST, reasoning=ReasoningPolicy(mode="effort", effort="high"))
+    attempt = plan(asked, msgspec.structs.replace(ATTEMPT.target, model="Qwen/Qwen3-32B"))
+    assert attempt.control is not None
+    row = log_row("r", asked, TIMING, outcome="ok", attempt=attempt, response=RESPONSE)
+    assert (row.reasoning_intent, row.reasoning_emitted) == ("high", attempt.control.said)
+    assert (row.reasoning_layer, row.reasoning_verdict) == (
+        attempt.control.layer,
+        row.receipt and row.receipt["verdict"],
+    )
+    assert row.reasoning_verdict is not None
+    unanswered = log_row("r", asked, TIMING, outcome="error", attempt=attempt, error=UpstreamRefused("no", status=400))
+    assert (unanswered.reasoning_intent, unanswered.reasoning_verdict) == ("high", None)
 
 
 def test_reasoning_nobody_reported_is_not_zero() -> None:

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bardo.structured import extract
@@ -46,6 +46,9 @@ def test_sound_json_is_unharmed_in_any_layout(value: Any, ascii_only: bool) -> N
 
 @pytest.mark.parametrize("around", AROUND.values(), ids=AROUND.keys())
 @given(value=OBJECTS)
+@example(value={"<|CALL|>": None})
+@example(value={"</think>": "<think>"})
+@example(value={"a": ["say <think> and </think>", "<|end|>"]})
 def test_an_object_is_found_whatever_stands_around_it(around: str, value: dict[str, Any]) -> None:
     schema = {
         "type": "object",

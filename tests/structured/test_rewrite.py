@@ -31,6 +31,12 @@ def effects(found: Rewritten) -> dict[str, str]:
 
 
 SENT = {
+    "a root that refers to an object is that object": (
+        "any_object",
+        {"$ref": "#/$defs/Place", "$defs": {"Place": closed({"a": STRING})}},
+        closed({"a": STRING}, **{"$defs": {"Place": closed({"a": STRING})}}),
+        {"root_opened": "lossless"},
+    ),
     "closed and required stays as it is": ("openai_strict", closed({"a": STRING}), closed({"a": STRING}), {}),
     "an optional property is null instead": (
         "openai_strict",

@@ -14,6 +14,7 @@ from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import Limits
 from bardo.edge.log import LogRow
+from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import ProviderEntry, Settings
@@ -88,11 +89,11 @@ class House:
         """Return the body of the last request that reached a simulator."""
         return self.arrived(provider)[-1].body
 
-    def sent(self, provider: str) -> bytes:
-        """Return the body of the last reply of a simulator that remembers."""
+    def sent(self, provider: str, place: int = -1) -> bytes:
+        """Return the body of a reply of a simulator that remembers: of its last, unless told which."""
         simulator = self.simulators[provider]
         assert isinstance(simulator, Remembering)
-        return simulator.sent[-1]
+        return simulator.sent[place]
 
 
 def entry(simulator: Simulator, base_url: str, **changes: Any) -> ProviderEntry:
@@ -112,6 +113,7 @@ def house(
     environment: Mapping[str, str] | None = None,
     keep_content: bool = False,
     keep_alive_seconds: float = 0.0,
+    replay: ReplayKeeper | None = None,
 ) -> Iterator[House]:
     """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them."""
     with ExitStack() as stack:
@@ -127,7 +129,7 @@ def house(
         keyring = Keyring({KEY_VARIABLE: SECRET} if environment is None else environment)
         settings = Settings(providers=(*before, *own))
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
-        runner = Runner(directory, transport, keyring, limits=limits, log=log)
+        runner = Runner(directory, transport, keyring, limits=limits, log=log, replay=replay)
         app = Gateway(runner, max_body_bytes=1_000_000, keep_alive_seconds=keep_alive_seconds, stop=transport.close)
         server = stack.enter_context(BackgroundServer(app))
         yield House(server.address, log, servers, {one.provider.name: one for one in simulators})

@@ -25,10 +25,11 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """One way to write a policy. A fragment that is None cannot be said in it; an empty one is said by saying nothing.
 
     `needs`: what a model's control must hold for this form to be its own. `on` is thinking without an amount, `auto` what leaves the
-    amount to the model, `wake` the same where silence would be off. `off_level` is off for models with a level called `none`.
-    `beside` is an effort beside a budget or off. `shown` and `hidden` go with thinking whose text is (not) wanted, `shown_alone` where
-    no policy was given. `levels`: the levels the provider translates itself for models with another control. `limit`: whether the
-    output limit must be sent, always or with thinking. `exclusive` lists fields, by their paths, of which only one may be sent.
+    amount to the model. `off_level` is off for models with a level called `none`.
+    `beside` is an effort beside a budget or off. `shown` and `hidden` go with thinking whose text is (not) wanted, `shown_asked` with a
+    policy that is said by saying nothing, `shown_alone` where no policy was given. `levels`: the levels the provider translates itself
+    for models with another control. `limit`: whether the output limit must be sent, always or with thinking. `exclusive` lists fields,
+    by their paths, of which only one may be sent.
     `soft`: whether to think is left to the model. `apart`: an effort is said apart from thinking, and does not turn it on.
     `system_on` and `system_off` are said in the system prompt, for models that listen to it.
     """
@@ -41,12 +42,12 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     off: Fragment | None = None
     off_level: Fragment | None = None
     auto: Fragment | None = None
-    wake: Fragment | None = None
     beside: Fragment | None = None
     between_tools: Fragment | None = None
     shown: Fragment | None = None
     hidden: Fragment | None = None
     shown_alone: Fragment | None = None
+    shown_asked: Fragment | None = None
     hidden_alone: Fragment | None = None
     levels: tuple[Effort, ...] = ()
     least_budget: int = 0
@@ -63,7 +64,9 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     """What a provider takes in a dialect. The first of `forms` that a model's control fits is used, else the last.
 
     `providers` are ids of provider rows (`*`: any), `owner` whose model rows come first, `makers` forms by the maker of the model.
-    `assumed` holds for models nothing is known of: the provider's static form.
+    `assumed` holds for models nothing is known of: the provider's static form. `payloads` are the dialects, by the maker of the model,
+    that an endpoint only wraps. `own_words`: what a caller who spoke the dialect said of thinking goes on as it came to a model nothing is
+    known of.
     """
 
     providers: tuple[str, ...]
@@ -72,6 +75,8 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     forms: tuple[str, ...] = ()
     makers: dict[str, tuple[str, ...]] = {}
     assumed: Facts = Facts()
+    payloads: dict[str, str] = {}
+    own_words: bool = False
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

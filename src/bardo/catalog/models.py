@@ -69,6 +69,8 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tools_in: str | None = None
     """The only dialect in which its maker lets it call tools while it thinks."""
     prefill: bool | None = None
+    signed_calls: bool | None = None
+    """Whether the calls of the current turn must have their signatures; models that want them take media inside results too."""
     output_limit: int | None = None
     off_result: str | None = None
     budget_result: str | None = None

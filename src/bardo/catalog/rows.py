@@ -41,8 +41,6 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     output_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream_usage: bool = True
     """Whether usage in a stream must be asked for."""
-    effort_form: Literal["reasoning_effort", "reasoning", "none"] = "reasoning_effort"
-    """How an effort is asked for: the flat field, the `reasoning` object, or not at all."""
     thought_signatures: bool = False
     """Whether tool calls take Gemini's signatures under `extra_content`."""
     reasoning_format: str = ""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import msgspec
 
 from bardo.dialects.jsonfield import optional, take
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import BardoOptions
+from bardo.values.request import EFFORTS, BardoOptions, OnImpossible, ReasoningPolicy, StructuredOptions
 
-INCLUDABLE = ("reasoning_chain", "receipt")
+INCLUDABLE = ("reasoning_chain", "receipt", "structured", "partials")
+ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("fail", "floor", "reroute")
 
 
 def read_options(fields: dict[str, Any]) -> BardoOptions:
@@ -17,13 +21,53 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
     if asked is None:
         return BardoOptions()
     include = optional(asked, "include", list, "bardo.") or []
-    reasoning = optional(asked, "reasoning", str, "bardo.")
-    if reasoning not in (None, "include", "omit"):
-        raise InvalidRequest(f"bardo.reasoning is {reasoning!r}", hint="use include or omit", param="bardo.reasoning")
+    reasoning = asked.get("reasoning")
+    shown = reasoning in (None, "include", "omit")
     return BardoOptions(
         include=tuple(includable(name, f"bardo.include[{place}]") for place, name in enumerate(include)),
         omit_reasoning=reasoning == "omit",
+        on_impossible=_on_impossible(asked),
+        reasoning=None if shown else policy_of(reasoning, "bardo.reasoning", also=("include", "omit")),
+        structured=_structured(asked),
     )
+
+
+def _structured(asked: dict[str, Any]) -> StructuredOptions | None:
+    if asked.get("structured") is None:
+        return None
+    try:
+        return msgspec.convert(asked["structured"], StructuredOptions)
+    except msgspec.ValidationError as problem:
+        at = "bardo.structured"
+        hint = "it takes mode (schema_enforced, tool_use_workaround, prompt_guided, none) and retries (0 to 5)"
+        raise InvalidRequest(f"{at}: {problem}", hint=hint, param=at) from problem
+
+
+def policy_of(asked: Any, at: str, *, also: Sequence[str] = ()) -> ReasoningPolicy:
+    """Return the policy that is meant: a level, a budget in tokens, `off` or `auto`.
+
+    Raises InvalidRequest for anything else, naming `at`; `also` are further words that are known there.
+    """
+    if isinstance(asked, int) and not isinstance(asked, bool) and asked >= 0:
+        return ReasoningPolicy(mode="budget", budget=asked)
+    if asked in ("off", "none"):
+        return ReasoningPolicy(mode="off")
+    if asked == "auto":
+        return ReasoningPolicy(mode="auto")
+    for level in EFFORTS:
+        if asked == level:
+            return ReasoningPolicy(mode="effort", effort=level)
+    hint = f"use {', '.join(('off', 'auto', *EFFORTS, *also))}, or a number of tokens"
+    raise InvalidRequest(f"{at} is {asked!r}", hint=hint, param=at)
+
+
+def _on_impossible(asked: dict[str, Any]) -> OnImpossible:
+    given = optional(asked, "on_impossible", str, "bardo.") or "floor"
+    for known in ON_IMPOSSIBLE:
+        if given == known:
+            return known
+    at = "bardo.on_impossible"
+    raise InvalidRequest(f"{at} is {given!r}", hint=f"use one of {', '.join(ON_IMPOSSIBLE)}", param=at)
 
 
 def includable(name: Any, at: str) -> str:

@@ -10,8 +10,12 @@ from typing import TYPE_CHECKING
 from bardo.edge.directory import Directory
 from bardo.edge.formats import formats_of
 from bardo.edge.http import Deadlines, HttpTransport, Transport
+from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
+from bardo.edge.knowing import Knowing
+from bardo.edge.learned_forms import LearnedForms
 from bardo.edge.live_reply import Limits
+from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
 from bardo.engine.knowledge import Knowledge
@@ -23,15 +27,29 @@ if TYPE_CHECKING:
 class Assembly:
     """A runner and what has to be closed after it."""
 
-    def __init__(self, runner: Runner, *, transport: Transport | None, log: LogWriter | None) -> None:
+    def __init__(
+        self,
+        runner: Runner,
+        *,
+        transport: Transport | None,
+        log: LogWriter | None,
+        replay: ReplayKeeper | None = None,
+        introspector: Introspector | None = None,
+    ) -> None:
         self.runner = runner
+        self._introspector = introspector
         self._transport = transport
         self._log = log
+        self._replay = replay
 
     async def close(self) -> None:
         """Close connections, then the log: nothing that was to be written is lost."""
+        if self._introspector is not None:
+            await self._introspector.close()
         if self._transport is not None:
             await self._transport.close()
+        if self._replay is not None:
+            self._replay.close()
         if self._log is not None:
             self._log.close()
 
@@ -53,11 +71,30 @@ def assemble(
         keep_content=settings.log.content,
     )
     directory = Directory.of(settings, used, keyring, clock=time.monotonic)
-    knowledge = Knowledge(formats=formats_of(settings))
+    introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
+    knowing = Knowing(settings.models, introspector=introspector)
+    forms = LearnedForms()
+    knowledge = Knowledge(
+        formats=formats_of(settings),
+        known=knowing.known,
+        layers=knowing.layers,
+        learn=knowing.learn,
+        today=knowing.today,
+        budgets=settings.reasoning.budgets,
+        structured=settings.inference.structured_outputs,
+        refused_forms=forms.refused,
+        learn_form=forms.learn,
+    )
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     log = open_log(settings, environment)
-    runner = Runner(directory, used, keyring, limits=limits, knowledge=knowledge, log=log)
-    return Assembly(runner, transport=own, log=log)
+    try:
+        replay = open_keeper(settings.replay)
+    except BaseException:
+        if log is not None:
+            log.close()
+        raise
+    runner = Runner(directory, used, keyring, limits=limits, knowledge=knowledge, log=log, replay=replay)
+    return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector)
 
 
 def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:

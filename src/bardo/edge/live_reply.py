@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
 from bardo.dialects import dialect
+from bardo.edge.answering import Answering
 from bardo.edge.http import Call, Deadlines, Reply, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.log.row import CallOutcome, LogRow
 from bardo.edge.record import Timing, log_row
-from bardo.engine.exchange import Attempt
+from bardo.engine.exchange import Attempt, asked_again
+from bardo.engine.knowledge import Knowledge
 from bardo.engine.pipeline import ReplyReader, Taken
 from bardo.engine.receipt import ForeignContent, extension
 from bardo.engine.route import Provider
+from bardo.engine.structuring import Take
+from bardo.reasoning.replay import Origins
+from bardo.streams.stage import Stage
+from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError, MalformedReply, ProviderError
-from bardo.values.events import Degraded, Event, Extension, ReplyStart, UsageUpdate
-from bardo.values.request import Request
+from bardo.values.events import Degraded, Event, Extension, Failed, Finish, ReplyStart, UsageUpdate
+from bardo.values.request import Message, Request
 from bardo.values.response import Response
 
 _ERROR_BODY_LIMIT = 1024 * 1024
@@ -46,16 +52,49 @@ class Means(Protocol):
     transport: Transport
     keyring: Keyring
     limits: Limits
+    knowledge: Knowledge
     clock: Callable[[], float]
+
+    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None: ...
 
     def write(self, row: LogRow) -> None: ...
 
 
-class LiveReply:
-    """One reply as it arrives. Iterate over `steps` to its end, or `close` it before."""
+class Quietly:
+    """Means that note nothing: a further reply belongs to the call that asked for it."""
 
-    def __init__(self, means: Means, request: Request) -> None:
+    def __init__(self, means: Means) -> None:
+        self.transport, self.keyring, self.limits = means.transport, means.keyring, means.limits
+        self.knowledge, self.clock = means.knowledge, means.clock
+
+    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None:
+        """Keep nothing."""
+
+    def write(self, row: LogRow) -> None:
+        """Write nothing."""
+
+
+class LiveReply:
+    """One reply as it arrives. Iterate over `steps` to its end, or `close` it before.
+
+    `take` is the caller's own look at a typed answer, `through` are stages of one who only listens.
+    """
+
+    def __init__(
+        self,
+        means: Means,
+        request: Request,
+        *,
+        tenant: str = "",
+        take: Take | None = None,
+        through: Sequence[Stage[Event, Event]] = (),
+    ) -> None:
         self._means = means
+        self._tenant = tenant
+        self._take = take
+        self._through = through
+        self._again: LiveReply | None = None
+        self.answering: Answering | None = None
         self.request = request
         self.request_id = f"req_{random.getrandbits(96):024x}"
         self._started = means.clock()
@@ -67,6 +106,7 @@ class LiveReply:
         self._primed: list[Step] = []
         self._coming: AsyncGenerator[Step, None] | None = None
         self._noted = False
+        self._kept: tuple[ReplyBlock, ...] = ()
 
     @property
     def attempt(self) -> Attempt:
@@ -84,10 +124,16 @@ class LiveReply:
         """Return the reply as far as it has come."""
         return self.reader.fold.response()
 
+    def structured(self) -> dict[str, Any] | None:
+        """Return how the typed answer came about; None where none was asked for, or none was due in this turn."""
+        found = None if self.answering is None else self.answering.provenance
+        return None if found is None else msgspec.to_builtins(found)
+
     async def begin(self, attempt: Attempt) -> None:
         """Send one attempt and read until its reply has begun. Raises BardoError, and lets go of the reply then."""
         self._attempts += 1
         self._attempt, self._reader, self._primed = attempt, None, []
+        self.answering = None
         reply = self._reply = await self._means.transport.send(self._call(attempt), self._means.limits.deadlines)
         try:
             await self._receive(reply, attempt)
@@ -98,17 +144,62 @@ class LiveReply:
     async def steps(self) -> AsyncIterator[Step]:
         """Yield what each network read gives, to the end of the reply; then the call is noted."""
         for step in self._primed:
+            await self._remember(step)
             yield step
         self._primed = []
         if self._coming is not None:
             async for step in self._coming:
+                await self._remember(step)
+                yield step
+        if self.answering is not None:
+            async for step in self._answer(self.answering):
                 yield step
         last = self._extension()
         if last:
             yield Step(last)
         failure = self.reader.failure
-        self.note("ok" if failure is None else "broken", failure)
+        broken: CallOutcome = "broken" if self.request.stream else "error"
+        self.note("ok" if failure is None else broken, failure)
         await self._release()
+        if failure is not None and not self.request.stream:
+            failure.request_id = self.request_id
+            raise failure
+
+    async def _answer(self, answering: Answering) -> AsyncIterator[Step]:
+        """Yield what becomes of an answer that has a schema."""
+        shown = "" if answering.held else self.response().text
+        async for events in answering.finish(shown, self):
+            step = Step(self.reader.settle(events))
+            await self._remember(step)
+            if events:
+                yield step
+        if answering.rewritten:
+            self._attempt = msgspec.structs.replace(self.attempt, forward=False)
+
+    async def ask_again(
+        self, turns: Sequence[Message], through: Sequence[Stage[Event, Event]]
+    ) -> AsyncIterator[list[Event]]:
+        """Ask the model again within this call, and yield the events of its reply. Raises BardoError where there is none."""
+        self._attempts += 1
+        quiet = msgspec.structs.replace(self.request.options, include=())
+        request = msgspec.structs.replace(self.request, options=quiet)
+        again = self._again = LiveReply(Quietly(self._means), request, through=through)
+        try:
+            await again.begin(asked_again(self.attempt, turns, self._means.knowledge))
+            async for step in again.steps():
+                yield [event for event in step.events if type(event) is not Failed]
+            if again.reader.failure is not None:
+                raise again.reader.failure
+        finally:
+            await again.close()
+
+    async def _remember(self, step: Step) -> None:
+        """Keep the reply's reasoning before the client learns that the reply is over, and may go on."""
+        if any(type(event) is Finish for event in step.events) or (self._kept and step.events):
+            response = self.reader.heard()
+            if response.blocks != self._kept:
+                self._kept = response.blocks
+                await self._means.remember(response, self.request, self.attempt, self._tenant)
 
     async def close(self) -> None:
         """Let go of the reply, whatever is left of it: a call that was not read to its end is noted as cancelled.
@@ -116,6 +207,8 @@ class LiveReply:
         A client that leaves at the last event does not wait for the connection's end: its reply was whole.
         """
         self.note("ok" if self._said_all() else "cancelled")
+        if self._again is not None:
+            await self._again.close()
         if self._coming is not None:
             await self._coming.aclose()
         await self._release()
@@ -161,11 +254,26 @@ class LiveReply:
             make_id=_call_id,
             omit_reasoning=self.request.options.omit_reasoning,
             stamp=stamp,
-            further=(ForeignContent(self.request.dialect),) if not attempt.forward else (),
+            further=self._further(attempt),
         )
         for degradation in attempt.degraded:
             reader.fold.feed(Degraded(degradation))
         return reader
+
+    def _further(self, attempt: Attempt) -> list[Stage[Event, Event]]:
+        answer = attempt.answer
+        if answer is not None and (answer.judged or self._take is not None) and not self._through:
+            partials = "partials" in self.request.options.include and self.request.stream
+            self.answering = Answering(
+                attempt, answer, whole=not self.request.stream, partials=partials, take=self._take
+            )
+        own: list[Stage[Event, Event]] = [*self._through]
+        if self.answering is not None:
+            own.append(self.answering.stage)
+        if attempt.forward:
+            return own
+        stamps = [] if attempt.origin is None else [Origins(attempt.origin)]
+        return [ForeignContent(self.request.dialect), *stamps, *own]
 
     def _call(self, attempt: Attempt) -> Call:
         provider = attempt.target.provider
@@ -250,6 +358,8 @@ class LiveReply:
         if not self.request.options.include or self.reader.failure is not None:
             return []
         fields = extension(self.request, self.response(), self.attempt, self.request_id)
+        if "structured" in self.request.options.include:
+            fields["structured"] = self.structured()
         event = Extension(fields)
         self.reader.fold.feed(event)
         return [event]

@@ -56,15 +56,25 @@ def log_row(
             "provider_dialect": provider.row.dialect,
             "model": attempt.target.model,
             "passed_through": attempt.forward,
+            **_of_control(attempt),
         }
         if response is not None:
             fields |= _of_response(response)
-            fields["receipt"] = receipt(request, response, attempt)
+            fields["receipt"] = told = receipt(response, attempt)
+            fields["reasoning_verdict"] = told.get("verdict")
     if keep_content:
         fields["request_content"] = msgspec.json.encode(request.body or request.messages).decode()
         if response is not None:
             fields["reply_content"] = msgspec.json.encode(response.blocks).decode()
     return LogRow(**fields)
+
+
+def _of_control(attempt: Attempt) -> dict[str, Any]:
+    """Return the receipt as far as it is known before a reply."""
+    plan = attempt.control
+    if plan is None:
+        return {}
+    return {"reasoning_intent": plan.intent, "reasoning_emitted": plan.said, "reasoning_layer": plan.layer}
 
 
 def _of_response(response: Response) -> dict[str, Any]:

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from bardo.edge.directory import Directory
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import Limits, LiveReply
 from bardo.edge.log.row import LogRow
+from bardo.edge.unclassified import OF_THIS_PROCESS
 from bardo.engine.exchange import Attempt, attempts
 from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.structuring import Take
+from bardo.reasoning.replay import NOTHING
 from bardo.values.errors import BardoError, InternalError
 from bardo.values.request import Request
+from bardo.values.response import Response
+
+if TYPE_CHECKING:
+    from bardo.edge.replay_store import ReplayKeeper
 
 
 class LogSink(Protocol):
@@ -35,6 +42,7 @@ class Runner:
         limits: Limits | None = None,
         knowledge: Knowledge = BUILTIN,
         log: LogSink | None = None,
+        replay: ReplayKeeper | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.directory = directory
@@ -44,19 +52,24 @@ class Runner:
         self.knowledge = knowledge
         self.clock = clock
         self._log = log
+        self._replay = replay
 
-    async def open(self, request: Request, *, may_forward: bool = True) -> LiveReply:
+    async def open(
+        self, request: Request, *, may_forward: bool = True, tenant: str = "", take: Take | None = None
+    ) -> LiveReply:
         """Send a request until a provider takes it, and return its reply with the first piece read.
 
-        `may_forward`: the client takes a provider's frames as they come, where nothing has to be changed. Raises BardoError
-        where nobody takes it; the call is in the log then too.
+        `may_forward`: the client takes a provider's frames as they come, where nothing has to be changed. `tenant` is whose earlier
+        reasoning may be recalled. Raises BardoError where nobody takes it; the call is in the log then too.
         """
-        live = LiveReply(self, request)
+        live = LiveReply(self, request, tenant=tenant, take=take)
         try:
             targets = await self.directory.targets(request.model)
-            course = attempts(request, targets, knowledge=self.knowledge, may_forward=may_forward)
+            recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
+            course = attempts(request, targets, knowledge=self.knowledge, recalled=recalled, may_forward=may_forward)
             attempt = next(course)
             while True:
+                OF_THIS_PROCESS.see(attempt)
                 try:
                     await live.begin(attempt)
                 except BardoError as problem:
@@ -73,6 +86,11 @@ class Runner:
         except BaseException:
             live.note("cancelled")
             raise
+
+    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None:
+        """Keep what of a reply is needed in the turns to come."""
+        if self._replay is not None:
+            await self._replay.remember(response, request, attempt, tenant)
 
     def write(self, row: LogRow) -> None:
         """Note a finished call."""

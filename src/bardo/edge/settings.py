@@ -11,16 +11,20 @@ import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from bardo.catalog.load import builtin
+from bardo.catalog.models import ModelRow
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.edge.settings_formats import choices_of, read_formats
+from bardo.edge.settings_models import read_models
 from bardo.edge.settings_problems import Place, explain
 from bardo.engine.route import Provider
+from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
+from bardo.structured import StructuredSettings
 from bardo.values.errors import ConfigError
 
 FILE_NAME = "bardo.toml"
@@ -60,6 +64,38 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     content: bool = False
 
 
+class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the reasoning of earlier replies is kept for clients that drop it, how much of it, and for how long.
+
+    `store` is `memory`, the path of an SQLite file, or empty for nowhere. `prefix_changed`: what is done with thinking that is bound to a
+    prompt which has changed since.
+    """
+
+    store: str = "memory"
+    ttl_seconds: Seconds = 6 * 3600.0
+    max_entries: Count = 20_000
+    max_bytes: Count = 256 * 1024 * 1024
+    max_entries_per_tenant: Count = 10_000
+    max_bytes_per_tenant: Count = 128 * 1024 * 1024
+    prefix_changed: Literal["restore", "drop", "drop_block"] = "restore"
+
+
+class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
+
+    `budgets` are the tokens of each level, the one table between the two.
+    """
+
+    introspect: bool = True
+    budgets: PortableBudgets = PORTABLE
+
+
+class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How models are asked. `structured_outputs`: for answers in a schema."""
+
+    structured_outputs: StructuredSettings = StructuredSettings()
+
+
 class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[providers]]` table."""
 
@@ -78,8 +114,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
     log: LogSettings = LogSettings()
+    replay: ReplaySettings = ReplaySettings()
+    reasoning: ReasoningSettings = ReasoningSettings()
+    inference: InferenceSettings = InferenceSettings()
     providers: tuple[ProviderEntry, ...] = ()
     reasoning_formats: tuple[ReasoningFormat, ...] = ()
+    models: tuple[ModelRow, ...] = ()
     source: str = ""
 
 
@@ -126,8 +166,12 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         gateway=read.gateway,
         timeouts=read.timeouts,
         log=read.log,
+        replay=read.replay,
+        reasoning=read.reasoning,
+        inference=read.inference,
         providers=tuple(providers),
         reasoning_formats=read_formats(rows.reasoning_formats, text, source),
+        models=read_models(rows.models, text, source),
         source=source,
     )
 
@@ -138,11 +182,15 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
     log: LogSettings = LogSettings()
+    replay: ReplaySettings = ReplaySettings()
+    reasoning: ReasoningSettings = ReasoningSettings()
+    inference: InferenceSettings = InferenceSettings()
 
 
 class _Lists(msgspec.Struct):
     providers: list[dict[str, Any]] = []
     reasoning_formats: list[dict[str, Any]] = []
+    models: list[dict[str, Any]] = []
 
 
 def _entry(table: dict[str, Any], place: Place) -> ProviderEntry:
@@ -154,7 +202,17 @@ def _entry(table: dict[str, Any], place: Place) -> ProviderEntry:
 
 _KEYS = frozenset(
     field
-    for struct in (Settings, GatewaySettings, TimeoutSettings, LogSettings)
+    for struct in (
+        Settings,
+        GatewaySettings,
+        TimeoutSettings,
+        LogSettings,
+        ReplaySettings,
+        ReasoningSettings,
+        InferenceSettings,
+        StructuredSettings,
+        PortableBudgets,
+    )
     for field in struct.__struct_fields__
     if field != "source"
 )
@@ -163,6 +221,7 @@ _ENVIRONMENT: dict[str, tuple[str, str]] = {
     "BARDO_PORT": ("gateway", "port"),
     "BARDO_WORKERS": ("gateway", "workers"),
     "BARDO_LOG_PATH": ("log", "path"),
+    "BARDO_REPLAY_STORE": ("replay", "store"),
 }
 
 

@@ -11,28 +11,43 @@ from typing import Any
 
 import msgspec
 
+from bardo.catalog.replay import Binding, builtin_replay
+from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.engine.controlling import Controlled, control, repaired
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.reading import PLAIN, Reading, reading_of
 from bardo.engine.route import Target
+from bardo.engine.structuring import AnswerPlan, answer_plan, refused_for_good, refused_form
+from bardo.reasoning.control import ControlPlan
+from bardo.reasoning.replay import NOTHING, Recalled, amended, prefix_of, restore
+from bardo.structured.modes import Form
+from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation
-from bardo.values.errors import BardoError, Unsupported
-from bardo.values.request import Request
+from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
+from bardo.values.request import Message, Request
 from bardo.values.wire import WireRequest
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one target.
 
-    `reading` is how the reply's text is read. `forward`: the reply needs no translation, and its frames go to the client as they came.
-    `withhold_usage`: bardo asked for usage the client did not ask for, so the frame that holds nothing else stays here.
+    `reading` is how the reply's text is read, `control` how the model was told to think. `forward`: the reply needs no translation,
+    and its frames go to the client as they came. `withhold_usage`: bardo asked for usage the client did not ask for, so the frame
+    that holds nothing else stays here. `sent` is the request with the history that the provider gets, `origin` the stamp of what it
+    makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a schema is asked for.
     """
 
     target: Target
     wire: WireRequest
     reading: Reading = PLAIN
+    control: ControlPlan | None = None
     forward: bool = False
     withhold_usage: bool = False
+    sent: Request | None = None
+    origin: Origin | None = None
+    ask: Binding | None = None
+    answer: AnswerPlan | None = None
     degraded: tuple[Degradation, ...] = ()
 
     @property
@@ -42,24 +57,59 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def attempts(
-    request: Request, targets: Sequence[Target], *, knowledge: Knowledge = BUILTIN, may_forward: bool = True
+    request: Request,
+    targets: Sequence[Target],
+    *,
+    knowledge: Knowledge = BUILTIN,
+    recalled: Recalled = NOTHING,
+    may_forward: bool = True,
 ) -> Generator[Attempt, BardoError | None, None]:
-    """Yield one attempt for each target until one is answered with None, or with an error another provider cannot mend."""
+    """Yield one attempt for each target until one is answered with None, or with an error another provider cannot mend.
+
+    `recalled` is what is known of the replies in the request's history.
+    """
     failed: tuple[tuple[str, str], ...] = ()
     for target in targets:
         own = target.provider.id
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
         try:
-            attempt = plan(request, target, lost, knowledge=knowledge, may_forward=may_forward)
+            attempt, lost = _with_history(request, target, lost, knowledge, recalled, may_forward=may_forward)
         except Unsupported as problem:
             if target is targets[-1]:
                 raise
             failed = (*failed, (own, problem.message))
             continue
         failure = yield attempt
+        again = _repaired(attempt, failure, lost, knowledge) or _reshaped(attempt, failure, lost, knowledge)
+        if again is not None:
+            failure = yield msgspec.structs.replace(again, wire=amended(again.wire, attempt.ask), ask=attempt.ask)
         if failure is None or not failure.retryable:
             return
         failed = (*failed, (own, failure.message))
+
+
+def _with_history(
+    request: Request,
+    target: Target,
+    lost: tuple[Degradation, ...],
+    knowledge: Knowledge,
+    recalled: Recalled,
+    *,
+    may_forward: bool,
+) -> tuple[Attempt, tuple[Degradation, ...]]:
+    """Plan a request with the reasoning that the target takes back; a history that had to change is not forwarded.
+
+    The second value is `lost` with what the history lost.
+    """
+    rules = recalled.rules or builtin_replay()
+    reader = rules.reader(target.provider.id, target.provider.row, target.model)
+    back = restore(request, reader, recalled)
+    prefix = prefix_of(back.request).whole if rules.binding(reader) is not None else ""
+    lost = (*lost, *back.degraded)
+    may_forward = may_forward and not back.altered
+    attempt = plan(back.request, target, lost, knowledge=knowledge, may_forward=may_forward)
+    wire, origin = amended(attempt.wire, back.ask), reader.origin(prefix)
+    return msgspec.structs.replace(attempt, wire=wire, sent=back.request, origin=origin, ask=back.ask), lost
 
 
 def plan(
@@ -69,25 +119,107 @@ def plan(
     *,
     knowledge: Knowledge = BUILTIN,
     may_forward: bool = True,
+    refused: frozenset[Form] = frozenset(),
 ) -> Attempt:
     """Return what is sent to one target, and how its reply is treated.
 
-    `may_forward`: the client takes a stream in the framing providers are asked for.
+    `may_forward`: the client takes a stream in the framing providers are asked for. `refused` are ways to ask for an answer in a schema
+    that are not to be tried.
     """
-    row = target.provider.row
     asked = msgspec.structs.replace(request, model=target.model)
-    reading = reading_of(row, target.model, formats=knowledge.formats, toggles=_toggles(request), tools=request.tools)
-    speaks_same = request.dialect == row.dialect and request.body is not None
-    if may_forward and speaks_same and row.quirks.plain and reading == PLAIN and not _transforms(request):
-        return _forwarding(asked, target, lost)
-    wire = _with_own_headers(dialect(row.dialect).encode_request(asked, row), request, row.dialect)
-    return Attempt(target=target, wire=wire, reading=reading, degraded=(*lost, *wire.degraded))
+    done = control(asked, target, knowledge)
+    if asked.output_format is None:
+        return _written(asked, target, done, lost, knowledge, may_forward=may_forward)
+    refused |= knowledge.refused_forms(target)
+    answer = answer_plan(asked, asked.output_format, target, done.plan, settings=knowledge.structured, refused=refused)
+    if answer is None:
+        return _written(asked, target, done, lost, knowledge, may_forward=may_forward)
+    if not answer.as_asked:
+        done = control(answer.request, target, knowledge)
+    return _written(answer.request, target, done, lost, knowledge, may_forward=may_forward, answer=answer)
 
 
-def _toggles(request: Request) -> dict[str, Any]:
-    """Return the arguments of the chat template that the request sets."""
-    given = request.extra.get("chat_template_kwargs")
-    return given if isinstance(given, dict) else {}
+def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge) -> Attempt:
+    """Return the attempt with further turns at the end: what the model answered, and what was wrong with it."""
+    assert attempt.answer is not None
+    before = attempt.answer.request
+    asked = msgspec.structs.replace(before, messages=(*before.messages, *turns), body=None)
+    done = control(asked, attempt.target, knowledge)
+    again = _written(asked, attempt.target, done, (), knowledge, may_forward=False, answer=attempt.answer)
+    return msgspec.structs.replace(again, sent=attempt.sent, origin=attempt.origin)
+
+
+def _written(
+    asked: Request,
+    target: Target,
+    done: Controlled,
+    lost: tuple[Degradation, ...],
+    knowledge: Knowledge,
+    *,
+    may_forward: bool,
+    answer: AnswerPlan | None = None,
+) -> Attempt:
+    row = target.provider.row
+    if answer is not None:
+        may_forward &= answer.as_asked
+        lost = (*lost, *answer.degraded)
+    reading = reading_of(row, target.model, formats=knowledge.formats, toggles=_toggles(done), tools=asked.tools)
+    speaks_same = asked.dialect == row.dialect and asked.body is not None
+    forward = may_forward and speaks_same and row.quirks.plain and reading == PLAIN and not _transforms(asked)
+    withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
+    wire = _as_it_came(done, row, asks_usage=withhold) if forward else None
+    wire = wire or dialect(row.dialect).encode_request(done.request, row)
+    return Attempt(
+        target=target,
+        wire=_with_own_headers(wire, asked, row.dialect),
+        reading=reading,
+        control=done.plan,
+        forward=forward,
+        withhold_usage=withhold,
+        answer=answer,
+        degraded=(*lost, *done.degraded, *wire.degraded),
+    )
+
+
+def _repaired(
+    attempt: Attempt, failure: BardoError | None, lost: tuple[Degradation, ...], knowledge: Knowledge
+) -> Attempt | None:
+    """Return the attempt once more with what a refusal taught of the model's thinking; None where it taught nothing."""
+    if not isinstance(failure, UpstreamRefused) or attempt.control is None or attempt.sent is None:
+        return None
+    shaped = attempt.answer.request if attempt.answer is not None else attempt.sent
+    asked = msgspec.structs.replace(shaped, model=attempt.target.model)
+    done = repaired(attempt.control, failure, asked, attempt.target, knowledge)
+    if done is None:
+        return None
+    again = _written(asked, attempt.target, done, lost, knowledge, may_forward=attempt.forward, answer=attempt.answer)
+    return msgspec.structs.replace(again, sent=attempt.sent, origin=attempt.origin)
+
+
+def _reshaped(
+    attempt: Attempt, failure: BardoError | None, lost: tuple[Degradation, ...], knowledge: Knowledge
+) -> Attempt | None:
+    """Return the attempt once more in a weaker mode, where a refusal is about how the answer was asked for; else None."""
+    form = None if attempt.answer is None else refused_form(attempt.answer, failure)
+    if form is None or failure is None or attempt.sent is None:
+        return None
+    if refused_for_good(failure):
+        knowledge.learn_form(attempt.target, form)
+    again = plan(
+        attempt.sent,
+        attempt.target,
+        lost,
+        knowledge=knowledge,
+        may_forward=attempt.forward,
+        refused=frozenset({form}),
+    )
+    return msgspec.structs.replace(again, sent=attempt.sent, origin=attempt.origin)
+
+
+def _toggles(done: Controlled) -> dict[str, Any]:
+    """Return the arguments of the chat template that are sent."""
+    given, ours = done.request.extra.get("chat_template_kwargs"), done.plan.fields.get("chat_template_kwargs")
+    return {**(given if isinstance(given, dict) else {}), **(ours or {})}
 
 
 def _transforms(request: Request) -> bool:
@@ -95,19 +227,19 @@ def _transforms(request: Request) -> bool:
     return request.options.omit_reasoning or bool(request.options.include)
 
 
-def _forwarding(request: Request, target: Target, lost: tuple[Degradation, ...]) -> Attempt:
-    row = target.provider.row
+def _as_it_came(done: Controlled, row: ProviderRow, *, asks_usage: bool) -> WireRequest | None:
+    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change."""
+    request = done.request
     shape = dialect(row.dialect).encode_request(msgspec.structs.replace(request, messages=(), tools=()), row)
+    if shape.degraded or not done.says(request.body or {}, shape.body):
+        return None
     body = dict(request.body or {})
     body.pop("bardo", None)
     if "model" in body:
-        body["model"] = target.model
-    asks_usage = request.stream and not request.stream_usage and row.quirks.stream_usage
+        body["model"] = request.model
     if asks_usage and row.dialect == "openai_chat":
         body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
-    wire = WireRequest(path=shape.path, body=msgspec.json.encode(body), headers=shape.headers)
-    wire = _with_own_headers(wire, request, row.dialect)
-    return Attempt(target=target, wire=wire, forward=True, withhold_usage=asks_usage, degraded=lost)
+    return WireRequest(path=shape.path, body=msgspec.json.encode(body), headers=shape.headers)
 
 
 def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:

@@ -2,31 +2,57 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 
 import msgspec
 
-from bardo.catalog.models import Models
 from bardo.engine.route import Target
-from bardo.reasoning.control import PORTABLE, Layer, PortableBudgets
+from bardo.reasoning.control import PORTABLE, ControlTarget, Known, Layer, PortableBudgets, RouteFact, know
 from bardo.reasoning.registry import FormatRegistry
+from bardo.structured import StructuredSettings
+from bardo.structured.modes import Form
+
+
+def _known(target: Target) -> Known:
+    row = target.provider.row
+    return know(ControlTarget(row.id, row.dialect, target.model))
 
 
 def _nothing(_: Target) -> Sequence[Layer]:
     return ()
 
 
-class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
-    """None stands for what comes with bardo.
+def _forget(_: RouteFact) -> None:
+    return
 
-    `layers` gives what an operator and live servers say of a target's model, from memory: planning waits for nobody. `budgets` is the one
-    table between levels and tokens.
+
+def _none_refused(_: Target) -> frozenset[Form]:
+    return frozenset()
+
+
+def _forget_form(_: Target, __: Form) -> None:
+    return
+
+
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """`formats` None stands for those that come with bardo.
+
+    `known` gives all that is known of a target's model, and `layers` what of it an operator and live servers say, from memory: planning
+    waits for nobody. `budgets` is the one
+    table between levels and tokens. `learn` keeps what a refusal taught, dated by `today`. `structured` is how answers in a schema
+    are asked for, `refused_forms` the ways that a target was seen to refuse, which `learn_form` keeps.
     """
 
     formats: FormatRegistry | None = None
-    models: Models | None = None
+    known: Callable[[Target], Known] = _known
     layers: Callable[[Target], Sequence[Layer]] = _nothing
     budgets: PortableBudgets = PORTABLE
+    learn: Callable[[RouteFact], None] = _forget
+    today: Callable[[], datetime.date] = lambda: datetime.date.min
+    structured: StructuredSettings = StructuredSettings()
+    refused_forms: Callable[[Target], frozenset[Form]] = _none_refused
+    learn_form: Callable[[Target, Form], None] = _forget_form
 
 
 BUILTIN = Knowledge()

@@ -29,6 +29,7 @@ from bardo.values.events import (
     ThinkStart,
 )
 from bardo.values.fold import ResponseFold
+from bardo.values.response import Response
 
 Events = TypeVar("Events", bound=Sequence[Event])
 Taken = tuple[Sequence[Event], bytes]
@@ -61,8 +62,10 @@ class ReplyReader:
         self._provider = provider or row.id
         read = reading if reading is not None else reading_of(row, model)
         self._stages = read.stages(make_id or _counting())
+        self._all: ResponseFold | None = None
         if omit_reasoning:
-            self._stages.append(WithoutReasoning())
+            self._all = ResponseFold(provider=self._provider, model=model)
+            self._stages += [_Heard(self._all), WithoutReasoning()]
         if stamp is not None:
             self._stages.append(Stamped(stamp))
         self._stages += further
@@ -78,6 +81,10 @@ class ReplyReader:
     def fold(self) -> ResponseFold:
         """The reply so far."""
         return self._fold
+
+    def heard(self) -> Response:
+        """Return the reply as far as it has come, with the reasoning that the client does not want."""
+        return (self._all or self._fold).response()
 
     def feed(self, item: bytes) -> list[Event]:
         """Return the events of one chunk of bytes."""
@@ -132,6 +139,10 @@ class ReplyReader:
         held = [event for event in self._held() if type(event) is not Failed]
         return self._note([*held, Failed(error)])
 
+    def settle(self, events: Sequence[Event]) -> list[Event]:
+        """Take events that were made of what the stages held, after the reply's end."""
+        return self._note(list(events))
+
     def _held(self) -> list[Event]:
         """Return what the decoder and each stage still had to say."""
         events = list(_pass(self._decoder.finish(), self._stages))
@@ -159,6 +170,20 @@ def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Seq
 def _counting() -> Callable[[], str]:
     numbers = count(1)
     return lambda: f"call_{next(numbers)}"
+
+
+class _Heard:
+    """Collects all that passes, before some of it is left out."""
+
+    def __init__(self, fold: ResponseFold) -> None:
+        self._fold = fold
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        self._fold.feed(item)
+        return (item,)
+
+    def finish(self) -> Sequence[Event]:
+        return ()
 
 
 class WithoutReasoning:

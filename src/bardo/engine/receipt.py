@@ -8,6 +8,8 @@ import msgspec
 
 from bardo.engine.exchange import Attempt
 from bardo.engine.unsayable import unsayable_counts, unsayable_finish
+from bardo.reasoning import control
+from bardo.reasoning.control import observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
 from bardo.values.degradation import Degradation
 from bardo.values.events import BlockFields, Degraded, Event, Failed, Finish, ThinkStart, UnknownContent, UsageUpdate
@@ -16,26 +18,30 @@ from bardo.values.response import Response
 from bardo.values.usage import Usage
 
 
-def early_headers(
-    request_id: str, attempt: Attempt, degraded: tuple[Degradation, ...] | None = None
-) -> list[tuple[str, str]]:
-    """Return the headers that are known before the first byte of a reply; a finished one knows all that was `degraded`."""
-    degraded = attempt.degraded if degraded is None else degraded
+def early_headers(request_id: str, attempt: Attempt, response: Response | None = None) -> list[tuple[str, str]]:
+    """Return the headers that are known before the first byte of a reply; a finished `response` knows all that was degraded."""
+    degraded = attempt.degraded if response is None else response.degraded
     headers = [
         ("X-Bardo-Request-Id", request_id),
         ("X-Bardo-Provider", attempt.target.provider.id),
         ("X-Bardo-Model", _printable(attempt.target.model)),
     ]
+    if attempt.control is not None and response is None:
+        headers.append(("X-Bardo-Reasoning", _printable(receipt_header(attempt.control))))
     if degraded:
         headers.append(("X-Bardo-Degraded", _names(degraded)))
     return headers
 
 
-def late_headers(response: Response) -> list[tuple[str, str]]:
+def late_headers(response: Response, attempt: Attempt) -> list[tuple[str, str]]:
     """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0."""
     chain = response.reasoning
     known = chain.reported or chain.tokens_approx
-    headers = [("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown")]
+    headers = []
+    if attempt.control is not None:
+        verdict = observe(attempt.control, observation(chain))
+        headers.append(("X-Bardo-Reasoning", _printable(receipt_header(attempt.control, verdict))))
+    headers.append(("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown"))
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
     if response.usage.cost_usd is not None:
@@ -49,6 +55,8 @@ def _names(degraded: tuple[Degradation, ...]) -> str:
 
 def _printable(text: str) -> str:
     """Return text as a header can hold it: clients choose names of models, and must not end a header with one."""
+    if text.isascii() and text.isprintable():
+        return text
     return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
 
 
@@ -64,30 +72,24 @@ def extension(request: Request, response: Response, attempt: Attempt, request_id
     if "reasoning_chain" in request.options.include:
         fields["reasoning_chain"] = chain_fields(response.reasoning)
     if "receipt" in request.options.include:
-        fields["receipt"] = receipt(request, response, attempt)
+        fields["receipt"] = receipt(response, attempt)
     return fields
 
 
 def told(request: Request, response: Response, attempt: Attempt, request_id: str) -> Response:
     """Return the response with the `bardo` object a Python caller always gets: ids, cost and receipt; its thinking has steps."""
     fields = extension(request, response, attempt, request_id)
-    bardo = {**fields, "receipt": receipt(request, response, attempt)}
-    return with_steps(msgspec.structs.replace(response, bardo=bardo))
+    bardo = {**fields, "receipt": receipt(response, attempt)}
+    chain = msgspec.structs.replace(response.reasoning, control=bardo["receipt"])
+    return with_steps(msgspec.structs.replace(response, bardo=bardo, reasoning=chain))
 
 
-def receipt(request: Request, response: Response, attempt: Attempt) -> dict[str, Any]:
-    """Return what was asked for and what was observed."""
-    policy = request.reasoning
-    chain = response.reasoning
-    return {
-        "intent": None if policy is None else msgspec.to_builtins(policy),
-        "forwarded": attempt.forward,
-        "observed": {
-            "reasoning_tokens": chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
-            "tokens_approx": chain.tokens_approx,
-            "visibility": chain.visibility.value,
-        },
-    }
+def receipt(response: Response, attempt: Attempt) -> dict[str, Any]:
+    """Return what was asked for, what was sent, and what was observed: `control.receipt`, and whether the reply was forwarded."""
+    plan = attempt.control
+    seen = observation(response.reasoning)
+    told = control.receipt(plan, seen, observe(plan, seen)) if plan is not None else {}
+    return {**told, "forwarded": attempt.forward}
 
 
 # How a dialect wraps its blocks (Responses' items): nothing of the model's is in it.

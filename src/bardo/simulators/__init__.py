@@ -12,6 +12,7 @@ from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.faults import KINDS, Fault, parse_fault
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.knobs import KNOBS, Knob
 from bardo.simulators.many import running_many, serve_many
 from bardo.simulators.presets import PRESETS, presets
 from bardo.simulators.provider import Provider
@@ -22,11 +23,13 @@ from bardo.simulators.turns import ToolCall, Turn, Usage
 
 __all__ = [
     "KINDS",
+    "KNOBS",
     "PRESETS",
     "Conversation",
     "Fault",
     "Gate",
     "Incoming",
+    "Knob",
     "Provider",
     "Running",
     "Script",

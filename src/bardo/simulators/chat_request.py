@@ -70,6 +70,7 @@ def error_code(refusal: Refusal) -> str | None:
         "bad_value": "invalid_value",
         "unknown_path": "unknown_url",
         "wrong_method": "method_not_supported",
+        "bad_ciphertext": "invalid_encrypted_content",
     }.get(refusal.reason)
 
 

@@ -1,14 +1,16 @@
 """Ids, signatures and ciphertexts that look like the real ones and are the same at every run.
 
-Each is made from a seed by a hash, so two servers with the same script give the same bytes. A check of signatures
-that come back belongs here too: `seal` knows how each was made.
+Each is made from a seed by a hash, so two servers with the same script give the same bytes. A signature that is checked
+when it comes back holds what it was bound to: `sign` makes it, and `opened` reads it again or says that it was altered.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import string
+from collections.abc import Mapping
 
 ALPHANUMERIC = string.ascii_letters + string.digits
 LOWER = string.ascii_lowercase + string.digits
@@ -37,3 +39,49 @@ def seal(secret: str, *, size: int, head: bytes = b"") -> str:
 def ciphertext(secret: str, *, size: int) -> str:
     """Give a blob in the url-safe form OpenAI's ciphertexts have."""
     return "gAAAAAB" + base64.urlsafe_b64encode(hashlib.shake_256(secret.encode()).digest(size)).decode()
+
+
+def sign(signer: str, bound: Mapping[str, object], *, size: int, head: bytes = b"") -> bytes:
+    """Give a blob of at least `size` bytes that only `signer` can have made and that holds what it is `bound` to."""
+    plain = json.dumps(bound, sort_keys=True, separators=(",", ":")).encode()
+    proof = hashlib.blake2b(plain, key=hashlib.sha256(signer.encode()).digest(), digest_size=16).digest()
+    hidden = _veiled(plain, proof)
+    filler = hashlib.shake_256(b"filler" + proof).digest(max(0, size - len(head) - len(hidden) - 20))
+    return head + proof + len(plain).to_bytes(4, "big") + hidden + filler
+
+
+def opened(signer: str, blob: bytes, *, head: bytes = b"") -> dict[str, object] | None:
+    """Give what a blob of `signer` is bound to; None for any other, and for one of which a single bit was altered."""
+    proof, length = blob[len(head) : len(head) + 16], int.from_bytes(blob[len(head) + 16 : len(head) + 20], "big")
+    plain = _veiled(blob[len(head) + 20 : len(head) + 20 + length], proof)
+    try:
+        bound = json.loads(plain)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(bound, dict) or sign(signer, bound, size=len(blob), head=head) != blob:
+        return None
+    return bound
+
+
+def written(blob: bytes) -> str:
+    """Write a blob in base64."""
+    return base64.b64encode(blob).decode()
+
+
+def read(text: str) -> bytes:
+    """Read base64 in either alphabet; what is none gives nothing."""
+    try:
+        return base64.b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
+    except ValueError:
+        return b""
+
+
+def fingerprint(value: object) -> str:
+    """Give a short digest of a JSON value, whatever the order of its names."""
+    raw = json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.blake2b(raw, digest_size=6).hexdigest()
+
+
+def _veiled(raw: bytes, proof: bytes) -> bytes:
+    veil = hashlib.shake_256(b"veil" + proof).digest(len(raw))
+    return bytes(one ^ other for one, other in zip(raw, veil, strict=True))

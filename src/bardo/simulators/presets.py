@@ -8,13 +8,16 @@ from bardo.simulators.providers.bedrock import Bedrock
 from bardo.simulators.providers.cerebras import Cerebras
 from bardo.simulators.providers.cohere import Cohere
 from bardo.simulators.providers.deepseek import DeepSeek
+from bardo.simulators.providers.ds4 import DS4
 from bardo.simulators.providers.fireworks import Fireworks
 from bardo.simulators.providers.gemini import Gemini
 from bardo.simulators.providers.gemini_interactions import GeminiInteractions
 from bardo.simulators.providers.groq import Groq
 from bardo.simulators.providers.llama_server import LlamaServer
+from bardo.simulators.providers.lmstudio import LMStudio
 from bardo.simulators.providers.minimax import MiniMax
 from bardo.simulators.providers.mistral import Mistral
+from bardo.simulators.providers.moonshot import Moonshot
 from bardo.simulators.providers.ollama import Ollama
 from bardo.simulators.providers.ollama_native import OllamaNative
 from bardo.simulators.providers.openai_chat import OpenAIChat
@@ -33,6 +36,7 @@ _PROVIDERS: tuple[type[Provider], ...] = (
     Bedrock,
     Cerebras,
     Cohere,
+    DS4,
     DeepSeek,
     Fireworks,
     Gemini,
@@ -40,9 +44,11 @@ _PROVIDERS: tuple[type[Provider], ...] = (
     Groq,
     InlineThink,
     InlineThinkImplicit,
+    LMStudio,
     LlamaServer,
     MiniMax,
     Mistral,
+    Moonshot,
     Ollama,
     OllamaNative,
     OpenAIChat,

@@ -103,6 +103,10 @@ class Provider(ABC):
         """Answer a path that asks no model and lists none, such as counting tokens."""
         return None
 
+    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        """Answer, at its full path, what the server tells of itself or of how its models think; None where `incoming` does not ask that."""
+        return None
+
     def known(self, model: str, models: Sequence[str]) -> None:
         """Refuse a model that is not on the list, where there is one."""
         if models and model not in models:

@@ -14,6 +14,7 @@ Reason: TypeAlias = Literal[
     "bad_value",
     "unknown_field",
     "unknown_model",
+    "bad_ciphertext",
     "trouble",  # a status asked for by a fault
 ]
 

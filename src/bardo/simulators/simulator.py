@@ -15,6 +15,7 @@ from bardo.simulators.exchange import Exchange
 from bardo.simulators.faults import Fault, named_fault
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.knobs import Knob, KnobKind
 from bardo.simulators.presets import PRESETS
 from bardo.simulators.provider import Provider
 from bardo.simulators.refusal import Refusal
@@ -43,7 +44,8 @@ class Simulator:
 
     `key` is the only key taken (None: any that is not empty), `models` the only models known (empty: any),
     `delta_size` the characters of a streamed delta, `pace` the seconds between events, `fault` what goes wrong with
-    every request. `requests` holds what arrived.
+    every request, `knob` how the model takes what it is told of its thinking (None: it thinks as scripted).
+    `requests` holds what arrived.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Simulator:
         key: str | None = None,
         models: Sequence[str] = (),
         fault: Fault | None = None,
+        knob: Knob | KnobKind | None = None,
         delta_size: int = 8,
         pace: float = 0.0,
     ) -> None:
@@ -65,6 +68,7 @@ class Simulator:
         self._key = key
         self._models = tuple(models)
         self._fault = fault
+        self._knob = Knob(knob) if isinstance(knob, str) else knob
         self._gate: Gate | None = None
         self._delta_size = max(1, delta_size)
         self._pace = pace
@@ -150,6 +154,10 @@ class Simulator:
 
     def _answer(self, incoming: Incoming) -> tuple[Reply, Fault | None]:
         provider = self.provider
+        described = provider.described(incoming, self.models)
+        if described is not None:
+            provider.admit(incoming, self._key)
+            return described, None
         path = self._below_base(incoming)
         asks = provider.answers(incoming, path)
         listed = provider.catalog(path, self.models)
@@ -196,8 +204,10 @@ class Simulator:
 
     def _as_asked(self, exchange: Exchange) -> Exchange:
         """Leave out reasoning that the request switched off, or asked not to be shown."""
+        if self._knob is not None:
+            exchange = self._knob.turned(exchange, off=self.provider.reasoning_is_off(exchange))
         turn = exchange.turn
-        if self.provider.reasoning_is_off(exchange):
+        if self._knob is None and self.provider.reasoning_is_off(exchange):
             turn = turn.unreasoned()
             return replace(exchange, turn=turn, usage=turn.counted(exchange.asked.characters))
         if self.provider.reasoning_is_hidden(exchange):

@@ -15,10 +15,16 @@ class UnusableAnswer(MalformedReply):
         )
         self.extraction = extraction
 
+    @property
+    def code(self) -> str:
+        """What is wrong with the answer: `no_json`, `invalid`, `truncated` or `refusal`."""
+        found: Extraction | None = getattr(self, "extraction", None)
+        return (found.error if found is not None else None) or super().code
+
 
 _HINTS = {
-    "no_json": "ask again with retry_message(), or ask in a mode that enforces the schema",
-    "invalid": "ask again with retry_message(), or give the members defaults",
+    "no_json": "ask again, or in a mode that enforces the schema",
+    "invalid": "ask again, or give the members of the schema defaults",
     "truncated": "raise the token limit, or ask for a shorter answer",
     "refusal": "the model will not answer this; another try would be refused too",
 }

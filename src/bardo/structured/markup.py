@@ -6,6 +6,10 @@ This is the last line of defence, for texts nobody looked through before. Who kn
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from bardo.structured.scanning import sound_spans
 
 _NAMES = r"think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis|seed:think|mm:think"
 # One right behind a quotation mark is spoken about, not opened.
@@ -25,28 +29,61 @@ _EATEN = re.compile(rf"</(?:{_NAMES})>|◁/think▷|\[/THINK\]|<\|END_THINKING\|
 
 
 def without_reasoning(text: str) -> str:
-    """Return the text without thinking markup and what stands in it. A text that begins as JSON is returned as it is."""
+    """Return the text without thinking markup and what stands in it. A text that begins as JSON is returned as it is.
+
+    Marks inside sound JSON are the model's own words: what an answer quotes is not markup.
+    """
     start = text.lstrip()[:1]
     if start in ("{", '"') or (start == "[" and not _OPENS.match(text.lstrip())):
         return text
     if _OPENS.search(text) is None and _EATEN.search(text) is None:
         return text
-    kept, position = [], 0
-    while (opening := _OPENS.search(text, position)) is not None:
-        kept.append(_after_eaten(text[position : opening.start()]))
-        closing = _CLOSES.search(text, opening.end())
-        if closing is None:
-            position = len(text)
-            break
-        position = closing.end()
-    rest = text[position:]
-    eaten = list(_EATEN.finditer(rest))
-    if eaten:
-        # A nested or doubled end mark: everything before the last one is thinking.
-        return rest[eaten[-1].end() :]
-    return _LEFT_OVER.sub(" ", "".join([*kept, rest]))
+    return _Marks(text).without_reasoning()
 
 
-def _after_eaten(text: str) -> str:
-    ends = list(_EATEN.finditer(text))
-    return text[ends[-1].end() :] if ends else text
+class _Marks:
+    """The marks of one text that stand outside its JSON."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        spans = sound_spans(text)
+        self._begins = [begin for begin, _ in spans]
+        self._ends = [end for _, end in spans]
+
+    def without_reasoning(self) -> str:
+        kept: list[str] = []
+        position = 0
+        while (opening := self._next(_OPENS, position)) is not None:
+            kept.append(self._after_eaten(position, opening.start()))
+            closing = self._next(_CLOSES, opening.end())
+            if closing is None:
+                position = len(self._text)
+                break
+            position = closing.end()
+        eaten = list(self._each(_EATEN, position, len(self._text)))
+        if eaten:
+            # A nested or doubled end mark: everything before the last one is thinking.
+            return self._text[eaten[-1].end() :]
+        return "".join([*kept, self._tidy(position)])
+
+    def _tidy(self, position: int) -> str:
+        """Return the rest without control words between its messages."""
+        pieces: list[str] = []
+        for mark in self._each(_LEFT_OVER, position, len(self._text)):
+            pieces += [self._text[position : mark.start()], " "]
+            position = mark.end()
+        return "".join([*pieces, self._text[position:]])
+
+    def _after_eaten(self, begin: int, end: int) -> str:
+        ends = list(self._each(_EATEN, begin, end))
+        return self._text[ends[-1].end() if ends else begin : end]
+
+    def _next(self, pattern: re.Pattern[str], position: int) -> re.Match[str] | None:
+        return next(self._each(pattern, position, len(self._text)), None)
+
+    def _each(self, pattern: re.Pattern[str], begin: int, end: int) -> Iterator[re.Match[str]]:
+        return (found for found in pattern.finditer(self._text, begin, end) if not self._in_json(found.start()))
+
+    def _in_json(self, position: int) -> bool:
+        place = bisect_right(self._begins, position) - 1
+        return place >= 0 and position < self._ends[place]

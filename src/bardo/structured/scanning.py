@@ -45,6 +45,21 @@ def strict_values(text: str) -> list[Found] | None:
     return found
 
 
+def sound_spans(text: str) -> list[tuple[int, int]]:
+    """Return where sound JSON objects and arrays stand in a text; what comes after more work than it is worth is not looked at."""
+    spans: list[tuple[int, int]] = []
+    position, work = 0, 0
+    while work <= _WORK and (opener := _OPENER.search(text, position)) is not None:
+        one = _strict(text, opener.start())
+        if isinstance(one, Found):
+            spans.append((one.start, one.end))
+            position = one.end
+        else:
+            work += one - opener.start()
+            position = opener.end()
+    return spans
+
+
 def _strict(text: str, start: int) -> Found | int:
     """Return the JSON value at `start`, or how far it could be read."""
     try:

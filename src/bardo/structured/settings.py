@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 
@@ -16,5 +18,5 @@ class StructuredSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """Whether answers are judged by the caller's schema."""
     retry_on_validation_failure: bool = True
     """Whether an answer that breaks the schema is asked for again, with what was wrong."""
-    max_retries: int = 1
+    max_retries: Annotated[int, msgspec.Meta(ge=0, le=5)] = 1
     """How often at most."""

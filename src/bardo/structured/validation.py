@@ -101,7 +101,8 @@ def _compiled(schema: JsonSchema) -> Any:
             pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=_BACKTRACK_LIMIT, size_limit=1 << 20),
         )
     except (ValueError, jsonschema_rs.ReferencingError, RecursionError) as problem:
-        said = str(getattr(problem, "message", "") or problem)[:_MAX_MESSAGE]
+        # A refused reference is named twice before the reason comes.
+        said = str(getattr(problem, "message", "") or problem)[: 3 * _MAX_MESSAGE]
         where = pointer(list(getattr(problem, "instance_path", ())))
         raise _not_a_schema(f"the schema is not a JSON Schema{f' at {where}' if where else ''}: {said}") from problem
 

@@ -158,6 +158,13 @@ class Extension(msgspec.Struct, frozen=True):
     fields: dict[str, Any]
 
 
+class Partial(msgspec.Struct, frozen=True):
+    """A typed answer as far as it has come. Later ones only add to it. `size` is how many characters were read for it."""
+
+    value: Any
+    size: int = 0
+
+
 Event = (
     ReplyStart
     | ThinkStart
@@ -177,4 +184,5 @@ Event = (
     | Finish
     | Failed
     | Extension
+    | Partial
 )

@@ -29,6 +29,7 @@ from bardo.values.events import (
     Failed,
     Finish,
     OpaqueState,
+    Partial,
     RefusalChunk,
     ReplyFields,
     ReplyStart,
@@ -181,7 +182,7 @@ class ResponseFold:
         self._extension = {**self._extension, **event.fields}
 
     def _take_nothing(self, event: Event) -> None:
-        """An end marks nothing that the next block's start does not."""
+        """An end marks nothing that the next block's start does not, and a partial answer nothing that its text does not."""
 
 
 _TAKE: dict[type, Callable[[Any, Any], None]] = {
@@ -203,6 +204,7 @@ _TAKE: dict[type, Callable[[Any, Any], None]] = {
     Finish: ResponseFold._take_finish,
     Failed: ResponseFold._take_failed,
     Extension: ResponseFold._take_extension,
+    Partial: ResponseFold._take_nothing,
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -48,24 +48,33 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 class ReasoningPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How the model should think: `off`, a named `effort`, a `budget` in tokens, or `auto` (the model decides).
 
-    `visible` says whether the caller wants to read it: `None` leaves that to the provider.
+    `visible` says whether the caller wants to read it: `None` leaves that to the provider. `wakes` False: the effort turns nothing on that
+    silence leaves off, where the two are said apart (Claude). `between_tools`: it should think only there, where a model can. `told` is the
+    fragment of the caller's body that was read as this policy.
     """
 
     mode: Literal["off", "effort", "budget", "auto"]
     effort: Effort | None = None
     budget: int | None = None
     visible: bool | None = None
+    wakes: bool = True
+    between_tools: bool = False
     carried: Carried | None = None
+    told: dict[str, Any] = {}
 
 
 class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """The shape of the answer: any JSON object, or one that fits `schema`."""
+    """The shape of the answer: any JSON object, or one that fits `schema`.
+
+    `guidance` is the caller's own instruction for models that cannot be held to a schema.
+    """
 
     mode: Literal["json_object", "json_schema"]
     name: str = ""
     schema: Any = None
     strict: bool | None = None
     description: str = ""
+    guidance: str = ""
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,14 +90,41 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     stop: tuple[str, ...] = ()
 
 
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """The reasoning policy as one target takes it.
+
+    `fields` is the JSON fragment that goes into the body: a dialect lays it in and says nothing of its own about thinking. `thinks` is
+    what is expected of the model, None where nobody knows.
+    """
+
+    fields: dict[str, Any] = {}
+    thinks: bool | None = None
+
+
+OnImpossible = Literal["fail", "floor", "reroute"]
+
+
+class StructuredOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one call's answer in a schema is asked for, before what is configured: the best mode allowed, and how often it is asked again."""
+
+    mode: Literal["schema_enforced", "tool_use_workaround", "prompt_guided", "none"] | None = None
+    retries: Annotated[int, msgspec.Meta(ge=0, le=5)] | None = None
+
+
 class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller asks of bardo itself, from the body's `bardo` object or the `X-Bardo-*` headers.
 
-    `include` may hold `reasoning_chain` and `receipt`. `omit_reasoning` leaves all reasoning out of the reply.
+    `include` may hold `reasoning_chain`, `receipt`, `structured` (how a typed answer came about) and `partials` (events that show one
+    while it grows). `omit_reasoning` leaves all reasoning out of the reply. `on_impossible` says what
+    becomes of a call that asks for no thinking where the model always thinks: it fails, gets the least there is, or goes to another
+    provider. `reasoning` goes before the dialect's own fields.
     """
 
     include: tuple[str, ...] = ()
     omit_reasoning: bool = False
+    on_impossible: OnImpossible = "floor"
+    reasoning: ReasoningPolicy | None = None
+    structured: StructuredOptions | None = None
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,7 +132,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `dialect` is the language it arrived in and `extra` the top-level fields of that language which bardo has no word for:
     they are sent on where the target speaks it, and reported where it does not. `headers` are the dialect's own headers of the
-    request (its betas), sent on likewise. `body` is the parsed original.
+    request (its betas), sent on likewise. `body` is the parsed original. `control` is
+    `reasoning` written for the target at hand.
     """
 
     model: str
@@ -106,6 +143,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     max_output_tokens: int | None = None
     sampling: Sampling = Sampling()
     reasoning: ReasoningPolicy | None = None
+    control: Control | None = None
     output_format: OutputFormat | None = None
     choices: int = 1
     stream: bool = False

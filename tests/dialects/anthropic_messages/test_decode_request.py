@@ -176,14 +176,26 @@ def test_tools() -> None:
         ({"type": "adaptive", "display": "summarized"}, None, {"mode": "auto", "visible": True}),
         ({"type": "adaptive", "display": "omitted"}, "xhigh", {"mode": "effort", "effort": "xhigh", "visible": False}),
         ({"type": "disabled"}, None, {"mode": "off"}),
-        ({"type": "between_tools"}, "low", {"mode": "effort", "effort": "low"}),
-        (None, "max", {"mode": "effort", "effort": "max"}),
+        ({"type": "between_tools"}, "low", {"mode": "effort", "effort": "low", "between_tools": True}),
+        (None, "max", {"mode": "effort", "effort": "max", "wakes": False}),
     ],
 )
 def test_thinking(thinking: dict[str, Any] | None, effort: str | None, policy: dict[str, Any]) -> None:
     fields = {"thinking": thinking} if thinking else {}
-    expected = ReasoningPolicy(**policy, carried=Carried(NAME, {"thinking": thinking}))
-    assert decode(**fields, output_config={"effort": effort}).reasoning == expected
+    told = {**fields, **({"output_config": {"effort": effort}} if effort else {})}
+    assert decode(**fields, output_config={"effort": effort}).reasoning == ReasoningPolicy(**policy, told=told)
+
+
+def test_words_for_thinking_that_no_other_dialect_has_are_carried() -> None:
+    binding = {"prefix_mismatch_behavior": "drop_block"}
+    request = decode(thinking={"type": "adaptive", "display": "updates", "block_binding": binding})
+    rest = {"display": "updates", "block_binding": binding}
+    assert request.reasoning == ReasoningPolicy(
+        mode="auto",
+        visible=True,
+        carried=Carried(NAME, {"thinking": rest}),
+        told={"thinking": {"type": "adaptive"}},
+    )
 
 
 def test_output_config_is_read_and_what_is_left_of_it_carried() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.values.blocks import (
@@ -18,7 +19,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.request import Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from dialects.anthropic_messages.replies import ARRIVAL, DIALECT, ROW
 
 NAME = "anthropic_messages"
@@ -122,29 +123,53 @@ ROUND = {
 
 def test_a_request_of_the_dialect_goes_on_as_it_came() -> None:
     request = DIALECT.decode_request(json.dumps(ROUND).encode(), ARRIVAL)
-    wire = DIALECT.encode_request(request, ROW)
+    control = Control(fields={"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}})
+    wire = DIALECT.encode_request(msgspec.structs.replace(request, control=control), ROW)
     assert json.loads(wire.body) == ROUND
     assert wire.degraded == ()
 
 
+BINDING = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+ADAPTIVE = {"type": "adaptive", "display": "summarized"}
+ENABLED = {"type": "enabled", "budget_tokens": 2000}
+OFF = {"type": "disabled"}
+
+
 @pytest.mark.parametrize(
-    "fields",
+    ("told", "control", "sent", "lost"),
     [
-        {"thinking": {"type": "enabled", "budget_tokens": 2000}, "model": "claude-sonnet-4-5"},
-        {"thinking": {"type": "disabled"}},
-        {"output_config": {"effort": "low"}},
-        {"thinking": {"type": "between_tools"}, "model": "claude-sonnet-5-5"},
-        {"thinking": {"type": "enabled", "budget_tokens": 2000, "display": "omitted"}, "model": "claude-opus-4-6"},
-        {"tool_choice": {"type": "any"}, "tools": [{"name": "f", "input_schema": {"type": "object"}}]},
-        {"temperature": 0.5, "top_k": 4, "model": "claude-sonnet-4-5"},
-        {"thinking": {"type": "adaptive"}, "output_config": {"effort": "max"}, "model": "MiniMax-M3"},
+        ({"type": "adaptive", "display": "updates"}, ADAPTIVE, {"type": "adaptive", "display": "updates"}, set()),
+        ({**ENABLED, "display": "summarized"}, ENABLED, {**ENABLED, "display": "summarized"}, set()),
+        ({**ENABLED, **BINDING}, {"type": "adaptive"}, {"type": "adaptive", **BINDING}, set()),
+        ({**ENABLED, "display": "omitted", **BINDING}, OFF, {**OFF, **BINDING}, set()),
+        ({**OFF, **BINDING}, None, None, {"thinking.block_binding"}),
     ],
-    ids=str,
+    ids=["updates", "the default said aloud", "another mode", "off has no display", "nothing is said"],
 )
-def test_controls_of_the_dialect_go_on_as_they_came(fields: dict[str, Any]) -> None:
-    body = {"model": "claude-sonnet-5", "max_tokens": 4000, "messages": [{"role": "user", "content": "hi"}], **fields}
-    wire = DIALECT.encode_request(DIALECT.decode_request(json.dumps(body).encode(), ARRIVAL), ROW)
-    assert (json.loads(wire.body), wire.degraded) == (body, ())
+def test_the_callers_own_words_stand_beside_the_control(
+    told: dict[str, Any], control: dict[str, Any] | None, sent: dict[str, Any] | None, lost: set[str]
+) -> None:
+    body = {"model": "m", "max_tokens": 4000, "messages": [{"role": "user", "content": "hi"}], "thinking": told}
+    request = DIALECT.decode_request(json.dumps(body).encode(), ARRIVAL)
+    fields = {"thinking": control} if control else {}
+    wire = DIALECT.encode_request(msgspec.structs.replace(request, control=Control(fields=fields)), ROW)
+    assert json.loads(wire.body).get("thinking") == sent
+    assert {one.what for one in wire.degraded} == lost
+
+
+def test_only_the_control_speaks_of_thinking() -> None:
+    policy = ReasoningPolicy(mode="effort", effort="high")
+    fields = {"thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}
+    shape = OutputFormat(mode="json_schema", schema={"type": "object"})
+    body, lost = encode(reasoning=policy, control=Control(fields=fields), output_format=shape)
+    assert body["thinking"] == {"type": "adaptive"}
+    assert body["output_config"] == {
+        "effort": "low",
+        "format": {"type": "json_schema", "schema": {"type": "object"}},
+    }
+    assert not lost
+    silent, _ = encode(reasoning=policy)
+    assert not silent.keys() & {"thinking", "output_config"}
 
 
 def test_turns_alternate_and_results_come_first() -> None:
@@ -261,33 +286,6 @@ def test_what_the_dialect_cannot_say() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("model", "sampling", "sent", "lost"),
-    [
-        ("claude-sonnet-4-0", {"temperature": 1.5, "top_p": 0.5}, {"temperature": 1.0, "top_p": 0.5}, {"temperature"}),
-        (
-            "claude-sonnet-4-5",
-            {"temperature": 0.5, "top_p": 0.5, "top_k": 3},
-            {"temperature": 0.5, "top_k": 3},
-            {"top_p"},
-        ),
-        ("claude-opus-4-8", {"temperature": 0.5, "top_p": 0.5, "top_k": 3}, {}, {"temperature", "top_p", "top_k"}),
-        ("claude-sonnet-5", {"temperature": 1.0, "top_p": 1.0}, {}, set()),
-    ],
-)
-def test_sampling_follows_the_model(model: str, sampling: dict[str, Any], sent: dict[str, Any], lost: set[str]) -> None:
-    body, told = encode(model, sampling=Sampling(**sampling))
-    assert {name: body[name] for name in ("temperature", "top_p", "top_k") if name in body} == sent
-    assert set(told) == lost
-
-
-def test_sampling_is_restricted_while_thinking() -> None:
-    policy = ReasoningPolicy(mode="budget", budget=2000)
-    body, lost = encode("claude-sonnet-4-5", reasoning=policy, sampling=Sampling(temperature=0.5, top_p=0.96, top_k=3))
-    assert (body["top_p"], "temperature" in body, "top_k" in body) == (0.96, False, False)
-    assert set(lost) == {"temperature", "top_k"}
-
-
 def test_tools_and_their_choice() -> None:
     body, lost = encode(tools=(TOOL, Tool(name="g")), tool_choice=ToolChoice(mode="named", name="f", parallel=True))
     assert body["tools"] == [
@@ -296,8 +294,6 @@ def test_tools_and_their_choice() -> None:
     ]
     assert body["tool_choice"] == {"type": "tool", "name": "f", "disable_parallel_tool_use": False}
     assert not lost
-    body, lost = encode("claude-opus-5-5", tools=(TOOL,), tool_choice=ToolChoice(mode="named", name="f"))
-    assert (body["tool_choice"], lost) == ({"type": "auto"}, {"tool_choice": "auto"})
 
 
 def test_a_schema_for_the_answer() -> None:
@@ -310,17 +306,14 @@ def test_a_schema_for_the_answer() -> None:
     assert set(lost) == {"response_format"}
 
 
-def test_a_budget_gives_way_to_a_forced_tool_and_to_a_turn_whose_thinking_is_lost() -> None:
-    policy = ReasoningPolicy(mode="budget", budget=2000)
-    forced, lost = encode("claude-sonnet-4-5", reasoning=policy, tools=(TOOL,), tool_choice=ToolChoice(mode="required"))
-    assert (forced["thinking"], forced["tool_choice"], lost) == (
-        {"type": "disabled"},
-        {"type": "any"},
-        {"reasoning": "off"},
-    )
+def test_a_budget_gives_way_to_a_turn_whose_thinking_is_lost() -> None:
+    control = Control(fields={"thinking": ENABLED}, thinks=True)
     loop = (*HI, Message("assistant", (FOREIGN, CALL)), Message("user", (RESULT,)))
-    without, _ = encode("claude-sonnet-4-5", messages=loop, reasoning=policy, tools=(TOOL,))
-    assert without["thinking"] == {"type": "disabled"}
+    wire = DIALECT.encode_request(Request(model="m", messages=loop, tools=(TOOL,), control=control), ROW)
+    assert json.loads(wire.body)["thinking"] == OFF
+    assert [one.sent for one in wire.degraded if one.what == "reasoning"] == [None, "off"]
+    adaptive, _ = encode(messages=loop, tools=(TOOL,), control=Control(fields={"thinking": ADAPTIVE}))
+    assert adaptive["thinking"] == ADAPTIVE
     loop = (*HI, Message("assistant", (SIGNED, CALL)), Message("user", (RESULT,)))
-    kept, lost = encode("claude-sonnet-4-5", messages=loop, reasoning=policy, tools=(TOOL,))
-    assert (kept["thinking"], lost) == ({"type": "enabled", "budget_tokens": 2000}, {})
+    kept, lost = encode(messages=loop, tools=(TOOL,), control=control)
+    assert (kept["thinking"], lost) == (ENABLED, {})

@@ -322,5 +322,16 @@ def test_awss_own_library_names_our_errors() -> None:
     assert _parsed(body, "Converse", 429)["Error"] == {"Message": "slow down", "Code": "ThrottlingException"}
 
 
+@pytest.mark.parametrize("thought", [None, {"reasoningText": None}, {"reasoningText": 1}], ids=str)
+def test_reasoning_in_a_shape_nobody_knows_goes_on_as_it_came(thought: Any) -> None:
+    events: list[Event] = [
+        ReplyStart(id="x"),
+        UnknownContent(0, "bedrock_converse", {"reasoningContent": thought}),
+        STOP,
+    ]
+    deltas = [value for name, value in payloads(write_stream(events)) if name == "contentBlockDelta"]
+    assert deltas == [{"contentBlockIndex": 0, "delta": {"reasoningContent": thought}}]
+
+
 def test_text_blocks_of_other_dialects_keep_their_words() -> None:
     assert content(TextBlock("a"), TextBlock("b")) == [{"text": "a"}, {"text": "b"}]

@@ -6,10 +6,12 @@ import json
 import random
 from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock, fields_for
 from bardo.values.errors import BrokenStream, UpstreamRefused
+from bardo.values.request import Control
 from bardo.values.wire import Arrival
 from dialects.bedrock_converse.replies import DIALECT, REQUEST, ROW, events_of, payloads, read, write_stream
 from recordings import Recording, rows
@@ -88,7 +90,8 @@ def test_a_recorded_request_goes_on_as_it_came(recording: Recording) -> None:
     sent = recording.meta["request_body"]
     arrival = Arrival(model=model, stream=method.endswith("-stream"))
     request = DIALECT.decode_request(json.dumps(sent).encode(), arrival)
-    wire = DIALECT.encode_request(request, ROW)
+    control = Control(fields=request.reasoning.told if request.reasoning is not None else {})
+    wire = DIALECT.encode_request(msgspec.structs.replace(request, control=control), ROW)
     assert wire.path == "model/" + model.replace(":", "%3A") + "/" + method
     assert _bare(json.loads(wire.body)) == _bare(sent)
     assert not [one for one in wire.degraded if one.what != "text"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +24,7 @@ from bardo.values.blocks import (
 from bardo.values.errors import CallerError, InvalidRequest
 from bardo.values.request import (
     BardoOptions,
+    Control,
     Effort,
     Message,
     OutputFormat,
@@ -175,139 +177,40 @@ def test_a_turn_that_is_thinking_alone_is_left_out() -> None:
     assert "reasoning" in lost(wire)
 
 
-@pytest.mark.parametrize(
-    ("model", "policy", "additional", "degraded"),
-    [
-        (
-            CLAUDE,
-            ReasoningPolicy(mode="budget", budget=4096),
-            {"thinking": {"type": "enabled", "budget_tokens": 4096}},
-            {},
-        ),
-        (
-            CLAUDE,
-            ReasoningPolicy(mode="effort", effort="medium"),
-            {"thinking": {"type": "enabled", "budget_tokens": 8192}},
-            {},
-        ),
-        (CLAUDE, ReasoningPolicy(mode="off"), {"thinking": {"type": "disabled"}}, {}),
-        (
-            CLAUDE_46,
-            ReasoningPolicy(mode="effort", effort="high"),
-            {"thinking": {"type": "adaptive"}, "output_config": {"effort": "high"}},
-            {},
-        ),
-        (
-            CLAUDE_5,
-            ReasoningPolicy(mode="budget", budget=2048),
-            {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"}},
-            {"reasoning_budget": "low"},
-        ),
-        (GPT, ReasoningPolicy(mode="effort", effort="high"), {"reasoning_effort": "high"}, {}),
-        (GPT, ReasoningPolicy(mode="effort", effort="max"), {"reasoning_effort": "high"}, {"reasoning_effort": "high"}),
-        (
-            GPT,
-            ReasoningPolicy(mode="budget", budget=9000),
-            {"reasoning_effort": "medium"},
-            {"reasoning_budget": "medium"},
-        ),
-        (GPT, ReasoningPolicy(mode="off"), {"reasoning_effort": "low"}, {"reasoning": "low"}),
-        (GPT, ReasoningPolicy(mode="auto"), None, {}),
-        ("us.openai.gpt-5.5", ReasoningPolicy(mode="effort", effort="low"), {"reasoning": {"effort": "low"}}, {}),
-        (QWEN, ReasoningPolicy(mode="effort", effort="high"), {"reasoning_config": "high"}, {}),
-        (
-            QWEN,
-            ReasoningPolicy(mode="effort", effort="medium"),
-            {"reasoning_config": "low"},
-            {"reasoning_effort": "low"},
-        ),
-        (QWEN, ReasoningPolicy(mode="off"), None, {}),
-        ("zai.glm-5", ReasoningPolicy(mode="off"), {"reasoning_config": "none"}, {}),
-        (
-            NOVA_2,
-            ReasoningPolicy(mode="effort", effort="low"),
-            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}},
-            {},
-        ),
-        (
-            NOVA_2,
-            ReasoningPolicy(mode="auto"),
-            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "medium"}},
-            {},
-        ),
-        (NOVA_2, ReasoningPolicy(mode="off"), {"reasoningConfig": {"type": "disabled"}}, {}),
-        (NOVA, ReasoningPolicy(mode="effort", effort="low"), None, {"reasoning": None}),
-        (NOVA, ReasoningPolicy(mode="off"), None, {}),
-        (MINIMAX, ReasoningPolicy(mode="budget", budget=5), None, {"reasoning": None}),
-        (PROFILE, ReasoningPolicy(mode="effort", effort="low"), None, {"reasoning": None}),
-    ],
-)
-def test_each_family_is_told_to_think_in_its_own_words(
-    model: str, policy: ReasoningPolicy, additional: Any, degraded: dict[str, Any]
-) -> None:
-    wire = send(model, reasoning=policy)
-    assert body(wire).get("additionalModelRequestFields") == additional
-    assert lost(wire) == degraded
+ENABLED = {"type": "enabled", "budget_tokens": 2048}
 
 
-def test_a_budget_leaves_room_under_the_limit() -> None:
-    wire = send(CLAUDE, reasoning=ReasoningPolicy(mode="budget", budget=8000), max_output_tokens=4096)
-    assert body(wire)["additionalModelRequestFields"]["thinking"]["budget_tokens"] == 4096 - 1024
-    assert body(wire)["inferenceConfig"] == {"maxTokens": 4096}
+def additional(**fields: Any) -> Control:
+    return Control(fields={"additionalModelRequestFields": fields})
 
 
-def test_claude_gets_no_sampling_beside_thinking() -> None:
-    wire = send(
-        CLAUDE,
-        reasoning=ReasoningPolicy(mode="budget", budget=2048),
-        sampling=Sampling(temperature=0.3, top_p=0.5, top_k=4),
-    )
-    assert "inferenceConfig" not in body(wire)
-    assert set(lost(wire)) == {"temperature", "top_p", "top_k"}
-
-
-def test_nova_2_takes_no_limit_at_its_highest_effort() -> None:
-    sampling = Sampling(temperature=0.3, stop=("END",))
-    high = send(NOVA_2, reasoning=ReasoningPolicy(mode="effort", effort="high"), max_output_tokens=9, sampling=sampling)
-    assert body(high)["inferenceConfig"] == {"stopSequences": ["END"]}
-    assert set(lost(high)) == {"maxTokens", "temperature"}
-    low = send(NOVA_2, reasoning=ReasoningPolicy(mode="effort", effort="low"), max_output_tokens=9, sampling=sampling)
-    assert body(low)["inferenceConfig"] == {"maxTokens": 9, "temperature": 0.3, "stopSequences": ["END"]}
+def test_only_the_control_speaks_of_thinking() -> None:
+    policy = ReasoningPolicy(mode="effort", effort="high")
+    wire = send(GPT, reasoning=policy, control=additional(reasoning_effort="low"))
+    assert body(wire)["additionalModelRequestFields"] == {"reasoning_effort": "low"}
+    assert not wire.degraded
+    assert "additionalModelRequestFields" not in body(send(GPT, reasoning=policy))
 
 
 def test_budgeted_claude_does_not_think_where_the_calls_thinking_is_lost() -> None:
-    policy = ReasoningPolicy(mode="budget", budget=2048)
     call, result = ToolCallBlock(id="t", name="weather"), ToolResultBlock(call_id="t", content=(TextBlock("x"),))
-    without = send(
-        CLAUDE, ASK, Message("assistant", (call,)), Message("user", (result,)), reasoning=policy, tools=(WEATHER,)
-    )
+    answer = Message("user", (result,))
+    control = additional(thinking=ENABLED)
+    without = send(CLAUDE, ASK, Message("assistant", (call,)), answer, control=control, tools=(WEATHER,))
     assert body(without)["additionalModelRequestFields"]["thinking"] == {"type": "disabled"}
     assert lost(without) == {"reasoning": "off"}
-    thought = ReasoningBlock(text="Hm", opaque=(SIGNED,))
-    with_it = send(
-        CLAUDE,
-        ASK,
-        Message("assistant", (thought, call)),
-        Message("user", (result,)),
-        reasoning=policy,
-        tools=(WEATHER,),
-    )
-    assert body(with_it)["additionalModelRequestFields"]["thinking"]["type"] == "enabled"
+    thought = Message("assistant", (ReasoningBlock(text="Hm", opaque=(SIGNED,)), call))
+    with_it = send(CLAUDE, ASK, thought, answer, control=control, tools=(WEATHER,))
+    assert body(with_it)["additionalModelRequestFields"]["thinking"] == ENABLED
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
-        (CLAUDE, {"top_k": 5}),
-        (NOVA, {"inferenceConfig": {"topK": 5}}),
-        (NOVA_2, {"inferenceConfig": {"topK": 5}}),
-        (GPT, None),
-    ],
-)
-def test_top_k_stands_where_the_family_has_it(model: str, expected: Any) -> None:
-    wire = send(model, sampling=Sampling(top_k=5))
-    assert body(wire).get("additionalModelRequestFields") == expected
-    assert ("top_k" in lost(wire)) is (expected is None)
+def test_top_k_goes_where_the_control_puts_it_or_as_the_caller_had_it() -> None:
+    sampling = Sampling(top_k=5)
+    wire = send(GPT, sampling=sampling)
+    assert "additionalModelRequestFields" not in body(wire)
+    assert lost(wire) == {"top_k": None}
+    own = send(GPT, sampling=sampling, dialect="bedrock_converse")
+    assert body(own)["additionalModelRequestFields"] == {"top_k": 5}
 
 
 def test_what_converse_cannot_say_is_reported() -> None:
@@ -353,12 +256,6 @@ def test_structured_output_has_its_schema_as_text() -> None:
 )
 def test_tool_choices(choice: ToolChoice | None, expected: Any) -> None:
     assert body(send(GPT, tools=(WEATHER,), tool_choice=choice))["toolConfig"].get("toolChoice") == expected
-
-
-def test_a_claude_that_cannot_be_forced_is_left_free() -> None:
-    wire = send("us.anthropic.claude-opus-5-5", tools=(WEATHER,), tool_choice=ToolChoice(mode="required"))
-    assert body(wire)["toolConfig"]["toolChoice"] == {"auto": {}}
-    assert lost(wire) == {"tool_choice": "auto"}
 
 
 def test_no_tools_are_offered_where_none_may_be_called() -> None:
@@ -504,7 +401,8 @@ FULL: dict[str, Any] = {
 
 
 def test_a_callers_own_request_goes_on_as_it_came() -> None:
-    wire = DIALECT.encode_request(decode(FULL), ROW)
+    control = additional(thinking={"type": "enabled", "budget_tokens": 1024})
+    wire = DIALECT.encode_request(msgspec.structs.replace(decode(FULL), control=control), ROW)
     assert body(wire) == FULL
     assert not wire.degraded
 
@@ -553,26 +451,60 @@ def test_a_failed_tool_is_read_and_written() -> None:
         ({"reasoning_config": {"type": "enabled", "budget_tokens": 2000}}, "budget", None, 2000, None),
         ({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}}, "effort", "low", None, None),
         ({"reasoningConfig": {"type": "disabled"}}, "off", None, None, None),
+        ({"thinking": {"type": "disabled"}, "output_config": {"effort": "high"}}, "off", "high", None, None),
     ],
 )
 def test_every_familys_words_for_thinking_are_read(
     additional: dict[str, Any], mode: str, effort: Effort | None, budget: int | None, visible: bool | None
 ) -> None:
-    request = decode({"messages": [], "additionalModelRequestFields": additional})
-    policy = request.reasoning
+    told = {"additionalModelRequestFields": additional}
+    policy = decode({"messages": [], **told}).reasoning
     assert policy is not None
     assert (policy.mode, policy.effort, policy.budget, policy.visible) == (mode, effort, budget, visible)
-    assert policy.carried == Carried("bedrock_converse", additional)
+    assert (policy.told, policy.carried) == (told, None)
 
 
-def test_words_for_another_family_are_said_anew() -> None:
-    fields = {"messages": FULL["messages"][:1], "additionalModelRequestFields": {"reasoning_effort": "high"}}
-    wire = DIALECT.encode_request(decode(fields, model=NOVA_2), ROW)
-    assert body(wire)["additionalModelRequestFields"] == {
-        "reasoningConfig": {"type": "enabled", "maxReasoningEffort": "high"}
-    }
-    profile = DIALECT.encode_request(decode(fields, model=PROFILE), ROW)
-    assert body(profile)["additionalModelRequestFields"] == {"reasoning_effort": "high"}
+def test_an_effort_alone_wakes_nothing_and_thinking_between_tools_is_read() -> None:
+    alone = decode({"messages": [], "additionalModelRequestFields": {"output_config": {"effort": "low"}}}).reasoning
+    between = decode(
+        {"messages": [], "additionalModelRequestFields": {"thinking": {"type": "between_tools"}}}
+    ).reasoning
+    assert alone is not None
+    assert between is not None
+    assert (alone.wakes, alone.between_tools, between.wakes, between.between_tools) == (False, False, True, True)
+
+
+@pytest.mark.parametrize(
+    ("told", "control", "sent", "left"),
+    [
+        (
+            {"thinking": {"type": "adaptive", "display": "summarized", "newer": 1}},
+            {"thinking": {"type": "adaptive"}},
+            {"thinking": {"type": "adaptive", "display": "summarized", "newer": 1}},
+            set(),
+        ),
+        (
+            {"reasoning": {"effort": "max", "newer": 1}},
+            {"reasoning": {"effort": "high"}},
+            {"reasoning": {"effort": "high", "newer": 1}},
+            set(),
+        ),
+        (
+            {"reasoning": {"effort": "high", "newer": 1}},
+            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "high"}},
+            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "high"}},
+            {"reasoning"},
+        ),
+    ],
+    ids=["beside thinking", "the control wins", "another family's"],
+)
+def test_the_callers_own_words_stand_beside_the_control(
+    told: dict[str, Any], control: dict[str, Any], sent: dict[str, Any], left: set[str]
+) -> None:
+    request = decode({"messages": FULL["messages"][:1], "additionalModelRequestFields": told})
+    wire = DIALECT.encode_request(msgspec.structs.replace(request, control=additional(**control)), ROW)
+    assert body(wire)["additionalModelRequestFields"] == sent
+    assert set(lost(wire)) == left
 
 
 def test_sealed_state_comes_back_to_its_blocks() -> None:

@@ -31,7 +31,7 @@ from bardo.values.events import (
     UsageUpdate,
 )
 from bardo.values.fold import fold
-from bardo.values.request import Message, ReasoningPolicy, Request, Sampling, Tool
+from bardo.values.request import Control, Message, Request, Tool
 from bardo.values.usage import Usage
 from bardo.values.wire import Arrival, WireRequest
 from dialects.bedrock_invoke.replies import (
@@ -84,15 +84,15 @@ def test_claude_gets_an_anthropic_body_with_its_version() -> None:
 
 
 def test_most_others_get_a_chat_body() -> None:
-    wire = send(GPT, reasoning=ReasoningPolicy(mode="effort", effort="low"))
+    wire = send(GPT, control=Control(fields={"reasoning_effort": "low"}))
     assert wire.path == "model/openai.gpt-oss-20b-1%3A0/invoke"
     assert body(wire) == {"model": GPT, "messages": [{"role": "user", "content": "Hi"}], "reasoning_effort": "low"}
     assert body(send(GPT, stream=True))["stream_options"] == {"include_usage": True}
 
 
 def test_nova_gets_converses_body_with_its_own_settings_inside() -> None:
-    policy = ReasoningPolicy(mode="effort", effort="low")
-    wire = send(NOVA_2, max_output_tokens=9, sampling=Sampling(top_k=4), reasoning=policy)
+    config = {"topK": 4, "reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}}
+    wire = send(NOVA_2, max_output_tokens=9, control=Control(fields={"inferenceConfig": config}))
     assert body(wire) == {
         "schemaVersion": "messages-v1",
         "messages": [{"role": "user", "content": [{"text": "Hi"}]}],

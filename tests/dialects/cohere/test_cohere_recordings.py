@@ -11,6 +11,7 @@ import pytest
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
 from dialects.cohere.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
+from dialects.told import as_told
 from recordings import Recording, rows
 
 ALL = rows("cohere")
@@ -133,7 +134,7 @@ def test_the_language_before_this_one_is_not_misread(recording: Recording) -> No
 def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
     asked = recording.meta["request_body"]
     request = DIALECT.decode_request(json.dumps(asked).encode(), ARRIVAL)
-    wire = DIALECT.encode_request(request, ROW)
+    wire = DIALECT.encode_request(as_told(request), ROW)
     assert wire.degraded == ()
     shape = asked.get("response_format") or {}
     if "schema" in shape:  # The older of two names for one field.

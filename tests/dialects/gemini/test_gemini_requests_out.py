@@ -21,9 +21,10 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.degradation import Degradation
-from bardo.values.request import Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival
 from dialects.gemini.support import ROW
+from dialects.told import as_told
 
 USER = Message("user", (TextBlock("hello"),))
 OWN = Opaque("signature", "c2ln", "google-gemini-v1")
@@ -43,7 +44,7 @@ def encode(wanted: Request) -> tuple[dict[str, Any], list[Degradation]]:
 
 def config_of(wanted: Request) -> dict[str, Any]:
     found: dict[str, Any] = encode(wanted)[0].get("generationConfig", {})
-    return {name: value for name, value in found.items() if name != "thinkingConfig"}
+    return found
 
 
 def names(degraded: list[Degradation]) -> list[str]:
@@ -344,13 +345,13 @@ def test_a_gemini_clients_own_words_come_back() -> None:
             "responseModalities": ["TEXT"],
             "responseMimeType": "application/json",
             "responseSchema": {"type": "OBJECT"},
-            "thinkingConfig": {"thinkingBudget": -1},
+            "thinkingConfig": {"thinkingBudget": -1, "depth": 1},
         },
         "safetySettings": [{"category": "c", "threshold": "t"}],
         "labels": {"k": "v"},
     }
     wanted = DIALECT.decode_request(msgspec.json.encode(body), Arrival(model="gemini-2.5-flash"))
-    assert encode(wanted) == (body, [])
+    assert encode(as_told(wanted)) == (body, [])
 
 
 def test_a_changed_schema_is_not_undone() -> None:
@@ -368,75 +369,19 @@ def test_a_changed_schema_is_not_undone() -> None:
     assert sent["generationConfig"] == {"responseMimeType": "application/json", "responseJsonSchema": {"type": "array"}}
 
 
-OFF = ReasoningPolicy(mode="off")
-AUTO = ReasoningPolicy(mode="auto")
-HIGH = ReasoningPolicy(mode="effort", effort="high")
+def test_the_control_is_laid_into_what_is_there() -> None:
+    fields = {"generationConfig": {"thinkingConfig": {"thinkingBudget": 512}}}
+    body, degraded = encode(request(max_output_tokens=9, control=Control(fields=fields)))
+    assert body["generationConfig"] == {"maxOutputTokens": 9, "thinkingConfig": {"thinkingBudget": 512}}
+    assert degraded == []
 
 
-def effort(level: Any) -> ReasoningPolicy:
-    return ReasoningPolicy(mode="effort", effort=level)
+def test_of_thinking_only_the_control_is_said() -> None:
+    asked = ReasoningPolicy(mode="effort", effort="high", visible=True)
+    assert encode(request(reasoning=asked, control=Control())) == encode(request())
 
 
-def budget(tokens: int, **fields: Any) -> ReasoningPolicy:
-    return ReasoningPolicy(mode="budget", budget=tokens, **fields)
-
-
-THINKING: dict[str, tuple[str, ReasoningPolicy | None, dict[str, Any] | None, list[Any]]] = {
-    "2.5 off": ("gemini-2.5-flash", OFF, {"thinkingBudget": 0}, []),
-    "2.5 pro has no off": ("gemini-2.5-pro", OFF, {"thinkingBudget": 128}, [128]),
-    "3 has no off": ("gemini-3-flash-preview", OFF, {"thinkingLevel": "minimal"}, ["minimal"]),
-    "3.7 has no minimal": ("gemini-3.7-flash", OFF, {"thinkingLevel": "low"}, ["low"]),
-    "2.5 low": ("gemini-2.5-flash", effort("low"), {"thinkingBudget": 2048, "includeThoughts": True}, []),
-    "2.5 high is clamped": ("gemini-2.5-flash", HIGH, {"thinkingBudget": 24576, "includeThoughts": True}, [24576]),
-    "2.5 pro high": ("gemini-2.5-pro", HIGH, {"thinkingBudget": 32768, "includeThoughts": True}, []),
-    "3 high": ("gemini-3-pro-preview", HIGH, {"thinkingLevel": "high", "includeThoughts": True}, []),
-    "3 pro medium": (
-        "gemini-3-pro-preview",
-        effort("medium"),
-        {"thinkingLevel": "low", "includeThoughts": True},
-        ["low"],
-    ),
-    "3 xhigh": ("gemini-3.5-flash", effort("xhigh"), {"thinkingLevel": "high", "includeThoughts": True}, ["high"]),
-    "2.5 budget": ("gemini-2.5-flash", budget(300), {"thinkingBudget": 300, "includeThoughts": True}, []),
-    "2.5 lite's least": ("gemini-2.5-flash-lite", budget(300), {"thinkingBudget": 512, "includeThoughts": True}, [512]),
-    "3 budget": ("gemini-3.5-flash", budget(20480), {"thinkingLevel": "high", "includeThoughts": True}, ["high"]),
-    "3 small budget": (
-        "gemini-3.5-flash",
-        budget(100),
-        {"thinkingLevel": "minimal", "includeThoughts": True},
-        ["minimal"],
-    ),
-    "hidden": ("gemini-2.5-flash", budget(300, visible=False), {"thinkingBudget": 300, "includeThoughts": False}, []),
-    "auto": ("gemini-2.5-flash", AUTO, {"includeThoughts": True}, []),
-    "auto wakes lite": ("gemini-2.5-flash-lite", AUTO, {"thinkingBudget": -1, "includeThoughts": True}, []),
-    "nothing said": ("models/gemini-2.5-flash", None, {"includeThoughts": True}, []),
-    "a model of next year": ("gemini-9-flash", HIGH, {"thinkingLevel": "high", "includeThoughts": True}, []),
-    "no thinking to turn off": ("gemma-3-27b-it", OFF, None, []),
-    "no thinking to ask for": ("gemini-2.0-flash", HIGH, None, [None]),
-}
-
-
-@pytest.mark.parametrize(("model", "policy", "config", "sent"), THINKING.values(), ids=THINKING)
-def test_a_policy_becomes_a_thinking_config(
-    model: str, policy: ReasoningPolicy | None, config: dict[str, Any] | None, sent: list[Any]
-) -> None:
-    body, degraded = encode(request(model=model, reasoning=policy))
-    assert body.get("generationConfig", {}).get("thinkingConfig") == config
-    assert [(one.what, one.sent) for one in degraded] == [("reasoning", one) for one in sent]
-
-
-def test_a_budget_leaves_room_for_the_answer() -> None:
-    body, degraded = encode(request(reasoning=HIGH, max_output_tokens=4000))
-    assert body["generationConfig"]["thinkingConfig"]["thinkingBudget"] == 4000 - 1024
-    assert names(degraded) == ["reasoning"]
-
-
-@pytest.mark.parametrize(
-    ("policy", "config"),
-    [(None, None), (AUTO, None), (budget(300), {"thinkingBudget": 300}), (HIGH, {"thinkingBudget": 24576})],
-)
-def test_a_gemini_client_is_not_shown_thoughts_it_did_not_ask_for(
-    policy: ReasoningPolicy | None, config: dict[str, Any] | None
-) -> None:
-    body, _ = encode(request(dialect="gemini", reasoning=policy))
-    assert body.get("generationConfig", {}).get("thinkingConfig") == config
+def test_words_of_another_dialects_thinking_are_reported() -> None:
+    asked = ReasoningPolicy(mode="auto", carried=Carried("anthropic_messages", {"block_binding": "strict"}))
+    body, degraded = encode(request(reasoning=asked))
+    assert (names(degraded), "generationConfig" in body) == (["block_binding"], False)

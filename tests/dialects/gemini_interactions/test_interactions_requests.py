@@ -20,6 +20,7 @@ from bardo.values.blocks import (
 )
 from bardo.values.errors import InvalidRequest, UpstreamRefused, UpstreamTimeout
 from bardo.values.request import (
+    Control,
     Message,
     OutputFormat,
     ReasoningPolicy,
@@ -29,6 +30,7 @@ from bardo.values.request import (
     ToolChoice,
 )
 from dialects.gemini_interactions.replies import ARRIVAL, DIALECT, ROW
+from dialects.told import as_told
 
 NAME = "gemini_interactions"
 SIGNATURE = Opaque("signature", "c2ln", "google-gemini-v1")
@@ -116,12 +118,13 @@ def test_controls_are_read_and_come_back() -> None:
     fields = {"generation_config": config, "response_format": shape, "tools": tools, "previous_interaction_id": "v1_0"}
     request = asked(**fields, stream=True, store=True)
     assert request.sampling == Sampling(temperature=0.5, top_p=0.9, seed=7, stop=("x",))
-    assert request.reasoning == ReasoningPolicy(mode="effort", effort="low", visible=True)
+    told = {"generation_config": {"thinking_level": "low", "thinking_summaries": "auto"}}
+    assert request.reasoning == ReasoningPolicy(mode="effort", effort="low", visible=True, told=told)
     assert request.tool_choice == ToolChoice(mode="named", name="f")
     assert request.output_format == OutputFormat(mode="json_schema", schema={"type": "object"})
     assert [tool.hosted for tool in request.tools] == [False, True]
     assert (request.max_output_tokens, request.stream) == (100, True)
-    written = sent(request)
+    written = sent(as_told(request))
     assert {name: written[name] for name in fields} == fields
     assert (written["stream"], written["store"]) == (True, True)
     assert lost(request) == {}
@@ -175,7 +178,13 @@ def test_what_bardo_sealed_is_opened_again() -> None:
     )
 
 
-def test_a_foreign_request_is_stored_nowhere_and_shows_its_thoughts() -> None:
+def test_who_only_asks_for_summaries_does_not_ask_for_thinking() -> None:
+    policy = asked(generation_config={"thinking_summaries": "auto"}).reasoning
+    assert policy is not None
+    assert (policy.mode, policy.visible, policy.wakes) == ("auto", True, False)
+
+
+def test_a_foreign_request_is_stored_nowhere_and_thinks_as_its_control_says() -> None:
     request = foreign(
         Message("system", (TextBlock("Be brief."),)),
         Message("user", (TextBlock("hi"),)),
@@ -187,6 +196,8 @@ def test_a_foreign_request_is_stored_nowhere_and_shows_its_thoughts() -> None:
         output_format=OutputFormat(mode="json_object"),
         extra={"logit_bias": {}},
         choices=2,
+        reasoning=ReasoningPolicy(mode="effort", effort="high"),
+        control=Control(fields={"generation_config": {"thinking_summaries": "auto"}}),
     )
     assert sent(request) == {
         "model": "gemini-3-flash-preview",
@@ -205,27 +216,6 @@ def test_a_foreign_request_is_stored_nowhere_and_shows_its_thoughts() -> None:
         *("reasoning", "text.opaque", "messages.role", "top_k", "min_p", "tools.strict", "tool web"),
         *("parallel_tool_calls", "logit_bias", "choices"),
     }
-
-
-@pytest.mark.parametrize(
-    ("model", "policy", "config", "asked_for"),
-    [
-        ("gemini-3-flash-preview", ReasoningPolicy(mode="effort", effort="minimal"), "minimal", None),
-        ("gemini-3-flash-preview", ReasoningPolicy(mode="effort", effort="max"), "high", "max"),
-        ("gemini-3-pro-preview", ReasoningPolicy(mode="effort", effort="medium"), "low", "medium"),
-        ("gemini-2.5-flash", ReasoningPolicy(mode="budget", budget=9000), "medium", 9000),
-        ("gemini-2.5-flash", ReasoningPolicy(mode="off"), "low", "off"),
-        ("gemini-2.5-flash", ReasoningPolicy(mode="auto"), None, None),
-        ("gemma-3-27b", ReasoningPolicy(mode="effort", effort="high"), None, "high"),
-    ],
-    ids=str,
-)
-def test_policies_become_levels(model: str, policy: ReasoningPolicy, config: str | None, asked_for: Any) -> None:
-    request = foreign(model=model, reasoning=policy)
-    written = sent(request).get("generation_config", {})
-    assert written.get("thinking_level") == config
-    assert lost(request).get("reasoning") == asked_for
-    assert ("thinking_summaries" in written) is (policy.mode != "off" and not model.startswith("gemma"))
 
 
 def test_foreign_fields_of_blocks_are_reported_by_name() -> None:

@@ -11,6 +11,7 @@ import pytest
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream
 from dialects.ollama.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
+from dialects.told import as_told
 from recordings import Recording, rows
 
 ALL = rows("ollama")
@@ -79,7 +80,7 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
 def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
     asked = recording.meta["request_body"]
     request = DIALECT.decode_request(json.dumps(asked).encode(), ARRIVAL)
-    wire = DIALECT.encode_request(request, ROW)
+    wire = DIALECT.encode_request(as_told(request), ROW)
     assert wire.degraded == ()
     assert said(json.loads(wire.body)) == said(asked)
 

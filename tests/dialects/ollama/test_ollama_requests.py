@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from bardo.values.blocks import Carried, ImageBlock, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import CallerError, InvalidRequest
 from bardo.values.request import (
+    Control,
     Message,
     OutputFormat,
     ReasoningPolicy,
@@ -22,6 +24,7 @@ from bardo.values.request import (
 )
 from bardo.values.wire import Arrival
 from dialects.ollama.replies import ARRIVAL, DIALECT, ROW
+from dialects.told import as_told
 
 TOOL: dict[str, Any] = {
     "type": "function",
@@ -94,9 +97,7 @@ def test_a_full_request_is_read() -> None:
     )
     assert request.max_output_tokens == 100
     assert request.output_format == OutputFormat(mode="json_schema", name="answer", schema={"type": "object"})
-    assert request.reasoning == ReasoningPolicy(
-        mode="effort", effort="high", carried=Carried("ollama", {"think": "high"})
-    )
+    assert request.reasoning == ReasoningPolicy(mode="effort", effort="high", told={"think": "high"})
     assert request.tools[0].name == "look"
     assert request.extra == {
         "keep_alive": "5m", "truncate": False, "logprobs": True, "options": {"repeat_penalty": 1.1, "num_ctx": 4096},
@@ -111,8 +112,8 @@ def test_a_full_request_is_read() -> None:
 def test_a_full_request_is_written_back_as_it_was() -> None:
     expected = json.loads(json.dumps(FULL))
     expected["options"]["top_k"] = 40
-    assert encode(decode(FULL)) == expected
-    assert DIALECT.encode_request(decode(FULL), ROW).degraded == ()
+    assert encode(as_told(decode(FULL))) == expected
+    assert DIALECT.encode_request(as_told(decode(FULL)), ROW).degraded == ()
 
 
 def test_a_loop_without_ids_is_numbered_and_written_back_without() -> None:
@@ -145,30 +146,29 @@ def test_a_loop_without_ids_is_numbered_and_written_back_without() -> None:
     ("think", "mode", "effort"),
     [(True, "auto", None), (False, "off", None), ("low", "effort", "low"), ("max", "effort", "max")],
 )
-def test_thinking_is_read_and_written_back(think: Any, mode: str, effort: str | None) -> None:
-    request = decode(asked(think=think))
-    assert request.reasoning is not None
-    assert (request.reasoning.mode, request.reasoning.effort) == (mode, effort)
-    assert encode(request)["think"] == think
+def test_thinking_is_read(think: Any, mode: str, effort: str | None) -> None:
+    policy = decode(asked(think=think)).reasoning
+    assert policy is not None
+    assert (policy.mode, policy.effort, policy.told) == (mode, effort, {"think": think})
 
 
-@pytest.mark.parametrize(
-    ("policy", "sent", "told"),
-    [
-        (ReasoningPolicy(mode="off"), {"think": False}, {}),
-        (ReasoningPolicy(mode="auto", visible=True), {}, {}),
-        (ReasoningPolicy(mode="effort", effort="medium"), {"think": "medium"}, {}),
-        (ReasoningPolicy(mode="effort", effort="minimal"), {"think": "low"}, {"reasoning_effort": "low"}),
-        (ReasoningPolicy(mode="effort", effort="xhigh"), {"think": "max"}, {"reasoning_effort": "max"}),
-        (ReasoningPolicy(mode="budget", budget=9000), {"think": "medium"}, {"reasoning_budget": "medium"}),
-    ],
-)
-def test_a_policy_from_elsewhere_is_written(
-    policy: ReasoningPolicy, sent: dict[str, Any], told: dict[str, Any]
-) -> None:
-    request = Request(model="m", messages=(Message("user", (TextBlock("hi"),)),), reasoning=policy)
-    assert {name: value for name, value in encode(request).items() if name == "think"} == sent
-    assert lost(request) == told
+def test_the_control_is_laid_into_what_is_there() -> None:
+    fields = {"think": "low", "options": {"repeat_penalty": 1.1}}
+    request = Request(
+        model="m",
+        messages=(),
+        max_output_tokens=9,
+        reasoning=ReasoningPolicy(mode="effort", effort="high"),
+        control=Control(fields=fields),
+    )
+    body = encode(request)
+    assert (body["think"], body["options"]) == ("low", {"num_predict": 9, "repeat_penalty": 1.1})
+    assert "think" not in encode(msgspec.structs.replace(request, control=None))
+
+
+def test_words_of_another_dialects_thinking_are_reported() -> None:
+    policy = ReasoningPolicy(mode="auto", carried=Carried("anthropic_messages", {"block_binding": "strict"}))
+    assert lost(Request(model="m", messages=(), reasoning=policy)) == {"block_binding": None}
 
 
 @pytest.mark.parametrize(

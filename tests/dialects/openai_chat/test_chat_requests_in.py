@@ -28,7 +28,6 @@ from bardo.values.request import (
     BardoOptions,
     Message,
     OutputFormat,
-    ReasoningPolicy,
     Sampling,
     Tool,
     ToolChoice,
@@ -200,38 +199,6 @@ def test_fields_of_a_message_are_carried() -> None:
     assert message.carried == Carried(CHAT, {"name": "ann"})
 
 
-POLICIES: dict[str, tuple[dict[str, Any], ReasoningPolicy | None, bool]] = {
-    "nothing": ({}, None, False),
-    "an effort": ({"reasoning_effort": "low"}, ReasoningPolicy(mode="effort", effort="low"), False),
-    "none is off": ({"reasoning_effort": "none"}, ReasoningPolicy(mode="off"), False),
-    "Groq's default": ({"reasoning_effort": "default"}, ReasoningPolicy(mode="auto"), False),
-    "OpenRouter's effort": ({"reasoning": {"effort": "high"}}, ReasoningPolicy(mode="effort", effort="high"), False),
-    "OpenRouter's budget": ({"reasoning": {"max_tokens": 2000}}, ReasoningPolicy(mode="budget", budget=2000), False),
-    "OpenRouter's off": ({"reasoning": {"enabled": False}}, ReasoningPolicy(mode="off"), False),
-    "OpenRouter's on": ({"reasoning": {"enabled": True}}, ReasoningPolicy(mode="auto"), False),
-    "excluded": (
-        {"reasoning": {"effort": "low", "exclude": True}},
-        ReasoningPolicy(mode="effort", effort="low", visible=False),
-        True,
-    ),
-    "not included": ({"include_reasoning": False}, ReasoningPolicy(mode="auto", visible=False), True),
-    "included": ({"include_reasoning": True}, ReasoningPolicy(mode="auto", visible=True), False),
-    "further fields": (
-        {"reasoning": {"effort": "low", "summary": "auto"}},
-        ReasoningPolicy(mode="effort", effort="low", carried=Carried(CHAT, {"summary": "auto"})),
-        False,
-    ),
-    "an empty object": ({"reasoning": {}}, None, False),
-}
-
-
-@pytest.mark.parametrize(("fields", "policy", "omitted"), POLICIES.values(), ids=POLICIES.keys())
-def test_how_to_think(fields: dict[str, Any], policy: ReasoningPolicy | None, omitted: bool) -> None:
-    request = asked(**fields)
-    assert request.reasoning == policy
-    assert request.options.omit_reasoning is omitted
-
-
 CHOICES: dict[str, tuple[dict[str, Any], ToolChoice | None, dict[str, Any]]] = {
     "nothing": ({}, None, {}),
     "a word": ({"tool_choice": "required"}, ToolChoice(mode="required"), {}),
@@ -382,9 +349,6 @@ REFUSED: dict[str, tuple[dict[str, Any], str | None]] = {
     "a temperature that is none": ({"temperature": "hot"}, "temperature"),
     "a flag that is none": ({"stream": "yes"}, "stream"),
     "a stop that is none": ({"stop": [1]}, "stop[0]"),
-    "an effort nobody knows": ({"reasoning_effort": "huge"}, "reasoning_effort"),
-    "a nested effort nobody knows": ({"reasoning": {"effort": "huge"}}, "reasoning.effort"),
-    "a budget below nothing": ({"reasoning": {"max_tokens": -1}}, "reasoning.max_tokens"),
     "a format nobody knows": ({"response_format": {"type": "xml"}}, "response_format.type"),
     "a schema format without schema": ({"response_format": {"type": "json_schema"}}, "response_format.json_schema"),
     "a wrong schema": ({"response_format": {"type": "json_schema", "json_schema": {"schema": 3}}}, "response_format.json_schema.schema"),
@@ -451,6 +415,7 @@ shaped = st.recursive(
 TOP = [
     "model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "n", "stream", "stop",
     "stream_options", "max_tokens", "temperature", "reasoning", "reasoning_effort", "include_reasoning", "response_format", "bardo",
+    "thinking", "enable_thinking", "thinking_budget", "think", "chat_template_kwargs",
 ]  # fmt: skip
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from bardo.dialects.levels import PORTABLE, effort_of
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -20,7 +20,7 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.request import (
-    Effort,
+    Control,
     Message,
     OutputFormat,
     ReasoningPolicy,
@@ -44,6 +44,11 @@ def message_sent(
     body, wire = sent(request_of(Message(role, blocks)), row_with(**quirks))
     [message] = body["messages"]
     return message, [(lost.what, lost.asked) for lost in wire.degraded]
+
+
+def controlled(request: Request, **fields: Any) -> Request:
+    """Return the request with what it was decided to say of thinking."""
+    return msgspec.structs.replace(request, control=Control(fields=fields))
 
 
 def test_the_plainest_request() -> None:
@@ -94,7 +99,8 @@ FIELDS: dict[str, Any] = {
 
 
 def test_a_request_of_this_dialect_is_sent_as_it_came() -> None:
-    body, wire = sent(asked(messages=CONVERSATION, reasoning_effort="low", **FIELDS))
+    request = asked(messages=CONVERSATION, reasoning_effort="low", **FIELDS)
+    body, wire = sent(controlled(request, reasoning_effort="low"))
     assert body == {"model": "m", "messages": CONVERSATION, "reasoning_effort": "low", **FIELDS}
     assert wire.degraded == ()
 
@@ -105,11 +111,12 @@ def test_a_request_of_openrouters_form_is_sent_as_it_came() -> None:
         {"type": "reasoning.summary", "summary": "y", "format": "openai-responses-v1", "index": 1},
         {"type": "reasoning.encrypted", "data": "d", "id": "rs", "format": "openai-responses-v1", "index": 1},
     ]
+    control = {"max_tokens": 2000, "exclude": True}
     fields: dict[str, Any] = {
         "messages": [{"role": "assistant", "content": "a", "reasoning_details": details}],
-        "reasoning": {"max_tokens": 2000, "summary": "auto", "exclude": True},
+        "reasoning": {**control, "summary": "auto"},
     }
-    body, wire = sent(asked(**fields), row_with(replay="reasoning_details", effort_form="reasoning"))
+    body, wire = sent(controlled(asked(**fields), reasoning=control), row_with(replay="reasoning_details"))
     assert body == {"model": "m", **fields}
     assert wire.degraded == ()
 
@@ -361,52 +368,31 @@ def test_tool_choices(choice: ToolChoice | None, fields: dict[str, Any]) -> None
     assert {name: body[name] for name in ("tool_choice", "parallel_tool_calls") if name in body} == fields
 
 
-POLICIES: dict[str, tuple[str, ReasoningPolicy | None, dict[str, Any], list[tuple[str, Any, Any]]]] = {
-    "nothing": ("reasoning_effort", None, {}, []),
-    "an effort": ("reasoning_effort", ReasoningPolicy(mode="effort", effort="xhigh"), {"reasoning_effort": "xhigh"}, []),
-    "off": ("reasoning_effort", ReasoningPolicy(mode="off"), {"reasoning_effort": "none"}, []),
-    "auto": ("reasoning_effort", ReasoningPolicy(mode="auto"), {}, []),
-    "a budget": (
-        "reasoning_effort",
-        ReasoningPolicy(mode="budget", budget=9000),
-        {"reasoning_effort": "medium"},
-        [("reasoning.budget", 9000, "medium")],
-    ),
-    "an object's effort": ("reasoning", ReasoningPolicy(mode="effort", effort="low"), {"reasoning": {"effort": "low"}}, []),
-    "an object's budget": ("reasoning", ReasoningPolicy(mode="budget", budget=9), {"reasoning": {"max_tokens": 9}}, []),
-    "an object's off": ("reasoning", ReasoningPolicy(mode="off"), {"reasoning": {"enabled": False}}, []),
-    "an object's auto": ("reasoning", ReasoningPolicy(mode="auto"), {"reasoning": {"enabled": True}}, []),
-    "hidden": (
-        "reasoning",
-        ReasoningPolicy(mode="effort", effort="low", visible=False),
-        {"reasoning": {"effort": "low", "exclude": True}},
-        [],
-    ),
-    "no field": ("none", ReasoningPolicy(mode="effort", effort="low"), {}, [("reasoning", "low", None)]),
-    "no field for off": ("none", ReasoningPolicy(mode="off"), {}, [("reasoning", "off", None)]),
-    "no field for a budget": ("none", ReasoningPolicy(mode="budget", budget=0), {}, [("reasoning", 0, None)]),
-    "fields of another dialect": (
-        "reasoning_effort",
-        ReasoningPolicy(mode="effort", effort="low", carried=Carried("anthropic_messages", {"display": "omitted"})),
-        {"reasoning_effort": "low"},
-        [("display", "omitted", None)],
-    ),
-}  # fmt: skip
+def test_how_to_think_is_laid_into_the_body() -> None:
+    request = asked(chat_template_kwargs={"enable_thinking": True, "documents": [1]}, user="u")
+    body, wire = sent(controlled(request, chat_template_kwargs={"thinking": False}, reasoning_effort="low"))
+    assert body["chat_template_kwargs"] == {"documents": [1], "thinking": False}
+    assert (body["reasoning_effort"], body["user"], wire.degraded) == ("low", "u", ())
 
 
-@pytest.mark.parametrize(("form", "policy", "fields", "lost"), POLICIES.values(), ids=POLICIES.keys())
-def test_how_to_think(form: str, policy: ReasoningPolicy | None, fields: dict[str, Any], lost: list[Any]) -> None:
-    body, wire = sent(request_of(reasoning=policy), row_with(effort_form=form))
-    assert {name: value for name, value in body.items() if name.startswith("reasoning")} == fields
-    assert [(one.what, one.asked, one.sent) for one in wire.degraded] == lost
+def test_without_control_nothing_is_said_of_thinking() -> None:
+    body, _ = sent(asked(reasoning_effort="low", enable_thinking=True, reasoning={"summary": "auto"}))
+    assert body == {"model": "m", "messages": []}
 
 
-@pytest.mark.parametrize(
-    ("budget", "level"),
-    [(0, "low"), (2048, "low"), (5119, "low"), (5120, "medium"), (8192, "medium"), (20480, "high"), (10**9, "high")],
-)
-def test_the_nearest_level_to_a_budget_ties_up(budget: int, level: Effort) -> None:
-    assert effort_of(budget, PORTABLE) == level
+def test_words_that_go_with_another_field_are_reported() -> None:
+    body, wire = sent(
+        controlled(asked(reasoning={"effort": "low", "summary": "detailed"}), thinking={"type": "enabled"})
+    )
+    assert body["thinking"] == {"type": "enabled"}
+    assert "reasoning" not in body
+    assert [(lost.what, lost.asked) for lost in wire.degraded] == [("reasoning.summary", "detailed")]
+
+
+def test_words_of_another_dialects_policy_are_reported() -> None:
+    policy = ReasoningPolicy(mode="auto", carried=Carried("anthropic_messages", {"display": "omitted"}))
+    _, wire = sent(request_of(reasoning=policy))
+    assert [(lost.what, lost.asked) for lost in wire.degraded] == [("display", "omitted")]
 
 
 @pytest.mark.parametrize("field", ["max_tokens", "max_completion_tokens"])

@@ -257,30 +257,16 @@ def test_fields_become_values(name: str) -> None:
     assert {field: getattr(request, field) for field in expected} == expected
 
 
-POLICIES: dict[str, tuple[dict[str, Any], ReasoningPolicy | None]] = {
-    "none": ({}, None),
-    "effort": ({"effort": "low"}, ReasoningPolicy(mode="effort", effort="low", carried=carried())),
-    "effort and summary": (
-        {"effort": "high", "summary": "detailed"},
-        ReasoningPolicy(mode="effort", effort="high", visible=True, carried=carried(summary="detailed")),
-    ),
-    "off": ({"effort": "none"}, ReasoningPolicy(mode="off", carried=carried())),
-    "only a summary": (
-        {"summary": "auto"},
-        ReasoningPolicy(mode="auto", visible=True, carried=carried(summary="auto")),
-    ),
-    "a budget": (
-        {"max_tokens": 3000},
-        ReasoningPolicy(mode="budget", budget=3000, carried=carried(max_tokens=3000)),
-    ),
-    "switched off": ({"enabled": False}, ReasoningPolicy(mode="off", carried=carried(enabled=False))),
-}
-
-
-@pytest.mark.parametrize("name", POLICIES)
-def test_reasoning_becomes_a_policy(name: str) -> None:
-    fields, policy = POLICIES[name]
-    assert decode(reasoning=fields).reasoning == policy
+def test_reasoning_becomes_a_policy() -> None:
+    policy = ReasoningPolicy(
+        mode="effort",
+        effort="high",
+        visible=True,
+        carried=carried(**{"reasoning.summary": "detailed"}),
+        told={"reasoning": {"effort": "high"}},
+    )
+    assert decode(reasoning={"effort": "high", "summary": "detailed"}).reasoning == policy
+    assert decode().reasoning is None
 
 
 def test_excluded_reasoning_is_omitted() -> None:
@@ -314,7 +300,6 @@ WRONG: dict[str, tuple[dict[str, Any], str]] = {
     "a summary": ({"input": [{"type": "reasoning", "summary": [{"text": 1}]}]}, "input[0].summary[0].text"),
     "a result": ({"input": [{"type": "function_call_output", "call_id": "c"}]}, "input[0].output"),
     "a tool": ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools[0].name"),
-    "effort": ({"reasoning": {"effort": "huge"}}, "reasoning.effort"),
     "temperature": ({"temperature": "hot"}, "temperature"),
     "limit": ({"max_output_tokens": 0}, "max_output_tokens"),
     "format": ({"text": {"format": {"type": "yaml"}}}, "text.format.type"),
@@ -358,7 +343,20 @@ _ITEM = st.fixed_dictionaries(
 BODY = st.fixed_dictionaries(
     {"model": st.just("m"), "input": st.lists(_ITEM, max_size=4) | _JSON},
     optional=dict.fromkeys(
-        ("tools", "tool_choice", "reasoning", "text", "stop", "stream", "bardo", "instructions", "seed", "new"), _JSON
+        (
+            "tools",
+            "tool_choice",
+            "reasoning",
+            "thinking",
+            "text",
+            "stop",
+            "stream",
+            "bardo",
+            "instructions",
+            "seed",
+            "new",
+        ),
+        _JSON,
     ),
 )
 

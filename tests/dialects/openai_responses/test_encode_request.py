@@ -23,10 +23,17 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.errors import CallerError
-from bardo.values.request import Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import Control, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival
 from dialects.openai_responses.replies import ROW, TEXT_REPLAYING
 from dialects.openai_responses.test_decode_request import BODY, ITEMS
+
+
+def told(reasoning: dict[str, Any]) -> ReasoningPolicy | None:
+    """Return the policy of a client that said so."""
+    body = msgspec.json.encode({"model": "m", "input": "hi", "reasoning": reasoning})
+    return DIALECT.decode_request(body, Arrival()).reasoning
+
 
 HELLO = (Message("user", (TextBlock("hi"),)),)
 FORMAT = "openai-responses-v1"
@@ -267,41 +274,49 @@ def test_tools_and_choices_are_written() -> None:
     assert "strict" not in own["tools"][0]
 
 
-POLICIES: dict[str, tuple[ReasoningPolicy, str, dict[str, Any]]] = {
-    "off": (ReasoningPolicy(mode="off"), "openai_chat", {"effort": "none"}),
-    "effort": (ReasoningPolicy(mode="effort", effort="low"), "openai_chat", {"effort": "low", "summary": "auto"}),
-    "hidden": (ReasoningPolicy(mode="effort", effort="low", visible=False), "openai_chat", {"effort": "low"}),
-    "auto": (ReasoningPolicy(mode="auto"), "openai_chat", {"summary": "auto"}),
-    "budget": (ReasoningPolicy(mode="budget", budget=9000), "openai_chat", {"effort": "medium", "summary": "auto"}),
-    "a tie goes up": (
-        ReasoningPolicy(mode="budget", budget=5120),
-        "openai_chat",
-        {"effort": "medium", "summary": "auto"},
-    ),
-    "its own": (
-        ReasoningPolicy(mode="effort", effort="low", carried=Carried("openai_responses", {"mode": "pro"})),
-        "openai_responses",
-        {"mode": "pro", "effort": "low"},
+CONTROLS: dict[str, tuple[ReasoningPolicy | None, dict[str, Any], dict[str, Any], dict[str, Any]]] = {
+    "nothing": (None, {}, {}, {}),
+    "what is given": (None, {"reasoning": {"effort": "low"}}, {"reasoning": {"effort": "low"}}, {}),
+    "its own words beside": (
+        told({"effort": "low", "mode": "pro"}),
+        {"reasoning": {"effort": "low"}},
+        {"reasoning": {"effort": "low", "mode": "pro"}},
+        {},
     ),
     "its own summary": (
-        ReasoningPolicy(mode="auto", visible=True, carried=Carried("openai_responses", {"summary": "detailed"})),
-        "openai_responses",
-        {"summary": "detailed"},
+        told({"effort": "low", "summary": "detailed"}),
+        {"reasoning": {"effort": "low", "summary": "auto"}},
+        {"reasoning": {"effort": "low", "summary": "detailed"}},
+        {},
     ),
-    "a router's budget": (
-        ReasoningPolicy(mode="budget", budget=3000, carried=Carried("openai_responses", {"max_tokens": 3000})),
-        "openai_responses",
-        {"max_tokens": 3000},
+    "a summary alone": (told({"summary": "detailed"}), {}, {"reasoning": {"summary": "detailed"}}, {}),
+    "words of an object that is not sent": (
+        told({"effort": "low", "summary": "detailed"}),
+        {"thinking": {"type": "enabled"}},
+        {"thinking": {"type": "enabled"}},
+        {"reasoning.summary": ("detailed", None)},
+    ),
+    "words of another dialect": (
+        ReasoningPolicy(mode="auto", carried=Carried("anthropic_messages", {"display": "omitted"})),
+        {"reasoning": {"effort": "low"}},
+        {"reasoning": {"effort": "low"}},
+        {"display": ("omitted", None)},
     ),
 }
 
 
-@pytest.mark.parametrize("name", POLICIES)
-def test_a_policy_is_written(name: str) -> None:
-    policy, dialect, expected = POLICIES[name]
-    body, degraded = encode(reasoning=policy, dialect=dialect)
-    assert body["reasoning"] == expected
-    assert list(degraded) == (["reasoning.budget"] if "effort" in expected and policy.mode == "budget" else [])
+@pytest.mark.parametrize("name", CONTROLS)
+def test_how_to_think_is_laid_into_the_body(name: str) -> None:
+    policy, fields, expected, lost = CONTROLS[name]
+    body, degraded = encode(reasoning=policy, control=Control(fields=fields), dialect="openai_responses")
+    assert {name: body[name] for name in ("reasoning", "thinking") if name in body} == expected
+    assert degraded == lost
+
+
+def test_without_control_nothing_is_said_of_thinking() -> None:
+    body, degraded = encode(reasoning=ReasoningPolicy(mode="effort", effort="low"))
+    assert "reasoning" not in body
+    assert not degraded
 
 
 @given(BODY)

@@ -24,7 +24,7 @@ from bardo.values.errors import (
 )
 from bardo.values.events import ContentChunk, Event, Extension, Failed, Finish, ReplyStart, UsageUpdate
 from bardo.values.fold import fold
-from bardo.values.request import Message, ReasoningPolicy, Request, Sampling, Tool
+from bardo.values.request import Message, Request, Sampling, Tool
 from bardo.values.response import Response
 from bardo.values.usage import Usage
 from bardo.values.wire import Arrival
@@ -118,13 +118,12 @@ def test_what_a_prompt_cannot_say_is_reported() -> None:
             Message("user", (TextBlock("hi"), ImageBlock(url="u"))),
         ),
         tools=(Tool(name="f"),),
-        reasoning=ReasoningPolicy(mode="effort", effort="low"),
         dialect="openai_chat",
         extra={"logit_bias": {}},
     )
     wire = DIALECT.encode_request(request, ROW)
     assert json.loads(wire.body) == {"model_id": "m", "input": "Be brief.\n\nhi"}
-    assert {one.what for one in wire.degraded} == {"messages.role", "image", "tools", "reasoning", "logit_bias"}
+    assert {one.what for one in wire.degraded} == {"messages.role", "image", "tools", "logit_bias"}
 
 
 EVENTS: list[Event] = [

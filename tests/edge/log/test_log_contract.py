@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from alembic import command
+from alembic.config import Config
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import create_engine, text
 
 from bardo.edge.log import AmbiguousRequest, LogReader, LogRow, LogWriter
+from bardo.edge.log.database import address_of, open_for_writing
+from bardo.edge.log.revisions import MIGRATIONS
 from bardo.edge.log.stored import (
     DEEPEST_JSON,
     LARGEST_COUNT,
@@ -96,6 +100,10 @@ def test_a_row_with_everything_reads_back_as_it_was_written(place: str) -> None:
         cost_by_cause={"thinking": 1e-05, "answer": 2.3e-06},
         degraded=({"what": "reasoning_effort", "asked": "high", "sent": "medium"}, {"what": "seed"}),
         receipt={"emitted": {"reasoning": {"effort": "medium"}}, "verdict": "clamped"},
+        reasoning_intent="high",
+        reasoning_emitted="medium",
+        reasoning_layer="L1",
+        reasoning_verdict="clamped",
         request_content="line\nline\t\U0001f9e0",
         reply_content="",
     )
@@ -145,6 +153,10 @@ _ROWS = st.builds(
     cost_by_cause=st.dictionaries(_JSON_TEXT, _NUMBER, max_size=3),
     degraded=st.lists(_OBJECT, max_size=2).map(tuple),
     receipt=st.none() | _OBJECT,
+    reasoning_intent=_NAME,
+    reasoning_emitted=_NAME,
+    reasoning_layer=_NAME,
+    reasoning_verdict=_NAME,
     request_content=_NAME,
     reply_content=_NAME,
 )
@@ -236,7 +248,7 @@ def test_content_is_stored_only_where_that_was_asked_for(place: str) -> None:
 def test_recent_rows_come_newest_first_and_only_those_that_match(place: str) -> None:
     rows = [
         row("a", provider="p", model="m", started_at=1.0),
-        row("b", provider="p", model="n", started_at=2.0, outcome="error"),
+        row("b", provider="p", model="n", started_at=2.0, outcome="error", reasoning_verdict="void"),
         row("c", provider="q", model="m", started_at=3.0),
     ]
     with written(place, *rows) as reader:
@@ -249,6 +261,7 @@ def test_recent_rows_come_newest_first_and_only_those_that_match(place: str) -> 
         assert ids(provider="p") == "ba"
         assert ids(model="m") == "ca"
         assert ids(outcome="error") == "b"
+        assert (ids(verdict="void"), ids(verdict="honoured")) == ("b", "")
         assert ids(since=2.0) == "cb"
         assert ids(provider="q", model="n") == ""
 
@@ -328,3 +341,27 @@ def test_a_row_the_database_refuses_costs_no_other_row(place: str, caplog: pytes
     assert (gap.rows, gap.why) == (2, "the database refused them")
     assert "request bad" in caplog.text
     assert "request worse" in caplog.text
+
+
+FIRST_FORM = """INSERT INTO inference_log (request_id, started_at, seconds, client_dialect, provider, provider_dialect,
+model_asked, model, streamed, passed_through, attempts, outcome, tokens_approx, cost_by_cause, degraded, receipt)
+VALUES ('old', 1.0, 2.0, 'gemini', 'p', 'gemini', 'm', 'm', true, false, 1, 'ok', false, '{}', '[]', '{"intent": null}')"""
+
+
+@pytest.mark.parametrize("opened", ["read", "written"])
+def test_a_log_of_the_first_form_gets_receipts_and_keeps_its_rows(place: str, opened: str) -> None:
+    engine = open_for_writing(address_of(place))
+    with engine.begin() as connection:
+        config = Config(attributes={"connection": connection})
+        config.set_main_option("script_location", MIGRATIONS)
+        command.upgrade(config, "0001")
+        connection.execute(text(FIRST_FORM))
+    engine.dispose()
+    new = row("new", reasoning_intent="off", reasoning_verdict="contradicted")
+    if opened == "written":
+        written(place, new).close()
+    with LogReader(place) as reader:
+        (old,) = reader.recent(5, model="m")
+        assert (old.request_id, old.streamed, old.receipt) == ("old", True, {"intent": None})
+        assert (old.reasoning_intent, old.reasoning_verdict) == (None, None)
+        assert reader.recent(5, verdict="contradicted") == ([new] if opened == "written" else [])

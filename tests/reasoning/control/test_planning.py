@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bardo.catalog.models import BudgetRange, Facts, builtin_models
@@ -177,6 +179,29 @@ def test_a_policy_that_makes_no_sense_is_refused_with_a_hint(policy: ReasoningPo
     assert refused.value.param
 
 
+SEEN = ReasoningPolicy(mode="auto", visible=True, wakes=False)
+
+
+@pytest.mark.parametrize(
+    ("show", "fields"),
+    [(False, {}), (True, {"thinking": {"type": "adaptive", "display": "summarized"}})],
+    ids=["in the target's own language", "in another language"],
+)
+def test_a_wish_to_see_thinking_wakes_only_who_is_asked_in_another_language(
+    show: bool, fields: dict[str, object]
+) -> None:
+    target = ControlTarget("anthropic", "anthropic_messages", "claude-opus-4-8")
+    assert plan_reasoning(SEEN, target, show=show).fields == fields
+
+
+def test_thinking_that_was_told_to_a_model_without_any_is_reported() -> None:
+    told = ReasoningPolicy(mode="auto", told={"think": True})
+    target = ControlTarget("ollama", "ollama", "llama3.1")
+    assert [lost.asked for lost in plan_reasoning(told, target).degraded] == ["auto"]
+    assert plan_reasoning(told, target, show=True).degraded == ()
+    assert plan_reasoning(SEEN, target).degraded == ()
+
+
 def test_a_budget_above_the_models_range_is_clamped_and_reported() -> None:
     target = ControlTarget("qwen", "openai_chat", "qwen3.8-max")
     plan = plan_reasoning(budget(10**6), target)
@@ -204,10 +229,30 @@ def test_what_is_known_may_stand_for_the_target() -> None:
     ],
 )
 def test_an_effort_alone_turns_nothing_on_where_the_two_are_said_apart(model: str, fields: dict[str, object]) -> None:
-    plan = plan_reasoning(LOW, ControlTarget("anthropic", "anthropic_messages", model), wakes=False)
+    alone = ReasoningPolicy(mode="effort", effort="low", wakes=False)
+    plan = plan_reasoning(alone, ControlTarget("anthropic", "anthropic_messages", model))
     assert (plan.fields, plan.thinks) == (fields, False)
     assert bool(plan.degraded) == (not fields)
-    assert plan_reasoning(LOW, QWEN, wakes=False) == plan_reasoning(LOW, QWEN)
+    assert plan_reasoning(alone, QWEN).fields == plan_reasoning(LOW, QWEN).fields
+
+
+@pytest.mark.parametrize(
+    ("model", "effort", "fields", "lost"),
+    [
+        ("claude-sonnet-5-5", None, {"thinking": {"type": "between_tools"}}, []),
+        ("claude-sonnet-5-5", "low", {"thinking": {"type": "between_tools"}, "output_config": {"effort": "low"}}, []),
+        ("claude-opus-4-8", None, {"thinking": {"type": "adaptive"}}, [("between_tools", "auto")]),
+        ("claude-3-5-haiku", None, {}, [("between_tools", "nothing")]),
+    ],
+    ids=["as told", "with an effort", "throughout", "not at all"],
+)
+def test_thinking_between_tools_is_for_models_that_have_it(
+    model: str, effort: Any, fields: dict[str, object], lost: list[tuple[str, str]]
+) -> None:
+    policy = ReasoningPolicy(mode="effort" if effort else "auto", effort=effort, between_tools=True)
+    plan = plan_reasoning(policy, ControlTarget("anthropic", "anthropic_messages", model))
+    assert plan.fields == fields
+    assert [(one.asked, one.sent) for one in plan.degraded] == lost
 
 
 @pytest.mark.parametrize("model", ["glm-4.6", "gpt-5.2", "MiniMax-M3"])

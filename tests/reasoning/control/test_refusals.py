@@ -39,6 +39,15 @@ def repaired(policy: ReasoningPolicy, target: ControlTarget, error: str, **optio
     return repair_refusal(plan, error, status=options.pop("status", 400), date=TODAY, **options)
 
 
+def test_a_repair_still_turns_nothing_on_for_an_effort_alone() -> None:
+    alone = ReasoningPolicy(mode="effort", effort="xhigh", wakes=False)
+    claude = ControlTarget("anthropic", "anthropic_messages", "claude-opus-4-8")
+    error = "output_config.effort: Input should be 'low', 'medium', 'high' or 'max'"
+    repair = repaired(alone, claude, error)
+    assert repair is not None
+    assert repair.plan.fields == {"output_config": {"effort": "high"}}
+
+
 SAID = [
     (
         "OpenAI lists levels",

@@ -125,6 +125,13 @@ CASES: list[tuple[str, str, str, ReasoningPolicy | None, dict[str, Any]]] = [
         {"generation_config": {"thinking_level": "low"}},
     ),
     (
+        "Interactions wakes Flash-Lite by a level",
+        "interactions",
+        "gemini-2.5-flash-lite",
+        AUTO,
+        {"generation_config": {"thinking_level": "medium"}},
+    ),
+    (
         "the compatible route takes Google's budget",
         "compat",
         "gemini-2.5-flash",
@@ -278,6 +285,7 @@ CASES: list[tuple[str, str, str, ReasoningPolicy | None, dict[str, Any]]] = [
         | {"thinking_budget_tokens": 512, "reasoning_budget_tokens": 512},
     ),
     ("Ollama's switch", "ollama", "qwen3:4b", effort("low"), {"think": True}),
+    ("a model Ollama alone knows", "ollama", "mine", effort("xhigh"), {"think": "max"}),
     ("Ollama's gpt-oss ignores booleans", "ollama", "gpt-oss:20b", OFF, {"think": "low"}),
     ("Ollama's other route drops think", "ollama-openai", "qwen3:4b", OFF, {"reasoning_effort": "none"}),
     ("LM Studio's own route", "lmstudio", "qwen3-8b", OFF, {"reasoning": "off"}),
@@ -351,6 +359,7 @@ def test_thinking_that_can_be_read_is_asked_for_where_it_would_be_hidden() -> No
     assert sent("gemini", "gemini-2.5-pro", None, show=True).fields == google(includeThoughts=True)
     assert sent("gemini", "gemini-2.5-flash", OFF, show=True).fields == google(thinkingBudget=0)
     assert sent("gemini", "gemma-3-27b-it", None, show=True).fields == {}
+    assert sent("gemini", "gemini-2.5-pro", OFF, show=True).fields == google(thinkingBudget=128)
 
 
 @pytest.mark.parametrize(
@@ -361,6 +370,11 @@ def test_thinking_that_can_be_read_is_asked_for_where_it_would_be_hidden() -> No
         ("cerebras", "gpt-oss-120b", {"reasoning_effort": "low", "reasoning_format": "hidden"}),
         ("vllm", "openai/gpt-oss-20b", {"reasoning_effort": "low", "include_reasoning": False}),
         ("gemini", "gemini-3.5-flash", google(thinkingLevel="low", includeThoughts=False)),
+        (
+            "interactions",
+            "gemini-3.5-flash",
+            {"generation_config": {"thinking_level": "low", "thinking_summaries": "none"}},
+        ),
         (
             "venice",
             "openai-gpt-52",

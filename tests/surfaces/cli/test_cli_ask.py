@@ -81,9 +81,10 @@ def test_no_prompt_is_said(given: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reasoning", "field", "value"), [("low", "reasoning_effort", "low"), ("off", "reasoning_effort", "none")]
+    ("reasoning", "field", "value"),
+    [("low", "reasoning_effort", "low"), ("off", "chat_template_kwargs", {"enable_thinking": False})],
 )
-def test_reasoning_is_passed_on(servers: list[Running], reasoning: str, field: str, value: str) -> None:
+def test_reasoning_is_passed_on(servers: list[Running], reasoning: str, field: str, value: object) -> None:
     assert bardo("ask", "x", "-m", "vllm/q", "--reasoning", reasoning).code == 0
     assert servers[0].requests[-1].fields[field] == value
 
@@ -116,7 +117,7 @@ def test_json_is_the_whole_response() -> None:
     ("arguments", "code", "said"),
     [
         (["-m", "nix"], 2, "no provider here serves 'nix'"),
-        (["-m", "vllm/q", "-r", "wild"], 2, "unknown reasoning 'wild'"),
+        (["-m", "vllm/q", "-r", "wild"], 2, "reasoning is 'wild'"),
         (["-m", "anthropic/claude-x"], 2, "set SIMULATED_KEY"),
         (["-m", "vllm/q+fault:status=429,retry-after=7"], 1, "vllm answered 429"),
         (["-m", "vllm/q+fault:disconnect"], 1, "bardo: "),

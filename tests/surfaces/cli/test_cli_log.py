@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -13,7 +13,10 @@ import pytest
 from bardo.edge.assembly import log_path
 from bardo.edge.log import LogRow, LogWriter
 from bardo.edge.settings import Settings
+from bardo.reasoning.control import Verdict
+from bardo.surfaces.cli.log import VerdictName
 from bardo.surfaces.cli.options import since_time
+from bardo.surfaces.render.receipts import VERDICTS
 from bardo.values.errors import InvalidRequest
 from surfaces.cli.support import Ran, bardo, ended, line_with, running, write_log
 
@@ -39,7 +42,19 @@ CALLS = (
         cost_usd=0.25,
         cost_by_cause={"thinking": 0.2, "answer": 0.05},
         degraded=({"what": "reasoning_effort", "asked": "high", "sent": "medium", "why": "highest"},),
-        receipt={"intent": None},
+        receipt={
+            "intent": "high",
+            "emitted": {"output_config": {"effort": "medium"}},
+            "layer": "L1",
+            "reason": "nearest level",
+            "observed": {"reasoning_tokens": 29, "approx": True, "text_seen": True, "visibility": "visible"},
+            "verdict": "clamped",
+            "forwarded": False,
+        },
+        reasoning_intent="high",
+        reasoning_emitted="medium",
+        reasoning_layer="L1",
+        reasoning_verdict="clamped",
     ),
     LogRow(
         request_id="req_aab222",
@@ -99,6 +114,8 @@ def test_calls_are_a_line_each_newest_last() -> None:
         (["--provider", "lab"], ["req_aaa111"]),
         (["--model", "m"], ["req_ccc333"]),
         (["--outcome", "error"], ["req_aab222"]),
+        (["--verdict", "clamped"], ["req_aaa111"]),
+        (["--verdict", "contradicted"], []),
         (["--since", "1h"], ["req_aab222", "req_ccc333"]),
         (["--since", "20m"], ["req_ccc333"]),
         (["--provider", "none"], []),
@@ -125,6 +142,26 @@ def test_one_call_in_full() -> None:
     assert "UnknownModel: no provider here serves 'nix'" in failed
     assert "served by   nobody" in failed
     assert bardo("log", "show", "req_ccc333", "--json").json["provider"] == "box"
+
+
+def test_the_receipt_of_a_call_is_told_in_words() -> None:
+    lines = [" ".join(line.split()) for line in bardo("log", "show", "req_aaa").out.splitlines()]
+    assert "thinking asked high" in lines
+    assert 'thinking sent medium as {"output_config":{"effort":"medium"}}' in lines
+    assert "decided by L1, the server itself: nearest level (the nearest level the model offers)" in lines
+    assert "seen 29 tokens estimated, its text (visible)" in lines
+    assert "verdict clamped: another amount was sent than asked for" in lines
+    assert "verdict" not in bardo("log", "show", "req_ccc").out
+
+
+def test_a_verdict_there_is_not_is_refused() -> None:
+    ran = bardo("log", "--verdict", "nice")
+    assert ran.code == 2
+    assert "contradicted" in ran.err
+
+
+def test_the_verdicts_to_choose_from_are_all_there_are() -> None:
+    assert [one.value for one in VerdictName] == list(get_args(Verdict)) == list(VERDICTS)
 
 
 def test_an_id_that_fits_none_or_several_is_said() -> None:

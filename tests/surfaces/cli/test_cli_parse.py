@@ -158,6 +158,7 @@ def test_an_explanation_as_json() -> None:
         "matched": "qwen3",
         "starts_inside": False,
         "because": "replies in this format begin so",
+        "calls": "qwen",
     }
     assert "read_as" not in bardo("parse", "--json", given="ok").json
 

@@ -10,6 +10,7 @@ import bardo
 from bardo.edge.settings import parse_settings
 from bardo.reasoning import ReasoningFormat
 from bardo.values.errors import ConfigError, InvalidRequest
+from bardo.values.request import Tool
 
 LAB = '[[reasoning_formats]]\nname = "lab"\nstart = "[["\nend = "]]"\npatterns = ["lab-"]\n'
 
@@ -80,3 +81,18 @@ def test_the_thinking_of_a_providers_reply_has_steps() -> None:
         b'{"id":"1","choices":[{"index":0,"message":{"role":"assistant","content":"ok","reasoning_content":"Wait."}}]}'
     )
     assert [step.kind for step in bardo.decode(body, "deepseek").reasoning.steps] == ["reflection"]
+
+
+def test_calls_in_the_text_of_a_model_are_calls() -> None:
+    text = '<think>hm</think>Look:\n<tool_call>\n{"name": "weather", "arguments": {"city": "Paris"}}\n</tool_call>'
+    response = bardo.parse(text, model="Qwen/Qwen3-32B")
+    assert (response.reasoning.content, response.text) == ("hm", "Look:\n")
+    assert [(call.name, call.arguments) for call in response.tool_calls] == [("weather", {"city": "Paris"})]
+    assert bardo.parse(text, format="qwen3").text.endswith("</tool_call>"), "without a model nobody says how it calls"
+
+
+def test_json_that_nothing_announces_is_an_answer_unless_its_tool_was_declared() -> None:
+    text = '{"name": "weather", "parameters": {"city": "Paris"}}'
+    assert bardo.parse(text, model="meta-llama/Llama-3.1-8B-Instruct").text == text
+    declared = bardo.parse(text, model="meta-llama/Llama-3.1-8B-Instruct", tools=[Tool(name="weather")])
+    assert [call.name for call in declared.tool_calls] == ["weather"]

@@ -18,6 +18,8 @@ _CHOICES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "tool": "named",
 }
 _SHOWN = {"summarized": True, "omitted": False, "updates": True}
+_KNOWN = ("summarized", "omitted")
+"""What other dialects can say too."""
 
 
 def read_tool(value: Any, at: str) -> Tool:
@@ -66,28 +68,28 @@ def read_sampling(fields: dict[str, Any]) -> Sampling:
 
 
 def read_reasoning(fields: dict[str, Any], config: dict[str, Any]) -> ReasoningPolicy | None:
-    """Return how the model should think. The `thinking` object is carried, so that the dialect can be sent what it was told."""
+    """Return how the model should think. What else stands in the `thinking` object is carried."""
     thinking = optional(fields, "thinking", dict)
     effort = _effort(config)
     if thinking is None:
-        # Effort alone turns nothing on where a model does not think by itself.
-        return (
-            None
-            if effort is None
-            else ReasoningPolicy(mode="effort", effort=effort, carried=Carried(NAME, {"thinking": None}))
-        )
+        told = {"output_config": {"effort": effort}}
+        return None if effort is None else ReasoningPolicy(mode="effort", effort=effort, wakes=False, told=told)
     kind = required(thinking, "type", str, "thinking.")
     display = optional(thinking, "display", str, "thinking.")
     if display is not None and display not in _SHOWN:
         raise InvalidRequest(
             f"thinking.display is {display!r}", hint=f"use {', '.join(_SHOWN)}", param="thinking.display"
         )
+    rest = without(thinking, "type", "budget_tokens", "display" if display in _KNOWN else "")
+    read = without(thinking, *rest)
     return ReasoningPolicy(
         mode=_mode(kind, effort),
         effort=effort,
         budget=_budget(thinking) if kind == "enabled" else None,
         visible=None if display is None else _SHOWN[display],
-        carried=Carried(NAME, {"thinking": thinking}),
+        between_tools=kind == "between_tools",
+        carried=Carried(NAME, {"thinking": rest}) if rest else None,
+        told={"thinking": read, **({"output_config": {"effort": effort}} if effort else {})},
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bardo.dialects.anthropic_messages.words import FORMAT, NAME
@@ -20,13 +21,14 @@ class Losses:
         """All of them, in order."""
         return tuple(self._by_key.values())
 
-    def add(self, degradation: Degradation, key: str = "") -> None:
-        """Add one, unless one of its name and `key` is there."""
-        self._by_key.setdefault((degradation.what, key), degradation)
+    def add_all(self, degraded: Iterable[Degradation]) -> None:
+        """Add what somebody else found."""
+        for one in degraded:
+            self._by_key.setdefault((one.what, one.why), one)
 
     def lose(self, what: str, asked: Any, why: str, *, sent: Any = None, key: str = "") -> None:
-        """Add a loss."""
-        self.add(Degradation(what, asked=asked, sent=sent, why=why), key)
+        """Add a loss, unless one of its name and `key` is there."""
+        self._by_key.setdefault((what, key), Degradation(what, asked=asked, sent=sent, why=why))
 
     def lose_state(self, states: tuple[Opaque, ...]) -> None:
         """Report opaque state that only its own provider reads."""

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.bedrock_converse.decode_messages import carried
-from bardo.dialects.bedrock_converse.families import CONTROLS
 from bardo.dialects.bedrock_converse.words import NAME, beyond
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.values.blocks import Carried
@@ -15,6 +14,16 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Tool, ToolChoice
 
 ADDITIONAL = "additionalModelRequestFields"
+AMOUNTS: dict[str, Any] = {
+    "thinking": {"type": None, "budget_tokens": None},
+    "output_config": {"effort": None},
+    "reasoning_effort": None,
+    "reasoning": {"effort": None},
+    "reasoning_config": {"type": None, "budget_tokens": None},
+    "reasoningConfig": {"type": None, "maxReasoningEffort": None},
+}
+"""The additional fields that say how to think, in all families, and which of their words say how much."""
+_READ = {**AMOUNTS, "thinking": {**AMOUNTS["thinking"], "display": None}}
 _SPEC: dict[str, Any] = {"toolSpec": {"name": None, "description": None, "inputSchema": {"json": None}, "strict": None}}
 
 
@@ -82,7 +91,7 @@ def _schema(text: str, param: str) -> Any:
 
 def read_additional(additional: dict[str, Any]) -> tuple[int | None, dict[str, Any]]:
     """Return `top_k`, wherever its family has it, and the fields that are left."""
-    left = {name: value for name, value in additional.items() if name not in (*CONTROLS, "top_k")}
+    left = {name: value for name, value in additional.items() if name not in (*AMOUNTS, "top_k")}
     top_k = optional(additional, "top_k", int, f"{ADDITIONAL}.")
     nested = left.get("inferenceConfig")
     if top_k is None and isinstance(nested, dict) and nested.keys() <= {"topK"}:
@@ -92,8 +101,8 @@ def read_additional(additional: dict[str, Any]) -> tuple[int | None, dict[str, A
 
 
 def read_reasoning(additional: dict[str, Any]) -> ReasoningPolicy | None:
-    """Return how the model should think. The fields are carried, so that the same family can be sent what it was told."""
-    told = {name: additional[name] for name in CONTROLS if additional.get(name) is not None}
+    """Return how the model should think. What else stands in the fields that say it is carried."""
+    told = {name: additional[name] for name in AMOUNTS if additional.get(name) is not None}
     if not told:
         return None
     at = f"{ADDITIONAL}."
@@ -106,15 +115,22 @@ def read_reasoning(additional: dict[str, Any]) -> ReasoningPolicy | None:
     budget = optional(thinking or {}, "budget_tokens", int, f"{at}thinking.")
     display = optional(thinking or {}, "display", str, f"{at}thinking.")
     if effort == "none" or kind == "disabled":
-        mode = ReasoningPolicy(mode="off")
+        mode = ReasoningPolicy(mode="off", effort=None if effort == "none" else _known(effort, at))
     elif kind == "enabled" and budget is not None:
         mode = ReasoningPolicy(mode="budget", budget=budget, effort=_known(effort, at))
     elif effort:
         mode = ReasoningPolicy(mode="effort", effort=_known(effort, at))
     else:
         mode = ReasoningPolicy(mode="auto")
-    visible = None if display is None else display != "omitted"
-    return msgspec.structs.replace(mode, visible=visible, carried=Carried(NAME, told))
+    rest = beyond(told, _READ)
+    return msgspec.structs.replace(
+        mode,
+        visible=None if display is None else display != "omitted",
+        wakes=told.keys() != {"output_config"},
+        between_tools=kind == "between_tools",
+        carried=Carried(NAME, rest) if rest else None,
+        told={ADDITIONAL: told},
+    )
 
 
 def _kind(fields: dict[str, Any], at: str) -> str:

@@ -9,7 +9,8 @@ from typing import Any
 from bardo.dialects.bedrock_converse.encode_whole import text_block
 from bardo.dialects.bedrock_converse.losses import Losses
 from bardo.dialects.bedrock_converse.opaque import sign, thinking
-from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, INVALID_JSON, NAME, input_of, is_object, joined
+from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, INVALID_JSON, NAME, input_of, is_object
+from bardo.dialects.fragments import laid_into
 from bardo.values.blocks import (
     Block,
     ImageBlock,
@@ -109,13 +110,13 @@ class MessageWriter:
             if block.url.startswith("s3://"):
                 suffix = block.url.rpartition(".")[2].lower().replace("jpg", "jpeg")
                 form = suffix if suffix in _FORMATS.values() else "png"
-                return [joined({"image": {"format": form, "source": {"s3Location": {"uri": block.url}}}}, fields)]
+                return [laid_into({"image": {"format": form, "source": {"s3Location": {"uri": block.url}}}}, fields)]
             self._losses.lose("image", block.url, "Converse takes pictures as bytes or from S3, not by their address")
             return []
         if media_type.lower() not in _FORMATS:
             self._losses.lose("image", media_type, "Converse takes png, jpeg, gif and webp")
             return []
-        return [joined({"image": {"format": _FORMATS[media_type.lower()], "source": {"bytes": data}}}, fields)]
+        return [laid_into({"image": {"format": _FORMATS[media_type.lower()], "source": {"bytes": data}}}, fields)]
 
     def _thinking(self, block: ReasoningBlock) -> list[Wire]:
         own = [state for state in block.opaque if state.format == FORMAT]
@@ -129,13 +130,13 @@ class MessageWriter:
         signed = sign(own)
         if signed.only_behind:
             return list(signed.behind)
-        return [joined(thinking(block.text, signed.signature), fields), *signed.behind]
+        return [laid_into(thinking(block.text, signed.signature), fields), *signed.behind]
 
     def _unsigned_thinking(self, block: ReasoningBlock) -> list[Wire]:
         if block.opaque or not self._unsigned or not block.text.strip():
             self._losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
             return []
-        return [joined(thinking(block.text, ""), self._losses.own_fields(block.carried))]
+        return [laid_into(thinking(block.text, ""), self._losses.own_fields(block.carried))]
 
     def _call(self, block: ToolCallBlock) -> Wire:
         self._losses.lose_state(block.opaque)
@@ -143,14 +144,14 @@ class MessageWriter:
             sent = {INVALID_JSON: block.arguments}
             self._losses.lose("tool arguments", block.arguments, "input must be a JSON object", sent=sent)
         use = {"toolUseId": self._id(block.id), "name": block.name, "input": input_of(block.arguments)}
-        return joined({"toolUse": use}, self._losses.own_fields(block.carried))
+        return laid_into({"toolUse": use}, self._losses.own_fields(block.carried))
 
     def _result(self, block: ToolResultBlock) -> Wire:
         content = [wire for part in block.content for wire in self._result_part(part)]
         result: Wire = {"toolUseId": self._id(block.call_id), "content": content}
         if block.is_error:
             result["status"] = "error"
-        return joined({"toolResult": result}, self._losses.own_fields(block.carried))
+        return laid_into({"toolResult": result}, self._losses.own_fields(block.carried))
 
     def _result_part(self, part: TextBlock | ImageBlock | UnknownBlock) -> list[Wire]:
         fields = part.carried.fields if isinstance(part, TextBlock) and part.carried else {}
@@ -178,6 +179,13 @@ def named_tools(turns: list[Wire]) -> list[str]:
     """Return the names of the tools whose calls stand in the messages, each once."""
     uses = (block["toolUse"] for turn in turns for block in turn["content"] if isinstance(block.get("toolUse"), dict))
     return list(dict.fromkeys(str(use.get("name")) for use in uses if use.get("type", "tool_use") == "tool_use"))
+
+
+def lacks_thinking(turns: list[Wire]) -> bool:
+    """Whether the tools that are being answered were called in a turn that does not begin with thinking."""
+    if len(turns) < 2 or not any("toolResult" in block for block in turns[-1]["content"]):
+        return False
+    return not any(FIELD in block for block in turns[-2]["content"][:1])
 
 
 def _add_turn(turns: list[Wire], turn: Wire) -> None:

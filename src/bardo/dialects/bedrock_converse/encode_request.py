@@ -6,21 +6,16 @@ from typing import Any
 from urllib.parse import quote
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.bedrock_converse.claude import Controls, claude_controls
-from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, named_tools
-from bardo.dialects.bedrock_converse.families import (
-    Family,
-    at_path,
-    family_of,
-    reasoning_fields,
-    told_controls,
-)
+from bardo.dialects.anthropic_messages.encode_thinking import control_fields, with_thinking
+from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL, AMOUNTS
+from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks_thinking, named_tools
+from bardo.dialects.bedrock_converse.families import is_claude, takes_unsigned
 from bardo.dialects.bedrock_converse.losses import Losses
-from bardo.dialects.bedrock_converse.words import NAME, joined, write_json
+from bardo.dialects.bedrock_converse.words import NAME, beyond, write_json
+from bardo.dialects.fragments import laid_into
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 
-ADDITIONAL = "additionalModelRequestFields"
 _UNSAID = ("min_p", "frequency_penalty", "presence_penalty", "seed")
 _CHOICES = {"auto": "auto", "required": "any"}
 
@@ -39,53 +34,54 @@ def path_of(request: Request, whole: str, streamed: str) -> str:
 
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
     """Return the body as an object."""
-    family, own = family_of(request.model), request.dialect == NAME
-    writer = MessageWriter(losses, own=own, claude=family.claude, unsigned=family.unsigned)
+    own, claude = request.dialect == NAME, is_claude(request.model)
+    writer = MessageWriter(losses, own=own, claude=claude, unsigned=takes_unsigned(request.model))
     system, turns = writer.write(request)
-    controls = claude_controls(request, turns, row) if family.claude else None
-    extra = _extra(request, losses)
-    told = told_controls(request, family)
-    additional, config = _controls(request, family, controls, told, losses)
-    given = extra.pop(ADDITIONAL, None)
-    additional = joined(given if isinstance(given, dict) else {}, additional)
     body = {
+        **_extra(request, losses),
         "messages": turns,
         "system": system,
-        "inferenceConfig": joined(_object(extra, "inferenceConfig"), config),
-        "toolConfig": _tool_config(request, turns, controls, losses),
-        ADDITIONAL: additional,
-        "outputConfig": joined(_object(extra, "outputConfig"), _output_format(request.output_format, losses)),
+        "toolConfig": _tool_config(request, turns, losses),
     }
+    sampling = {"inferenceConfig": _inference_config(request, losses), ADDITIONAL: _top_k(request, losses)}
+    body = laid_into(laid_into(body, sampling), {"outputConfig": _output_format(request.output_format, losses)})
+    body = laid_into(body, _control_fields(request, turns, losses))
     if request.choices > 1:
         losses.lose("n", request.choices, "Converse answers once", sent=1)
-    return {**extra, **{name: value for name, value in body.items() if value or name == "messages"}}
+    return {name: value for name, value in body.items() if value or name == "messages"}
 
 
-def _controls(
-    request: Request, family: Family, controls: Controls | None, told: dict[str, Any] | None, losses: Losses
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what goes to the model in its own words, and the inference configuration."""
-    for name in _UNSAID:
-        if (value := getattr(request.sampling, name)) is not None:
-            losses.lose(name, value, "Converse has no such parameter")
-    if request.reasoning is not None and request.dialect != NAME:
-        losses.own_fields(request.reasoning.carried)
-    config = _inference_config(request)
-    if controls is None:
-        additional = told if told is not None else reasoning_fields(request.reasoning, family, losses)
-        return joined(additional, _top_k(request, family, losses)), _within(config, additional, family, losses)
-    if told is not None:
-        return joined(told, _top_k(request, family, losses)), config
-    losses.add_all(controls.degraded)
-    for theirs, ours in (("temperature", "temperature"), ("top_p", "topP")):
-        config.pop(ours, None)
-        if theirs in controls.fields:
-            config[ours] = controls.fields[theirs]
-    return controls.some("thinking", "output_config", "top_k"), config
+def _control_fields(request: Request, turns: list[dict[str, Any]], losses: Losses) -> dict[str, Any]:
+    """Return the control's fields, and beside them the caller's own words that Converse hands on to the model."""
+    fields = control_fields(request)
+    told = _own_words(request, losses)
+    additional = fields.get(ADDITIONAL, {})
+    for name in [name for name in told if name != "thinking"]:
+        if isinstance(additional.get(name), dict):
+            additional = laid_into({name: told[name]}, additional)
+        else:
+            losses.lose(name, told[name], "this model is told how to think in other words")
+    additional, degraded = with_thinking(additional, told.get("thinking", {}), lacks_thinking=lacks_thinking(turns))
+    losses.add_all(degraded)
+    return {**fields, ADDITIONAL: additional} if additional else fields
 
 
-def _inference_config(request: Request) -> dict[str, Any]:
+def _own_words(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what the caller said of thinking beside modes, levels and budgets; words of another dialect are lost."""
+    policy = request.reasoning
+    if policy is None:
+        return {}
+    if request.dialect != NAME:
+        losses.own_fields(policy.carried)
+        return {}
+    return beyond(policy.told.get(ADDITIONAL, {}), AMOUNTS)
+
+
+def _inference_config(request: Request, losses: Losses) -> dict[str, Any]:
     sampling = request.sampling
+    for name in _UNSAID:
+        if (value := getattr(sampling, name)) is not None:
+            losses.lose(name, value, "Converse has no such parameter")
     config = {
         "maxTokens": request.max_output_tokens,
         "temperature": sampling.temperature,
@@ -95,31 +91,17 @@ def _inference_config(request: Request) -> dict[str, Any]:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _within(config: dict[str, Any], additional: dict[str, Any], family: Family, losses: Losses) -> dict[str, Any]:
-    """Leave out what the family refuses beside its highest effort."""
-    if family.unlimited_at is None or additional != at_path(family.effort, family.unlimited_at, family.beside):
-        return config
-    why = f"this model takes none at effort {family.unlimited_at}"
-    for name in ("maxTokens", "temperature", "topP"):
-        if name in config:
-            losses.lose(name, config[name], why)
-    return {name: value for name, value in config.items() if name == "stopSequences"}
-
-
-def _top_k(request: Request, family: Family, losses: Losses) -> dict[str, Any]:
+def _top_k(request: Request, losses: Losses) -> dict[str, Any]:
     top_k = request.sampling.top_k
     if top_k is None:
         return {}
-    path = family.top_k or (("top_k",) if request.dialect == NAME else ())
-    if not path:
-        losses.lose("top_k", top_k, "this model has no such parameter on Converse")
-        return {}
-    return at_path(path, top_k)
+    if request.dialect == NAME:
+        return {"top_k": top_k}
+    losses.lose("top_k", top_k, "Converse has no such parameter")
+    return {}
 
 
-def _tool_config(
-    request: Request, turns: list[dict[str, Any]], controls: Controls | None, losses: Losses
-) -> dict[str, Any]:
+def _tool_config(request: Request, turns: list[dict[str, Any]], losses: Losses) -> dict[str, Any]:
     tools = [wire for tool in request.tools if (wire := _tool(tool, losses)) is not None]
     called = named_tools(turns)
     choice = request.tool_choice
@@ -134,7 +116,7 @@ def _tool_config(
         why = "Converse needs the tools whose calls stand in the conversation"
         losses.lose("tools", None, why, sent=called)
         tools = [{"toolSpec": {"name": name, "inputSchema": {"json": {"type": "object"}}}} for name in called]
-    return {"tools": tools, **_tool_choice(choice, controls, losses)}
+    return {"tools": tools, **_tool_choice(choice, losses)}
 
 
 def _tool(tool: Tool, losses: Losses) -> dict[str, Any] | None:
@@ -149,10 +131,10 @@ def _tool(tool: Tool, losses: Losses) -> dict[str, Any] | None:
     spec["inputSchema"] = {"json": {"type": "object", **(tool.schema or {"properties": {}})}}
     if tool.strict is not None:
         spec["strict"] = tool.strict
-    return joined({"toolSpec": spec}, losses.own_fields(tool.carried))
+    return laid_into({"toolSpec": spec}, losses.own_fields(tool.carried))
 
 
-def _tool_choice(choice: ToolChoice | None, controls: Controls | None, losses: Losses) -> dict[str, Any]:
+def _tool_choice(choice: ToolChoice | None, losses: Losses) -> dict[str, Any]:
     if choice is None:
         return {}
     if choice.parallel is False:
@@ -160,9 +142,6 @@ def _tool_choice(choice: ToolChoice | None, controls: Controls | None, losses: L
     if choice.mode == "none":
         return {}
     wanted = "tool" if choice.mode == "named" else _CHOICES[choice.mode]
-    told = controls.fields.get("tool_choice", {}) if controls is not None else {}
-    if told.get("type") == "auto":
-        wanted = "auto"
     return {"toolChoice": {wanted: {"name": choice.name} if wanted == "tool" else {}}}
 
 
@@ -193,8 +172,3 @@ def _extra(request: Request, losses: Losses) -> dict[str, Any]:
     for name, value in request.extra.items():
         losses.lose(name, value, "Converse has no such field")
     return {}
-
-
-def _object(extra: dict[str, Any], name: str) -> dict[str, Any]:
-    value = extra.pop(name, None)
-    return value if isinstance(value, dict) else {}

@@ -6,7 +6,8 @@ from typing import Any
 
 from bardo.dialects.bedrock_converse.opaque import carrier, sign, thinking
 from bardo.dialects.bedrock_converse.usage import write_usage
-from bardo.dialects.bedrock_converse.words import NAME, REASONS, encode_json, input_of, joined
+from bardo.dialects.bedrock_converse.words import NAME, REASONS, encode_json, input_of
+from bardo.dialects.fragments import laid_into
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, UnknownBlock, fields_for
 from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request
@@ -38,7 +39,7 @@ def message_of(response: Response, request: Request) -> dict[str, Any]:
         "usage": write_usage(response.usage),
         **stop_fields(response.finish, fields_for(NAME, response.carried)),
     }
-    body = joined(body, {**fields_for(NAME, response.carried), **fields_for(NAME, response.choice_carried)})
+    body = laid_into(body, {**fields_for(NAME, response.carried), **fields_for(NAME, response.choice_carried)})
     return {**body, "bardo": response.bardo} if response.bardo else body
 
 
@@ -80,7 +81,7 @@ def text_block(text: str, fields: dict[str, Any]) -> dict[str, Any]:
 def call_block(block: ToolCallBlock, fields: dict[str, Any]) -> dict[str, Any]:
     """Return a tool call."""
     use = {"toolUseId": block.id, "name": block.name, "input": input_of(block.arguments)}
-    return joined({"toolUse": use}, fields)
+    return laid_into({"toolUse": use}, fields)
 
 
 def _blocks(block: ReplyBlock, hide: bool) -> list[dict[str, Any]]:
@@ -102,5 +103,5 @@ def _thinking(block: ReasoningBlock, hide: bool) -> list[dict[str, Any]]:
     fields = fields_for(NAME, block.carried)
     if signed.only_behind and (hide or not block.readable):
         first, *others = signed.behind
-        return [joined(first, fields), *others]
-    return [joined(thinking("" if hide else block.readable, signed.signature), fields), *signed.behind]
+        return [laid_into(first, fields), *others]
+    return [laid_into(thinking("" if hide else block.readable, signed.signature), fields), *signed.behind]

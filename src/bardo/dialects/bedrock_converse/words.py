@@ -84,15 +84,6 @@ def beyond(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     return left
 
 
-def joined(value: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
-    """Return `value` with `more` put back into it, at every depth."""
-    whole = dict(value)
-    for name, item in more.items():
-        held = whole.get(name)
-        whole[name] = joined(held, item) if isinstance(held, dict) and isinstance(item, dict) else item
-    return whole
-
-
 def arguments_of(value: Any) -> str:
     """Return a call's `input` as the JSON text of its arguments."""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(INVALID_JSON), str):

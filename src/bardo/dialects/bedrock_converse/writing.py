@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from bardo.dialects.bedrock_converse.opaque import carrier, sign
-from bardo.dialects.bedrock_converse.words import FIELD, THOUGHT, beyond, encode_json, joined
+from bardo.dialects.bedrock_converse.words import FIELD, THOUGHT, beyond, encode_json
+from bardo.dialects.fragments import laid_into
 from bardo.streams.eventstream import encode_headers, encode_message
 from bardo.values.blocks import Opaque
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallChunk
@@ -63,8 +64,9 @@ class Frames:
 
     def whole(self, block: dict[str, Any]) -> None:
         """Write a block that is complete."""
-        if FIELD in block:
-            self._thought(block)
+        thought = block.get(FIELD)
+        if isinstance(thought, dict) and isinstance(thought.get("reasoningText", {}), dict):
+            self._thought(thought, beyond(block, THOUGHT))
             block = {}
         for name, value in block.items():
             if name == "toolUse" and isinstance(value, dict):
@@ -78,8 +80,7 @@ class Frames:
                 self.delta({name: value})
         self.stop()
 
-    def _thought(self, block: dict[str, Any]) -> None:
-        thought, beside = block[FIELD], beyond(block, THOUGHT)
+    def _thought(self, thought: dict[str, Any], beside: dict[str, Any]) -> None:
         spoken = thought.get("reasoningText", {})
         redacted = {"redactedContent": thought["redactedContent"]} if "redactedContent" in thought else {}
         for name, item in {**{key: spoken[key] for key in ("text", "signature") if key in spoken}, **redacted}.items():
@@ -129,7 +130,7 @@ class Writing:
         opening, self.suffix = _PIECES[self.kind]
         self.prefix = f'{{"contentBlockIndex":{frames.index},"delta":{{{opening}'.encode()
         if self.kind == "call":
-            frames.start(joined({"toolUse": self.header}, self._fields))
+            frames.start(laid_into({"toolUse": self.header}, self._fields))
             self._fields = {}
 
     def piece(self, text: str, frames: Frames) -> None:
@@ -150,7 +151,7 @@ class Writing:
             for citation in citations:
                 frames.delta({"citation": citation})
             fields = {name: value for name, value in fields.items() if name != "citations"}
-        self._fields = joined(self._fields, fields)
+        self._fields = laid_into(self._fields, fields)
 
     def end(self, frames: Frames) -> None:
         """Write what is left of the block, and the blocks its opaque state needs."""
@@ -181,7 +182,7 @@ class Writing:
         signed = sign(self._states)
         behind = signed.behind
         if signed.only_behind and not self.begun:
-            behind = (joined(behind[0], self._fields), *behind[1:])
+            behind = (laid_into(behind[0], self._fields), *behind[1:])
         else:
             if not self.begun:
                 self.piece("", frames)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects import dialect
-from bardo.dialects.bedrock_converse.encode_request import ADDITIONAL
+from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
 from bardo.dialects.bedrock_invoke.families import payload_of
 from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
 from bardo.dialects.jsonfield import decode_object, optional, required, take

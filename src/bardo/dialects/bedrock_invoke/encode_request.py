@@ -8,7 +8,8 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.bedrock_converse.encode_request import ADDITIONAL, encode_body, path_of
+from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
+from bardo.dialects.bedrock_converse.encode_request import encode_body, path_of
 from bardo.dialects.bedrock_converse.losses import Losses
 from bardo.dialects.bedrock_converse.words import write_json
 from bardo.dialects.bedrock_invoke.families import payload_of

@@ -13,7 +13,7 @@ from bardo.dialects.jsonfield import decode_object, number, optional, required, 
 from bardo.dialects.options import read_options
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
 _READ = frozenset(
@@ -89,30 +89,46 @@ def _sampling(fields: dict[str, Any]) -> Sampling:
 
 
 def _reasoning(fields: dict[str, Any]) -> ReasoningPolicy | None:
-    """Return how the model should think. What the client wrote is carried, so that Cohere can be sent the same."""
-    thinking = optional(fields, "thinking", dict)
-    effort = optional(fields, "reasoning_effort", str)
-    told = {"thinking": thinking, "reasoning_effort": effort}
-    carried = Carried(NAME, {name: value for name, value in told.items() if value is not None})
-    if thinking is None:
-        return None if effort is None else _effort(effort, carried)
-    kind = required(thinking, "type", str, "thinking.")
-    if kind not in ("enabled", "disabled"):
+    """Return how the model should think; what else stands in `thinking` is carried."""
+    thinking: dict[str, Any] = optional(fields, "thinking", dict) or {}
+    kind = required(thinking, "type", str, "thinking.") if fields.get("thinking") is not None else None
+    if kind not in (None, "enabled", "disabled"):
         raise InvalidRequest(f"thinking.type is {kind!r}", hint="use enabled or disabled", param="thinking.type")
     budget = optional(thinking, "token_budget", int, "thinking.")
     if budget is not None and budget < 1:
         raise InvalidRequest("thinking.token_budget must be at least 1", param="thinking.token_budget")
-    if kind == "disabled":
-        return ReasoningPolicy(mode="off", carried=carried)
-    return ReasoningPolicy(mode="auto" if budget is None else "budget", budget=budget, carried=carried)
+    said = _effort(fields)
+    if kind is None and said is None:
+        return None
+    effort = None if said == "none" else said
+    rest = {name: one for name, one in thinking.items() if name not in ("type", "token_budget") and one is not None}
+    return ReasoningPolicy(
+        mode="off" if kind == "disabled" or (kind is None and said == "none") else _amount(budget, effort),
+        budget=budget,
+        effort=effort,
+        carried=Carried(NAME, {"thinking": rest}) if rest else None,
+        told=_told(kind, budget, said),
+    )
 
 
-def _effort(said: str, carried: Carried) -> ReasoningPolicy:
-    if said == "none":
-        return ReasoningPolicy(mode="off", carried=carried)
+def _amount(budget: int | None, effort: Effort | None) -> Literal["budget", "effort", "auto"]:
+    return "budget" if budget is not None else "auto" if effort is None else "effort"
+
+
+def _told(kind: str | None, budget: int | None, effort: str | None) -> dict[str, Any]:
+    """Return the words that were read, as they stand in the body."""
+    thinking = {"type": kind} if budget is None else {"type": kind, "token_budget": budget}
+    told = {"thinking": thinking if kind else None, "reasoning_effort": effort}
+    return {name: value for name, value in told.items() if value is not None}
+
+
+def _effort(fields: dict[str, Any]) -> Effort | Literal["none"] | None:
+    said = optional(fields, "reasoning_effort", str)
+    if said is None or said == "none":
+        return None if said is None else "none"
     for level in EFFORTS:
         if said == level:
-            return ReasoningPolicy(mode="effort", effort=level, carried=carried)
+            return level
     hint = f"use one of none, {', '.join(EFFORTS)}"
     raise InvalidRequest(f"reasoning_effort is {said!r}", hint=hint, param="reasoning_effort")
 

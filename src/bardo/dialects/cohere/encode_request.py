@@ -6,22 +6,21 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.cohere.encode_messages import encode_messages
-from bardo.dialects.cohere.encode_reasoning import encode_reasoning
 from bardo.dialects.cohere.words import NAME, TITLE, write_json
+from bardo.dialects.fragments import laid_into
 from bardo.dialects.functions import write_tool
 from bardo.dialects.losses import Losses
-from bardo.values.request import Request, Sampling, Tool, ToolChoice
+from bardo.values.request import Control, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 
-# Cohere's names and ranges. Source: its API reference of 2026-11.
-_RANGES: dict[str, tuple[str, float, float]] = {
-    "temperature": ("temperature", 0.0, float("inf")),
-    "top_p": ("p", 0.01, 0.99),
-    "top_k": ("k", 0, 500),
-    "frequency_penalty": ("frequency_penalty", 0.0, 1.0),
-    "presence_penalty": ("presence_penalty", 0.0, 1.0),
+_NAMES = {
+    "temperature": "temperature",
+    "top_p": "p",
+    "top_k": "k",
+    "frequency_penalty": "frequency_penalty",
+    "presence_penalty": "presence_penalty",
+    "seed": "seed",
 }
-_MOST_STOPS = 5
 
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:
@@ -35,13 +34,24 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     if request.max_output_tokens is not None:
         body["max_tokens"] = request.max_output_tokens
     body |= _sampling(request.sampling, losses)
-    body |= encode_reasoning(request.reasoning, request.max_output_tokens, losses)
     body |= _response_format(request, losses, tools=bool(tools))
     if request.choices > 1:
         losses.lose("n", request.choices, "Cohere answers once", sent=1)
     if request.stream:
         body["stream"] = True
-    return WireRequest(path="chat", body=write_json({**body, **losses.own_extra(request)}), degraded=losses.all)
+    body |= losses.own_extra(request)
+    control = request.control or Control()
+    written = laid_into(laid_into(body, _own_words(request, control, losses)), control.fields)
+    return WireRequest(path="chat", body=write_json(written), degraded=losses.all)
+
+
+def _own_words(request: Request, control: Control, losses: Losses) -> dict[str, Any]:
+    """Return what a Cohere client said of thinking beside what the control says; it stands in the object that says whether to think."""
+    words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
+    if words and "thinking" not in control.fields:
+        losses.lose("thinking", words["thinking"], "it goes only beside a type of thinking")
+        return {}
+    return words
 
 
 def _offered(request: Request, losses: Losses) -> tuple[tuple[Tool, ...], dict[str, Any]]:
@@ -68,22 +78,11 @@ def _strict(tools: tuple[Tool, ...], losses: Losses) -> dict[str, Any]:
 
 
 def _sampling(sampling: Sampling, losses: Losses) -> dict[str, Any]:
-    written: dict[str, Any] = {}
-    for name, (wire, least, most) in _RANGES.items():
-        asked = getattr(sampling, name)
-        if asked is None:
-            continue
-        sent = written[wire] = min(max(asked, least), most)
-        if sent != asked:
-            losses.lose(name, asked, f"Cohere's range is {least:g} to {most:g}", sent=sent)
-    if sampling.seed is not None:
-        written["seed"] = sampling.seed
     if sampling.min_p is not None:
         losses.lose("min_p", sampling.min_p, "Cohere has no such parameter")
-    stops = list(sampling.stop)
-    if len(stops) > _MOST_STOPS:
-        losses.lose("stop", stops, f"Cohere takes {_MOST_STOPS} at most", sent=stops[:_MOST_STOPS])
-    return {**written, **({"stop_sequences": stops[:_MOST_STOPS]} if stops else {})}
+    said = {wire: getattr(sampling, name) for name, wire in _NAMES.items()}
+    written = {wire: value for wire, value in said.items() if value is not None}
+    return {**written, **({"stop_sequences": list(sampling.stop)} if sampling.stop else {})}
 
 
 def _response_format(request: Request, losses: Losses, *, tools: bool) -> dict[str, Any]:

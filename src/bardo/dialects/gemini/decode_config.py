@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -16,6 +16,7 @@ from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy,
 
 _AT = "generationConfig."
 _THINKING_AT = "generationConfig.thinkingConfig."
+_THINKING = ("thinkingBudget", "thinkingLevel", "includeThoughts")
 _JSON = "application/json"
 _KNOWN = (
     "temperature",
@@ -102,8 +103,7 @@ def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
 def _policy(value: Any) -> ReasoningPolicy | None:
     if value is None:
         return None
-    names = ("thinkingBudget", "thinkingLevel", "includeThoughts")
-    fields, others = split_fields(take(value, dict, _THINKING_AT[:-1]), names)
+    fields, others = split_fields(take(value, dict, _THINKING_AT[:-1]), _THINKING)
     budget = _whole(fields, "thinkingBudget", _THINKING_AT)
     effort = _effort(fields)
     visible = optional(fields, "includeThoughts", bool, _THINKING_AT)
@@ -111,18 +111,28 @@ def _policy(value: Any) -> ReasoningPolicy | None:
         raise InvalidRequest(
             "thinkingBudget and thinkingLevel cannot be used together", param=f"{_THINKING_AT}thinkingBudget"
         )
-    if budget == -1:
-        others["thinkingBudget"] = -1
-    carried = Carried(NAME, others) if others else None
-    if effort is not None:
-        return ReasoningPolicy(mode="effort", effort=effort, visible=visible, carried=carried)
-    if budget is None or budget == -1:
-        return ReasoningPolicy(mode="auto", visible=visible, carried=carried)
-    if budget < -1:
+    if budget is not None and budget < -1:
         raise InvalidRequest("thinkingBudget must be -1 or more", param=f"{_THINKING_AT}thinkingBudget")
+    if budget is None and effort is None and visible is None and not others:
+        return None
+    return ReasoningPolicy(
+        mode=_mode(budget, effort),
+        effort=effort,
+        budget=budget if budget is not None and budget > 0 else None,
+        visible=visible,
+        # Who only asks to see thoughts does not ask for them to be had.
+        wakes=budget is not None or effort is not None,
+        carried=Carried(NAME, others) if others else None,
+        told={"generationConfig": {"thinkingConfig": fields}} if fields else {},
+    )
+
+
+def _mode(budget: int | None, effort: Effort | None) -> Literal["off", "budget", "effort", "auto"]:
     if budget == 0:
-        return ReasoningPolicy(mode="off", visible=visible, carried=carried)
-    return ReasoningPolicy(mode="budget", budget=budget, visible=visible, carried=carried)
+        return "off"
+    if budget is not None and budget > 0:
+        return "budget"
+    return "auto" if effort is None else "effort"
 
 
 def _effort(fields: dict[str, Any]) -> Effort | None:

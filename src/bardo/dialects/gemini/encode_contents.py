@@ -50,12 +50,12 @@ class Losses:
 
 
 class ContentWriter:
-    """Writes one conversation. `own` says that it came from a Gemini client, `levels` that the model is of Gemini 3 or later."""
+    """Writes one conversation. `own` says that it came from a Gemini client, `signed` that the model wants its calls signed."""
 
-    def __init__(self, losses: Losses, *, own: bool, levels: bool) -> None:
+    def __init__(self, losses: Losses, *, own: bool, signed: bool) -> None:
         self._losses = losses
         self._own = own
-        self._levels = levels
+        self._signed = signed
         self._names: dict[str, str] = {}
 
     def write(self, messages: Sequence[Message]) -> tuple[Part | None, list[Part]]:
@@ -65,7 +65,7 @@ class ContentWriter:
             leading += 1
         system = [part for message in messages[:leading] for part in self._parts(message)]
         contents = self._contents(messages[leading:])
-        if self._levels:
+        if self._signed:
             self._mark_unsigned(contents)
         return ({"parts": system} if system else None), contents
 
@@ -154,13 +154,13 @@ class ContentWriter:
         inside: Part = {"name": self._name(block), "response": _response(block)}
         if self._own:
             inside["id"] = block.call_id
-        if beside and self._levels:
+        if beside and self._signed:
             inside["parts"] = beside
         inside |= fields.get("functionResponse", {})
         others = {name: value for name, value in fields.items() if name != "functionResponse"}
         part = {"functionResponse": {name: value for name, value in inside.items() if value is not None}, **others}
         # Models before Gemini 3 know no media inside a result.
-        return [part] if self._levels else [part, *beside]
+        return [part] if self._signed else [part, *beside]
 
     def _name(self, block: ToolResultBlock) -> str:
         name = self._names.get(block.call_id) or block.name

@@ -7,13 +7,14 @@ from urllib.parse import quote
 
 import msgspec
 
+from bardo.catalog.models import builtin_models
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.fragments import laid_into
 from bardo.dialects.gemini.encode_contents import ContentWriter, Losses
 from bardo.dialects.gemini.schema import json_schema
-from bardo.dialects.gemini.thinking import family_of, thinking_config
 from bardo.dialects.gemini.words import NAME, split_fields
 from bardo.values.blocks import fields_for
-from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
+from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
@@ -25,7 +26,7 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     losses = Losses()
     own = request.dialect == NAME
     extra = _extra(request, losses)
-    writer = ContentWriter(losses, own=own, levels=family_of(request.model).control == "level")
+    writer = ContentWriter(losses, own=own, signed=_signs_calls(request.model))
     system, contents = writer.write(request.messages)
     body = {
         **{name: value for name, value in extra.items() if name not in ("generationConfig", "toolConfig")},
@@ -35,11 +36,17 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         "toolConfig": _tool_config(request, extra, losses),
         "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request, losses)},
     }
+    written = laid_into({name: value for name, value in body.items() if value}, _own_words(request, losses))
     return WireRequest(
         path=_path(request),
-        body=msgspec.json.encode({name: value for name, value in body.items() if value}),
+        body=msgspec.json.encode(laid_into(written, (request.control or Control()).fields)),
         degraded=tuple(losses.listed),
     )
+
+
+def _signs_calls(model: str) -> bool:
+    row = builtin_models().find("google", model).row
+    return row is not None and row.signed_calls is True
 
 
 def _path(request: Request) -> str:
@@ -78,15 +85,17 @@ def _generation_config(request: Request, losses: Losses) -> dict[str, Any]:
         "maxOutputTokens": request.max_output_tokens,
         "candidateCount": request.choices if request.choices > 1 else None,
         **_output_format(request.output_format, request, losses),
-        "thinkingConfig": _thinking(request, losses) or None,
     }
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _thinking(request: Request, losses: Losses) -> dict[str, Any]:
-    if request.reasoning is not None:
-        losses.foreign(request.reasoning.carried)
-    return thinking_config(request, losses.listed)
+def _own_words(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what a Gemini client said of thinking that bardo has no word for."""
+    if request.reasoning is None:
+        return {}
+    losses.foreign(request.reasoning.carried)
+    words = fields_for(NAME, request.reasoning.carried)
+    return {"generationConfig": {"thinkingConfig": words}} if words else {}
 
 
 def _output_format(wanted: OutputFormat | None, request: Request, losses: Losses) -> dict[str, Any]:

@@ -10,18 +10,15 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.gemini.thinking import family_of
+from bardo.dialects.fragments import laid_into
 from bardo.dialects.gemini_interactions.encode_input import write_messages
 from bardo.dialects.gemini_interactions.words import NAME, TITLE, encode_json
-from bardo.dialects.levels import effort_of
 from bardo.dialects.losses import Losses
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
+from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 
 _NO_FIELD = f"{TITLE} has no such field"
-_LEVELS: tuple[Effort, ...] = ("low", "medium", "high")
-"""What models take that other routes steer by a budget: this route has levels for all of them."""
 
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:
@@ -41,8 +38,11 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         "stream": True if request.stream else None,
         "store": extra.get("store", None if request.dialect == NAME else False),
     }
+    if request.reasoning is not None:
+        losses.own_fields(request.reasoning.carried)
+    said = {name: value for name, value in body.items() if value is not None}
     try:
-        written = encode_json({name: value for name, value in body.items() if value is not None})
+        written = encode_json(laid_into(said, (request.control or Control()).fields))
     except (RecursionError, msgspec.MsgspecError) as problem:
         raise InvalidRequest("the request cannot be written as JSON") from problem
     return WireRequest(path="interactions", body=written, degraded=losses.all)
@@ -61,48 +61,9 @@ def _config(request: Request, losses: Losses) -> dict[str, Any]:
         "seed": sampling.seed,
         "stop_sequences": list(sampling.stop) or None,
         "max_output_tokens": request.max_output_tokens,
-        **_thinking(request, losses),
         "tool_choice": _tool_choice(request.tool_choice, losses),
     }
     return {name: value for name, value in config.items() if value is not None}
-
-
-def _thinking(request: Request, losses: Losses) -> dict[str, Any]:
-    policy = request.reasoning
-    if request.dialect == NAME:
-        return _as_asked(policy)
-    if policy is not None:
-        losses.own_fields(policy.carried)
-    if family_of(request.model).control == "none":
-        if policy is not None and policy.mode in ("effort", "budget"):
-            losses.lose("reasoning", policy.effort or policy.budget, f"{request.model} has no control of its thinking")
-        return {}
-    # Summaries are left out unless they are asked for, and other clients expect to see what was thought.
-    hidden = policy is not None and (policy.visible is False or policy.mode == "off")
-    return {"thinking_level": _level(policy, request.model, losses), "thinking_summaries": None if hidden else "auto"}
-
-
-def _as_asked(policy: ReasoningPolicy | None) -> dict[str, Any]:
-    if policy is None:
-        return {}
-    summaries = None if policy.visible is None else "auto" if policy.visible else "none"
-    return {"thinking_level": policy.effort, "thinking_summaries": summaries}
-
-
-def _level(policy: ReasoningPolicy | None, model: str, losses: Losses) -> Effort | None:
-    if policy is None or policy.mode == "auto":
-        return None
-    offered = family_of(model).levels or _LEVELS
-    if policy.mode == "off":
-        losses.lose("reasoning", "off", "there is no level for none; the least there is", sent=offered[0])
-        return offered[0]
-    wanted = policy.effort or effort_of(policy.budget or 0)
-    rank = EFFORTS.index(wanted)
-    level = max((one for one in offered if EFFORTS.index(one) <= rank), key=EFFORTS.index, default=offered[0])
-    if policy.effort != level:
-        why = "the nearest level this model offers" if policy.effort else "levels are taken here, not budgets"
-        losses.lose("reasoning", policy.effort or policy.budget, why, sent=level)
-    return level
 
 
 def _tool_choice(choice: ToolChoice | None, losses: Losses) -> Any:

@@ -9,7 +9,6 @@ from bardo.dialects.jsonfield import decode_object, number, optional, required, 
 from bardo.dialects.ollama.decode_messages import read_messages
 from bardo.dialects.ollama.words import NAME
 from bardo.dialects.options import read_options
-from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, OutputFormat, ReasoningPolicy, Request, Sampling
 from bardo.values.wire import Arrival
@@ -81,13 +80,13 @@ def _whole(options: dict[str, Any], name: str) -> int | None:
 def _reasoning(think: Any) -> ReasoningPolicy | None:
     if think is None or think == "":
         return None
-    carried = Carried(NAME, {"think": think})
     said = take(think, (bool, str), "think")
+    told = {"think": think}
     if isinstance(said, bool):
-        return ReasoningPolicy(mode="auto" if said else "off", carried=carried)
+        return ReasoningPolicy(mode="auto" if said else "off", told=told)
     for level in EFFORTS:
         if said == level:
-            return ReasoningPolicy(mode="effort", effort=level, carried=carried)
+            return ReasoningPolicy(mode="effort", effort=level, told=told)
     raise InvalidRequest(f"think is {said!r}", hint="use true, false, low, medium, high or max", param="think")
 
 

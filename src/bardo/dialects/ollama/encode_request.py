@@ -7,17 +7,13 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.fragments import laid_into
 from bardo.dialects.functions import write_tool
-from bardo.dialects.levels import effort_of
 from bardo.dialects.losses import Losses
 from bardo.dialects.ollama.encode_messages import encode_messages
 from bardo.dialects.ollama.words import NAME, TITLE, write_json
-from bardo.values.blocks import fields_for
-from bardo.values.request import Effort, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
+from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
-
-_LEVELS: dict[Effort, Effort] = {"minimal": "low", "xhigh": "max"}
-"""The levels Ollama has no word for, and what its own compatible route makes of them."""
 
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:
@@ -31,12 +27,15 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     options = {**_object(extra.pop("options", None)), **_options(request)}
     if options:
         body["options"] = options
-    body |= _format(request.output_format) | _think(request.reasoning, losses)
+    body |= _format(request.output_format)
+    if request.reasoning is not None:
+        losses.own_fields(request.reasoning.carried)
     if request.choices > 1:
         losses.lose("n", request.choices, "Ollama answers once", sent=1)
     # Silence means a stream here.
     body["stream"] = request.stream
-    return WireRequest(path="chat", body=write_json({**body, **extra}), degraded=losses.all)
+    written = laid_into({**body, **extra}, (request.control or Control()).fields)
+    return WireRequest(path="chat", body=write_json(written), degraded=losses.all)
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -80,24 +79,3 @@ def _format(wanted: OutputFormat | None) -> dict[str, Any]:
     if wanted is None:
         return {}
     return {"format": "json" if wanted.mode == "json_object" or wanted.schema is None else wanted.schema}
-
-
-def _think(policy: ReasoningPolicy | None, losses: Losses) -> dict[str, Any]:
-    """Return the `think` field. Models that can think do so where it is missing, and others refuse it."""
-    if policy is None:
-        return {}
-    told = fields_for(NAME, policy.carried)
-    if told:
-        return told
-    losses.own_fields(policy.carried)
-    if policy.mode == "off":
-        return {"think": False}
-    if policy.mode == "auto":
-        return {}
-    asked = policy.effort or effort_of(policy.budget or 0)
-    sent = _LEVELS.get(asked, asked)
-    if policy.mode == "budget":
-        losses.lose("reasoning_budget", policy.budget, "Ollama takes levels, not budgets", sent=sent)
-    elif sent != asked:
-        losses.lose("reasoning_effort", asked, "the nearest effort Ollama offers", sent=sent)
-    return {"think": sent}

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from bardo.dialects.asked_thinking import read_thinking, without_thinking
 from bardo.dialects.jsonfield import decode_object, number, optional, required, take
-from bardo.dialects.openai_chat.asked_reasoning import read_reasoning
 from bardo.dialects.openai_chat.messages import read_message
 from bardo.dialects.openai_chat.words import NAME
 from bardo.dialects.options import read_options
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import BardoOptions, OutputFormat, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import OutputFormat, Request, Sampling, Tool, ToolChoice
 
 _READ = frozenset(
     {
         "model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "n", "stream",
         "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty",
-        "presence_penalty", "seed", "stop", "stream_options", "reasoning_effort", "reasoning", "include_reasoning",
-        "response_format", "bardo",
+        "presence_penalty", "seed", "stop", "stream_options", "response_format", "bardo",
     }
 )  # fmt: skip
 
@@ -28,9 +29,9 @@ def decode_request(body: bytes) -> Request:
     fields = decode_object(body)
     options = read_options(fields)
     messages = required(fields, "messages", list)
-    reasoning, excluded = read_reasoning(fields)
-    if excluded:
-        options = BardoOptions(include=options.include, omit_reasoning=True)
+    asked = read_thinking(fields, NAME)
+    if asked.omit:
+        options = msgspec.structs.replace(options, omit_reasoning=True)
     stream_options = optional(fields, "stream_options", dict) or {}
     choice, unusual = _tool_choice(fields)
     return Request(
@@ -40,7 +41,7 @@ def decode_request(body: bytes) -> Request:
         tool_choice=choice,
         max_output_tokens=_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"),
         sampling=_sampling(fields),
-        reasoning=reasoning,
+        reasoning=asked.policy,
         output_format=_output_format(fields),
         choices=_count(fields, "n") or 1,
         stream=bool(optional(fields, "stream", bool)),
@@ -60,7 +61,8 @@ def _count(fields: dict[str, Any], name: str) -> int | None:
 
 
 def _extra(fields: dict[str, Any], stream_options: dict[str, Any]) -> dict[str, Any]:
-    extra = {name: value for name, value in fields.items() if name not in _READ and value is not None}
+    others = {name: value for name, value in fields.items() if name not in _READ and value is not None}
+    extra = without_thinking(others)
     rest = {name: value for name, value in stream_options.items() if name != "include_usage" and value is not None}
     return {**extra, "stream_options": rest} if rest else extra
 

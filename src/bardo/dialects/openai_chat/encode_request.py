@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow, Quirks
-from bardo.dialects.levels import PORTABLE, effort_of
+from bardo.dialects.asked_thinking import with_own_words
+from bardo.dialects.fragments import laid_into
 from bardo.dialects.openai_chat.words import NAME
 from bardo.dialects.openai_chat.write_messages import MessageWriter
 from bardo.values.blocks import fields_for
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.request import OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
+from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 
 
@@ -36,8 +37,8 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         body["n"] = request.choices
     if request.output_format is not None:
         body["response_format"] = _output_format(request.output_format)
-    body |= _reasoning(request.reasoning, quirks.effort_form, writer)
     body |= _extra(request, degraded)
+    body = laid_into(body, _thinking(request, writer))
     body |= _stream(request, quirks, body.pop("stream_options", None))
     return WireRequest(path="chat/completions", body=msgspec.json.encode(body), degraded=distinct(degraded))
 
@@ -102,35 +103,16 @@ def _output_format(wanted: OutputFormat) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": inner}
 
 
-def _reasoning(policy: ReasoningPolicy | None, form: str, writer: MessageWriter) -> dict[str, Any]:
-    if policy is None:
+def _thinking(request: Request, writer: MessageWriter) -> dict[str, Any]:
+    if request.reasoning is not None:
+        writer.note_carried(request.reasoning.carried)
+    if request.control is None:
         return {}
-    writer.note_carried(policy.carried)
-    if form == "reasoning":
-        return {"reasoning": _reasoning_object(policy)}
-    if policy.mode == "auto":
-        return {}
-    asked = policy.budget if policy.mode == "budget" else policy.effort or policy.mode
-    if form == "none":
-        writer.degraded.append(Degradation("reasoning", asked=asked, why="this provider has no field for it"))
-        return {}
-    effort = "none" if policy.mode == "off" else policy.effort or effort_of(policy.budget or 0, PORTABLE)
-    if policy.budget is not None:
-        why = "this provider takes levels, not budgets"
-        writer.degraded.append(Degradation("reasoning.budget", asked=policy.budget, sent=effort, why=why))
-    return {"reasoning_effort": effort}
-
-
-def _reasoning_object(policy: ReasoningPolicy) -> dict[str, Any]:
-    own = fields_for(NAME, policy.carried)
-    hidden = {"exclude": True} if policy.visible is False else {}
-    match policy.mode:
-        case "off":
-            return {**own, **hidden, "enabled": False}
-        case "budget":
-            return {**own, **hidden, "max_tokens": policy.budget}
-        case _:
-            return {**own, **hidden, **({"effort": policy.effort} if policy.effort else {"enabled": True})}
+    written, left = with_own_words(request.control.fields, request, NAME)
+    for path, value in left.items():
+        why = "it goes with words that are not sent to this provider"
+        writer.degraded.append(Degradation(path, asked=value, why=why))
+    return written
 
 
 def _extra(request: Request, degraded: list[Degradation]) -> dict[str, Any]:

@@ -7,23 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from bardo.dialects.asked_thinking import read_thinking, without_thinking
 from bardo.dialects.jsonfield import decode_object, number, optional, required, take
 from bardo.dialects.openai_responses.input_items import read_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.options import read_options
 from bardo.values.blocks import Carried, TextBlock
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import (
-    EFFORTS,
-    BardoOptions,
-    Message,
-    OutputFormat,
-    ReasoningPolicy,
-    Request,
-    Sampling,
-    Tool,
-    ToolChoice,
-)
+from bardo.values.request import Message, OutputFormat, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
 
@@ -31,7 +24,9 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest, naming the field."""
     fields = decode_object(body)
     options = read_options(fields)
-    reasoning = optional(fields, "reasoning", dict) or {}
+    asked = read_thinking(fields, NAME)
+    if asked.omit:
+        options = msgspec.structs.replace(options, omit_reasoning=True)
     stream = optional(fields, "stream", bool) or False
     return Request(
         model=_model(fields, arrival),
@@ -40,13 +35,13 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         tool_choice=_tool_choice(fields),
         max_output_tokens=_output_limit(fields),
         sampling=_sampling(fields),
-        reasoning=_policy(reasoning),
+        reasoning=asked.policy,
         output_format=_output_format(fields),
         stream=stream if arrival.stream is None else arrival.stream,
         dialect=NAME,
         extra=_extra(fields),
         body={name: value for name, value in fields.items() if name != "bardo"},
-        options=_without_reasoning(options) if reasoning.get("exclude") is True else options,
+        options=options,
     )
 
 
@@ -131,31 +126,6 @@ def _stop(value: Any) -> tuple[str, ...]:
     return tuple(take(one, str, f"stop[{index}]") for index, one in enumerate(value or []))
 
 
-def _policy(value: dict[str, Any]) -> ReasoningPolicy | None:
-    """Read `reasoning`: OpenAI's effort and summary, OpenRouter's budget and switches."""
-    effort = optional(value, "effort", str, "reasoning.")
-    budget = optional(value, "max_tokens", int, "reasoning.")
-    enabled = optional(value, "enabled", bool, "reasoning.")
-    carried = Carried(NAME, {name: one for name, one in value.items() if name != "effort" and one is not None})
-    visible = _visible(value)
-    if effort not in (None, "none", *EFFORTS):
-        raise InvalidRequest(f"reasoning.effort must be none or one of {', '.join(EFFORTS)}", param="reasoning.effort")
-    if effort == "none" or enabled is False:
-        return ReasoningPolicy(mode="off", visible=visible, carried=carried)
-    if effort is not None:
-        return ReasoningPolicy(mode="effort", effort=effort, visible=visible, carried=carried)  # type: ignore[arg-type]
-    if budget is not None:
-        return ReasoningPolicy(mode="budget", budget=budget, visible=visible, carried=carried)
-    return ReasoningPolicy(mode="auto", visible=visible, carried=carried) if carried.fields else None
-
-
-def _visible(value: dict[str, Any]) -> bool | None:
-    summary = optional(value, "summary", str, "reasoning.") or optional(value, "generate_summary", str, "reasoning.")
-    if optional(value, "exclude", bool, "reasoning.") or summary == "none":
-        return False
-    return True if summary else None
-
-
 def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
     value = optional(optional(fields, "text", dict) or {}, "format", dict, "text.") or {}
     kind = optional(value, "type", str, "text.format.") or "text"
@@ -175,7 +145,7 @@ def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
 
 
 def _extra(fields: dict[str, Any]) -> dict[str, Any]:
-    extra = {name: value for name, value in fields.items() if name not in _READ and value is not None}
+    extra = without_thinking({name: one for name, one in fields.items() if name not in _READ and one is not None})
     text = {name: value for name, value in (fields.get("text") or {}).items() if name != "format" and value is not None}
     if text:
         extra["text"] = text
@@ -195,7 +165,6 @@ _READ = frozenset(
         "parallel_tool_calls",
         "max_output_tokens",
         "text",
-        "reasoning",
         "stream",
         "temperature",
         "top_p",
@@ -208,7 +177,3 @@ _READ = frozenset(
         "bardo",
     }
 )
-
-
-def _without_reasoning(options: BardoOptions) -> BardoOptions:
-    return BardoOptions(include=options.include, omit_reasoning=True)

@@ -10,12 +10,13 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.levels import PORTABLE, effort_of
+from bardo.dialects.asked_thinking import with_own_words
+from bardo.dialects.fragments import laid_into
 from bardo.dialects.openai_responses.notes import Notes
 from bardo.dialects.openai_responses.output_items import write_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.values.blocks import fields_for
-from bardo.values.request import OutputFormat, ReasoningPolicy, Request, Tool
+from bardo.values.request import OutputFormat, Request, Tool
 from bardo.values.wire import WireRequest
 
 ENCRYPTED = "reasoning.encrypted_content"
@@ -36,13 +37,12 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         body["max_output_tokens"] = request.max_output_tokens
     body |= _sampling(request, notes)
     body |= _text(request)
-    if request.reasoning is not None and (reasoning := _reasoning(request.reasoning, request, notes)):
-        body["reasoning"] = reasoning
     if request.choices > 1:
         notes.add("n", asked=request.choices, sent=1, why=f"{NAME} gives one answer a call")
     if request.stream:
         body["stream"] = True
     _add_extra(body, request, notes)
+    body = laid_into(body, _thinking(request, notes))
     _add_storage(body)
     return WireRequest(path="responses", body=msgspec.json.encode(body), degraded=notes.found)
 
@@ -116,21 +116,15 @@ def _format(wanted: OutputFormat) -> dict[str, Any]:
     return written
 
 
-def _reasoning(policy: ReasoningPolicy, request: Request, notes: Notes) -> dict[str, Any]:
-    fields = dict(fields_for(NAME, policy.carried))
-    notes.foreign(policy.carried)
-    if policy.mode == "off":
-        return {**fields, "effort": "none"}
-    if policy.mode == "effort" and policy.effort is not None:
-        fields["effort"] = policy.effort
-    elif policy.mode == "budget" and policy.budget is not None and fields.get("max_tokens") != policy.budget:
-        fields["effort"] = effort_of(policy.budget, PORTABLE)
-        why = f"{NAME} has levels of effort, no budget in tokens"
-        notes.add("reasoning.budget", asked=policy.budget, sent=fields["effort"], why=why)
-    # A caller of this dialect asks for summaries where they are wanted; from others, wanting to read the thinking is enough.
-    if policy.visible or (policy.visible is None and request.dialect != NAME):
-        fields.setdefault("summary", "auto")
-    return fields
+def _thinking(request: Request, notes: Notes) -> dict[str, Any]:
+    if request.reasoning is not None:
+        notes.foreign(request.reasoning.carried)
+    if request.control is None:
+        return {}
+    written, left = with_own_words(request.control.fields, request, NAME)
+    for path, value in left.items():
+        notes.add(path, asked=value, why="it goes with words that are not sent to this provider")
+    return written
 
 
 def _add_extra(body: dict[str, Any], request: Request, notes: Notes) -> None:

@@ -90,7 +90,6 @@ def _parameters(request: Request, losses: Losses) -> dict[str, Any]:
         "frequency_penalty": sampling.frequency_penalty,
         "presence_penalty": sampling.presence_penalty,
         "tools": [tool.name for tool in request.tools] or None,
-        "reasoning": None if request.reasoning is None else request.reasoning.effort or request.reasoning.mode,
         "response_format": None if request.output_format is None else request.output_format.mode,
         "choices": request.choices if request.choices > 1 else None,
     }

@@ -27,6 +27,7 @@ def recent(
     model: str | None,
     since: float | None,
     outcome: CallOutcome | None,
+    verdict: str | None,
 ) -> list[LogRow]:
     """Return the last rows that match, newest first."""
     wanted: list[ColumnElement[bool]] = []
@@ -36,6 +37,8 @@ def recent(
         wanted.append(_column.model == model)
     if outcome is not None:
         wanted.append(_column.outcome == outcome)
+    if verdict is not None:
+        wanted.append(_column.reasoning_verdict == verdict)
     query = select(inference_log).where(*wanted, *_since(since)).order_by(_column.row_number.desc()).limit(limit)
     return _rows(connection.execute(query))
 

@@ -41,12 +41,21 @@ class LogReader:
         model: str | None = None,
         since: float | None = None,
         outcome: CallOutcome | None = None,
+        verdict: str | None = None,
     ) -> list[LogRow]:
-        """Return the last rows that match, newest first. `since` is Unix time."""
+        """Return the last rows that match, newest first. `since` is Unix time, `verdict` the one on the call's thinking."""
         from bardo.edge.log import queries
 
         with self._reading() as connection:
-            return queries.recent(connection, limit, provider=provider, model=model, since=since, outcome=outcome)
+            return queries.recent(
+                connection,
+                limit,
+                provider=provider,
+                model=model,
+                since=since,
+                outcome=outcome,
+                verdict=verdict,
+            )
 
     def get(self, request_id: str) -> LogRow | None:
         """Return one call, by its id or by a beginning only it has. Raises AmbiguousRequest where several do."""

@@ -14,7 +14,8 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
 
     Seconds are seconds, `started_at` is Unix time, `cost_*` are US dollars. A number that is `None` was not reported,
     which is not 0. `cost_by_cause` splits the cost by why it arose: answer, thinking, retries, failovers, repairs,
-    cache. `error_message` must hold no secret: the caller sees to it. `request_content` and `reply_content` are stored
+    cache. `reasoning_*` is the receipt of the call's thinking in words: the policy, what was sent of it, who decided, and the verdict.
+    `error_message` must hold no secret: the caller sees to it. `request_content` and `reply_content` are stored
     only by a writer that was told to keep them.
     """
 
@@ -53,6 +54,10 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     cost_by_cause: dict[str, float] = {}
     degraded: tuple[dict[str, Any], ...] = ()
     receipt: dict[str, Any] | None = None
+    reasoning_intent: str | None = None
+    reasoning_emitted: str | None = None
+    reasoning_layer: str | None = None
+    reasoning_verdict: str | None = None
 
     request_content: str | None = None
     reply_content: str | None = None

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 
 from bardo.edge.log.stored import from_json
 
-CURRENT_REVISION = "0001"
+CURRENT_REVISION = "0002"
 
 
 class ExactJson(TypeDecorator[Any]):
@@ -92,6 +92,11 @@ inference_log = Table(
     Column("receipt", ExactJson),
     Column("request_content", Text),
     Column("reply_content", Text),
+    # What later forms added stands last, as it does in a log that was migrated.
+    Column("reasoning_intent", Text),
+    Column("reasoning_emitted", Text),
+    Column("reasoning_layer", Text),
+    Column("reasoning_verdict", Text),
     # Numbers of removed rows are never given again, so a follower cannot miss a row.
     sqlite_autoincrement=True,
 )

@@ -36,6 +36,10 @@ _TEXTS = {
     "finish_reason": LONGEST_NAME,
     "finish_raw": LONGEST_NAME,
     "visibility": LONGEST_NAME,
+    "reasoning_intent": LONGEST_NAME,
+    "reasoning_emitted": LONGEST_NAME,
+    "reasoning_layer": LONGEST_NAME,
+    "reasoning_verdict": LONGEST_NAME,
     "request_content": LONGEST_CONTENT,
     "reply_content": LONGEST_CONTENT,
 }

@@ -3,11 +3,13 @@
 from bardo.reasoning.control.amounts import PORTABLE, PortableBudgets, nearest_level
 from bardo.reasoning.control.fragments import merged
 from bardo.reasoning.control.parameters import Fitted, fit_parameters
-from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, OnImpossible, intent_of
+from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of
 from bardo.reasoning.control.planning import plan_reasoning
 from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
 from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
+from bardo.reasoning.control.told import as_told
 from bardo.reasoning.control.verdict import Observation, Verdict, observation, observe, receipt, receipt_header
+from bardo.values.request import OnImpossible
 
 __all__ = [
     "PORTABLE",
@@ -23,6 +25,7 @@ __all__ = [
     "Repair",
     "RouteFact",
     "Verdict",
+    "as_told",
     "fit_parameters",
     "intent_of",
     "know",

@@ -9,9 +9,9 @@ import msgspec
 from bardo.catalog.forms import Fragment
 from bardo.reasoning.control.amounts import DEFAULT_OUTPUT, PortableBudgets
 from bardo.reasoning.control.fragments import fill
-from bardo.reasoning.control.plan import ControlPlan, OnImpossible, intent_of
+from bardo.reasoning.control.plan import ControlPlan, intent_of
 from bardo.reasoning.control.target import Known
-from bardo.values.request import EFFORTS, Effort, ReasoningPolicy
+from bardo.values.request import EFFORTS, Effort, OnImpossible, ReasoningPolicy
 
 OUTPUT_LIMIT = 64_000
 """The most output of a model of which nothing is said."""
@@ -29,13 +29,18 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     budgets: PortableBudgets
     on_impossible: OnImpossible
     show: bool
-    wakes: bool = True
 
     @property
     def asked(self) -> Any:
         """What the caller asked for, as a plain value."""
         policy = self.policy
         return policy.budget if policy.mode == "budget" else policy.effort or policy.mode
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The chat template's switch, or those that the caller turned where nobody knows the template."""
+        arguments = self.policy.told.get("chat_template_kwargs", {}) if self.known.row is None else {}
+        return tuple(name for name, value in arguments.items() if isinstance(value, bool)) or (self.known.switch,)
 
 
 def plan_of(ask: Ask, *, fields: Fragment, said: str, by: tuple[str, ...], reason: str, **more: Any) -> ControlPlan:
@@ -63,7 +68,7 @@ def plan_of(ask: Ask, *, fields: Fragment, said: str, by: tuple[str, ...], reaso
 
 def fill_in(ask: Ask, fragment: Fragment | None, **values: Any) -> Fragment:
     """Return a fragment of the form, filled in for this model."""
-    return fill(fragment or {}, switch=ask.known.switch, **values)
+    return fill(fragment or {}, switches=ask.switches, **values)
 
 
 def room_for(known: Known, limit: int | None, thinking: int) -> int | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 SWITCH = "enable_thinking"
@@ -10,16 +10,25 @@ SWITCH = "enable_thinking"
 
 
 def fill(
-    fragment: Mapping[str, Any], *, effort: str | None = None, budget: int | None = None, switch: str = SWITCH
+    fragment: Mapping[str, Any],
+    *,
+    effort: str | None = None,
+    budget: int | None = None,
+    switches: Sequence[str] = (SWITCH,),
 ) -> dict[str, Any]:
-    """Return a fragment with its level, budget and switch in place."""
+    """Return a fragment with its level, budget and switch in place; of several switches each is turned."""
     values = {"$effort": effort, "$budget": budget}
-    return {switch if name == "$switch" else name: _filled(value, values, switch) for name, value in fragment.items()}
+    filled: dict[str, Any] = _filled(dict(fragment), values, switches)
+    return filled
 
 
-def _filled(value: Any, values: Mapping[str, Any], switch: str) -> Any:
+def _filled(value: Any, values: Mapping[str, Any], switches: Sequence[str]) -> Any:
     if isinstance(value, dict):
-        return {switch if name == "$switch" else name: _filled(inner, values, switch) for name, inner in value.items()}
+        return {
+            one: _filled(inner, values, switches)
+            for name, inner in value.items()
+            for one in (switches if name == "$switch" else (name,))
+        }
     return values.get(value, value) if isinstance(value, str) else value
 
 
@@ -30,6 +39,12 @@ def merged(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
         own = result.get(name)
         result[name] = merged(own, value) if isinstance(own, Mapping) and isinstance(value, Mapping) else value
     return result
+
+
+def placed(path: str, value: Any) -> dict[str, Any]:
+    """Return `value` at a dotted path, in objects of its own."""
+    first, _, rest = path.partition(".")
+    return {first: placed(rest, value) if rest else value}
 
 
 def at(fields: Mapping[str, Any], path: str) -> Any:

@@ -25,7 +25,7 @@ def by_effort(ask: Ask) -> ControlPlan:
     """Return how a level is asked for: by the model's own, by tokens, by turning it on, or by the provider's translation."""
     known, asked = ask.known, ask.policy.effort
     assert asked is not None
-    if known.form.apart and not ask.wakes:
+    if known.form.apart and not ask.policy.wakes:
         return _level_alone(ask, asked)
     if known.takes_level:
         return _level(ask, asked)
@@ -211,7 +211,9 @@ def uncontrolled(ask: Ask) -> ControlPlan:
     """Send nothing to a model that has no control, and say so."""
     thinks = by_omission(ask.known)
     why = "this model always thinks, as much as it likes" if thinks else "this model has no control of its thinking"
-    lost = () if ask.policy.mode == "auto" else (Degradation("reasoning", asked=ask.asked, why=why),)
+    # Who says `auto` in other words than the target's own leaves it to the model, and this one has decided.
+    meant = ask.policy.mode != "auto" or (ask.policy.told and ask.policy.wakes and not ask.show and not thinks)
+    lost = (Degradation("reasoning", asked=ask.asked, why=why),) if meant else ()
     hint = "" if thinks or ask.policy.effort is None or rank(ask.policy.effort) < rank("high") else _HINT
     return plan_of(
         ask, fields={}, said="nothing", by=("control",), reason="no control", thinks=thinks, degraded=lost, hint=hint

@@ -37,6 +37,24 @@ def off(ask: Ask) -> ControlPlan:
     )
 
 
+def between_tools(ask: Ask) -> ControlPlan | None:
+    """Return thinking between tools and nowhere else; None where the model or the form has no word for it."""
+    fragment = ask.known.form.between_tools
+    if fragment is None or ask.known.facts.nearest_off != "between_tools":
+        return None
+    fields, degraded = _off_beside(ask, fill_in(ask, fragment))
+    return plan_of(
+        ask,
+        fields=fields,
+        said="between_tools",
+        by=("nearest_off",),
+        reason="exact",
+        thinks=True,
+        soft=True,
+        degraded=degraded,
+    )
+
+
 def _silent_off(ask: Ask) -> ControlPlan:
     """Say nothing to a model that does not think unless it is told to."""
     if ask.known.facts.omit == "off" or not ask.known.controllable:
@@ -121,7 +139,7 @@ def without_thinking(plan: ControlPlan, why: str) -> ControlPlan | None:
     if known is None or not known.facts.off or known.form.off is None:
         return None
     by_level = known.form.off_level is not None and "none" in (known.facts.efforts or ())
-    fields = fill((known.form.off_level if by_level else known.form.off) or {}, switch=known.switch)
+    fields = fill((known.form.off_level if by_level else known.form.off) or {}, switches=(known.switch,))
     lost = Degradation("reasoning", asked=plan.intent if plan.mode != "none" else plan.said, sent="off", why=why)
     return msgspec.structs.replace(
         plan,

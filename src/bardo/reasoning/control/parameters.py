@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bardo.catalog.parameters import ParameterRule, Parameters, builtin_parameters
-from bardo.reasoning.control.fragments import merged
+from bardo.reasoning.control.fragments import merged, placed
 from bardo.reasoning.control.off import without_thinking
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.degradation import Degradation
@@ -127,7 +127,7 @@ def _stand_in(rules: Iterable[ParameterRule], table: Parameters) -> _StandIn:
 def _apply(rule: ParameterRule, bench: _Bench, stand_in: _StandIn) -> None:
     for name, path in rule.rename.items():
         if name in bench.values:
-            bench.fields = merged(bench.fields, _at(path, bench.values.pop(name)))
+            bench.fields = merged(bench.fields, placed(path, bench.values.pop(name)))
     for name in rule.drop:
         if name in bench.values:
             _drop(name, bench, rule.why, stand_in)
@@ -153,7 +153,9 @@ def _limit(rule: ParameterRule, bench: _Bench) -> None:
     for name, (least, most) in rule.limits.items():
         value = bench.values.get(name)
         if value is not None and not least <= value <= most:
-            bench.change(name, min(max(value, least), most), f"the range here is {least:g} to {most:g}")
+            nearest = min(max(value, least), most)
+            whole = isinstance(value, int) and nearest == int(nearest)
+            bench.change(name, int(nearest) if whole else nearest, f"the range here is {least:g} to {most:g}")
     if rule.choices is not None and bench.values["choices"] > rule.choices:
         bench.change("choices", rule.choices, rule.why)
     stops = bench.values.get("stop", ())
@@ -212,13 +214,6 @@ def _rebuilt(request: Request, bench: _Bench) -> Request:
         max_output_tokens=values.get("max_output_tokens"),
         choices=values["choices"],
     )
-
-
-def _at(path: str, value: Any) -> Mapping[str, Any]:
-    for name in reversed(path.split(".")):
-        value = {name: value}
-    result: Mapping[str, Any] = value
-    return result
 
 
 def _name(name: str) -> str:

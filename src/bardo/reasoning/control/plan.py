@@ -11,7 +11,6 @@ from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.request import Effort, ReasoningPolicy
 
-OnImpossible = Literal["fail", "floor", "reroute"]
 Mode = Literal["off", "effort", "budget", "auto", "none"]
 
 

@@ -16,12 +16,12 @@ from bardo.reasoning.control.asking import Ask, by_omission, fill_in, room_for, 
 from bardo.reasoning.control.auto import auto
 from bardo.reasoning.control.fragments import fill, merged
 from bardo.reasoning.control.given import by_budget, by_effort, uncontrolled
-from bardo.reasoning.control.off import off
-from bardo.reasoning.control.plan import ControlPlan, OnImpossible
+from bardo.reasoning.control.off import between_tools, off
+from bardo.reasoning.control.plan import ControlPlan
 from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, ReasoningPolicy
+from bardo.values.request import EFFORTS, OnImpossible, ReasoningPolicy
 
 
 def plan_reasoning(
@@ -34,7 +34,6 @@ def plan_reasoning(
     on_impossible: OnImpossible = "floor",
     budgets: PortableBudgets = PORTABLE,
     show: bool = False,
-    wakes: bool = True,
     models: Models | None = None,
     forms: WireForms | None = None,
 ) -> ControlPlan:
@@ -42,9 +41,8 @@ def plan_reasoning(
 
     `facts` are an operator's override and live facts; the catalog and the provider's static form lie beneath. A budget is kept within
     the model's range and `answer_headroom` tokens below `max_output_tokens`. `show`: thinking is asked for in a readable form where the
-    policy leaves that open. `wakes` False: a level turns nothing on that silence leaves off, where the two are said apart (Claude).
-    Raises InvalidRequest for a policy that makes no sense, and CannotTurnOff where off is impossible and `on_impossible` is `fail` or
-    `reroute`.
+    policy leaves that open. Raises InvalidRequest for a policy that makes no sense, and CannotTurnOff where off is impossible and
+    `on_impossible` is `fail` or `reroute`.
     """
     known = target if isinstance(target, Known) else know(target, facts, models=models, forms=forms)
     if policy is None:
@@ -58,12 +56,9 @@ def plan_reasoning(
         budgets=budgets,
         on_impossible=on_impossible,
         show=show,
-        wakes=wakes,
     )
     plan = _visible(ask, _written(ask))
-    if policy.mode == "effort" and policy.budget is not None:
-        lost = Degradation("reasoning_budget", asked=policy.budget, why="the effort given beside it decides")
-        plan = msgspec.structs.replace(plan, degraded=(*plan.degraded, lost))
+    plan = msgspec.structs.replace(plan, degraded=(*plan.degraded, *_unsaid(policy, plan)))
     if not known.classified:
         plan = msgspec.structs.replace(plan, reason="unclassified", layer="L3")
     return plan
@@ -89,9 +84,25 @@ def _written(ask: Ask) -> ControlPlan:
         return off(ask)
     if not known.controllable:
         return uncontrolled(ask)
+    if policy.between_tools and (kept := between_tools(ask)) is not None:
+        return kept
     if policy.mode == "auto":
         return auto(ask)
     return by_budget(ask) if policy.mode == "budget" else by_effort(ask)
+
+
+def _unsaid(policy: ReasoningPolicy, plan: ControlPlan) -> tuple[Degradation, ...]:
+    """Return what a policy says beside its mode that is not in the plan."""
+    lost: tuple[Degradation, ...] = ()
+    if policy.mode == "effort" and policy.budget is not None:
+        lost = (Degradation("reasoning_budget", asked=policy.budget, why="the effort given beside it decides"),)
+    if policy.mode == "off" and policy.budget:
+        why = "no budget goes with thinking that is off"
+        lost = (Degradation("reasoning_budget", asked=policy.budget, why=why),)
+    if policy.between_tools and plan.said != "between_tools":
+        why = "this model thinks throughout or not at all"
+        lost = (*lost, Degradation("reasoning", asked="between_tools", sent=plan.said, why=why))
+    return lost
 
 
 def _unasked(known: Known, limit: int | None, budgets: PortableBudgets, *, show: bool) -> ControlPlan:
@@ -118,9 +129,9 @@ def _visible(ask: Ask, plan: ControlPlan) -> ControlPlan:
         return plan
     if wanted is False:
         fragment = form.hidden if plan.fields else form.hidden_alone
-    elif wanted or ask.show:
+    elif wanted or (ask.show and not plan.floored):
         shown = None if known.row and known.row.default_display == "summarized" else form.shown
-        fragment = shown if plan.fields else form.shown_alone
+        fragment = shown if plan.fields else form.shown_asked or form.shown_alone
     else:
         fragment = None
     return (

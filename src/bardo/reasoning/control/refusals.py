@@ -15,10 +15,10 @@ import msgspec
 from bardo.catalog.forms import Refusal, WireForms, builtin_forms
 from bardo.catalog.models import BudgetRange, Control, Facts, Models
 from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets
-from bardo.reasoning.control.plan import ControlPlan, OnImpossible
+from bardo.reasoning.control.plan import ControlPlan
 from bardo.reasoning.control.planning import plan_reasoning
 from bardo.reasoning.control.target import ControlTarget, Known, Layer
-from bardo.values.request import EFFORTS
+from bardo.values.request import EFFORTS, OnImpossible
 
 _STATUSES = frozenset({400, 404, 422})
 _WORD = re.compile(r"[a-z]+")

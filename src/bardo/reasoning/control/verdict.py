@@ -119,6 +119,7 @@ def receipt(plan: ControlPlan, seen: Observation, verdict: Verdict) -> dict[str,
     }
 
 
-def receipt_header(plan: ControlPlan, verdict: Verdict) -> str:
-    """Return the receipt as a header: `intent=low; emitted=high; layer=L1; verdict=clamped`."""
-    return f"intent={plan.intent}; emitted={plan.said}; layer={plan.layer}; verdict={verdict}"
+def receipt_header(plan: ControlPlan, verdict: Verdict | None = None) -> str:
+    """Return the receipt as a header: `intent=low; emitted=high; layer=L1; verdict=clamped`. A stream's head comes before the verdict."""
+    told = f"intent={plan.intent}; emitted={plan.said}; layer={plan.layer}"
+    return told if verdict is None else f"{told}; verdict={verdict}"

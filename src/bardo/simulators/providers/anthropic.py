@@ -9,9 +9,8 @@ from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.marks import seal
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import anthropic_request
+from bardo.simulators.providers import anthropic_request, anthropic_thinking
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, named_event, streamed, whole
 from bardo.simulators.turns import tokens_of
@@ -168,13 +167,12 @@ def _thinking(exchange: Exchange) -> Iterator[Fields]:
     turn = exchange.turn
     if not turn.reasons:
         return
-    secret = f"anthropic/{exchange.model}/{turn.reasoning}"
     if turn.redacted:
-        yield {"type": "redacted_thinking", "data": seal(secret, size=300, head=b"\x12\xc9\x02")}
+        yield anthropic_thinking.block(exchange.body, exchange.model, "redacted_thinking", "", turn.reasoning)
         return
     omitted = turn.hidden or at(exchange.body, "thinking.display") == "omitted"
     shown = "" if omitted else turn.reasoning or "\n\n".join(turn.reasoning_summary)
-    yield {"type": "thinking", "thinking": shown, "signature": seal(secret, size=300, head=b"\x12\xc8\x02\n")}
+    yield anthropic_thinking.block(exchange.body, exchange.model, "thinking", shown, turn.reasoning)
 
 
 def _opened(block: Fields) -> Fields:
@@ -239,4 +237,16 @@ def _model_row(model: str) -> Fields:
         "lifecycle": "active",
         "max_input_tokens": 200000,
         "max_tokens": 64000,
+        "capabilities": _capabilities(model),
     }
+
+
+def _capabilities(model: str) -> Fields:
+    """Models up to 4.5 take a budget, later ones levels and adaptive thinking."""
+    adaptive = not any(mark in model for mark in ("-3-", "-4-5", "-4-1", "-4-0"))
+    thinking: Fields = {
+        "supported": True,
+        "types": {"adaptive": {"supported": adaptive}, "enabled": {"supported": not adaptive}},
+    }
+    levels: Fields = {level: {"supported": adaptive} for level in ("low", "medium", "high", "xhigh", "max")}
+    return {"thinking": thinking, "effort": {"supported": adaptive, **levels}}

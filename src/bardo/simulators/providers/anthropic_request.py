@@ -1,6 +1,6 @@
 """Read an Anthropic Messages request, refusing what Anthropic refuses.
 
-Rules about signatures of thinking blocks that come back belong here, in `_check_message`.
+Rules about thinking blocks that come back are in `anthropic_thinking`.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.fields import Fields, at, fields, joined_text, number, rows, text
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers import anthropic_thinking
 from bardo.simulators.refusal import Refusal
 
 _KNOWN = frozenset(
@@ -60,6 +61,7 @@ def read(incoming: Incoming, *, counting: bool = False) -> Conversation:
     for place, message in enumerate(messages):
         _check_message(place, message, messages[place - 1] if place else {})
     _check_calls_answered(messages)
+    anthropic_thinking.check(incoming)
     return Conversation(
         model=text(body.get("model")),
         question=next((said for m in reversed(messages) if (said := _said(m))), ""),

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import masked
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply
+from bardo.simulators.thinking_back import check_deepseek
 from bardo.simulators.turns import ToolCall
 
 
@@ -28,6 +30,11 @@ class DeepSeek(Chat):
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return super().answers(incoming, path.removeprefix("/v1"))  # Both paths exist.
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        asked = super().read(incoming, path)
+        check_deepseek(incoming)
+        return asked
 
     def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
         return super().catalog(path.removeprefix("/v1"), models)

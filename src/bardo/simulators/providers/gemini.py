@@ -9,9 +9,9 @@ from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, number
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.marks import LOWER, seal
+from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import gemini_request
+from bardo.simulators.providers import gemini_request, gemini_signatures
 from bardo.simulators.providers.gemini_request import setting
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed, whole
@@ -152,14 +152,13 @@ def _calls(exchange: Exchange) -> Iterator[Fields]:
             "args": call.arguments_value,
             "id": call.id or exchange.token(f"call{place}", 8, LOWER),
         }
-        yield {"functionCall": function, **(_signature(exchange) if place == 0 else {})}
+        yield {"functionCall": function, **(_signature(exchange, called=call.name) if place == 0 else {})}
 
 
-def _signature(exchange: Exchange) -> Fields:
-    if not exchange.turn.reasons:
+def _signature(exchange: Exchange, *, called: str = "") -> Fields:
+    if not exchange.turn.reasons and not (called and gemini_signatures.signs_always(exchange.model)):
         return {}
-    secret = f"gemini/{exchange.model}/{exchange.turn.reasoning}"
-    return {"thoughtSignature": seal(secret, size=260, head=b"\x12\xf4\x01\n")}
+    return {"thoughtSignature": gemini_signatures.signature(exchange.model, exchange.turn.reasoning, called=called)}
 
 
 _ALL = -1

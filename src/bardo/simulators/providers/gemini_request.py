@@ -1,6 +1,6 @@
 """Read a Gemini generateContent request, refusing what Google refuses.
 
-Rules about thought signatures that come back belong here, in `_check_contents`.
+Rules about thought signatures that come back are in `gemini_signatures`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.fields import Fields, fields, joined_text, rows, text
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers import gemini_signatures
 from bardo.simulators.refusal import Refusal
 
 _VERSION = re.compile(r"^/v1(?:beta)?/models(?=/|$)")
@@ -58,6 +59,7 @@ def read(incoming: Incoming, path: str) -> Conversation:
     contents = rows(body.get("contents"))
     _check_contents(contents)
     model, method = called(path)
+    gemini_signatures.check(contents, model)
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
     return Conversation(
         model=model,

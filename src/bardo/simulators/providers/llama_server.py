@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers import llama_server_props
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, whole
 from bardo.simulators.turns import ToolCall
@@ -23,6 +25,13 @@ class LlamaServer(Chat):
     models = ("Qwen3-1.7B-Q4_K_M.gguf",)
     owner = "llamacpp"
     off_switches = (("chat_template_kwargs.enable_thinking", False), ("reasoning_effort", "none"))
+
+    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        if incoming.path == "/props":
+            return whole(compact(llama_server_props.props(models[0])))
+        if incoming.path == "/apply-template" and incoming.method == "POST":
+            return whole(compact({"prompt": llama_server_props.rendered(incoming.fields)}))
+        return None
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.token('reply', 32)}"

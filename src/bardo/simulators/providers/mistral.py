@@ -124,8 +124,9 @@ class Mistral(Chat):
         return body
 
     def model_row(self, model: str) -> Fields:
-        capabilities: Fields = {"completion_chat": True, "function_calling": True, "reasoning": True}
-        return {**super().model_row(model), "capabilities": capabilities}
+        thinks = model.startswith("magistral")
+        capabilities: Fields = {"completion_chat": True, "function_calling": True, "reasoning": thinks}
+        return {**super().model_row(model), "capabilities": capabilities, "max_context_length": 131072, "aliases": []}
 
 
 def _thought(text: str, *, closed: bool) -> Fields:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import DIGITS, LOWER
+from bardo.simulators.providers.ollama_show import shown
 from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply
 from bardo.simulators.turns import ToolCall
 
 
@@ -22,6 +25,9 @@ class Ollama(Chat):
     owner = "library"
     reasoning_field = "reasoning"
     off_switches = (("reasoning_effort", "none"), ("reasoning.effort", "none"))
+
+    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        return shown(incoming, models)
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.token('reply', 3, DIGITS)}"

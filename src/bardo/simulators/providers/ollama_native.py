@@ -12,6 +12,7 @@ from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
 from bardo.simulators.providers import ollama_request
+from bardo.simulators.providers.ollama_show import shown
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed, whole
 from bardo.simulators.turns import ToolCall
@@ -32,6 +33,9 @@ class OllamaNative(Provider):
     needs_key = False
     models = ("gpt-oss:120b", "qwen3:latest")
     off_switches = (("think", False),)
+
+    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        return shown(incoming, models)
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return path == "/chat"

@@ -9,9 +9,8 @@ from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, fields, pretty
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.marks import ciphertext
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import openai_chat, responses_request
+from bardo.simulators.providers import openai_chat, responses_reasoning, responses_request
 from bardo.simulators.providers.responses_events import item_events
 from bardo.simulators.providers.responses_request import Remembered
 from bardo.simulators.refusal import Refusal
@@ -170,12 +169,12 @@ def _reasoning(exchange: Exchange) -> Fields:
     turn = exchange.turn
     asked = at(exchange.body, "reasoning.summary") and not turn.redacted and not turn.hidden
     parts: list[Fields] = [{"type": "summary_text", "text": part} for part in turn.summary] if asked else []
-    secret = f"openai/{exchange.model}/{turn.reasoning}"
+    size = 600 + len(turn.reasoning)
     return {
         "id": _item_id(exchange, "rs"),
         "type": "reasoning",
         "content": [],
-        "encrypted_content": ciphertext(secret, size=600 + len(turn.reasoning)),
+        "encrypted_content": responses_reasoning.encrypted(exchange.model, turn.reasoning, size=size),
         "summary": parts,
     }
 

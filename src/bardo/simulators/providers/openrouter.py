@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import DONE, Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
-from bardo.simulators.marks import seal
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers import openrouter_reasoning
+from bardo.simulators.providers.openrouter_reasoning import sealed
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, data_event, whole
 from bardo.simulators.turns import ToolCall
@@ -38,6 +41,11 @@ class OpenRouter(Chat):
     reasoning_field = "reasoning"
     off_switches = (("reasoning.enabled", False), ("reasoning.effort", "none"))
     hiding_switches = (("reasoning.exclude", True),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        asked = super().read(incoming, path)
+        openrouter_reasoning.check(incoming)
+        return asked
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"gen-{exchange.created}-{exchange.token('reply', 20)}"
@@ -165,7 +173,7 @@ class OpenRouter(Chat):
         return Refusal("unknown_model", f"{model} is not a valid model ID", status=400)
 
     def error_body(self, refusal: Refusal) -> Fields:
-        return {"error": {"message": refusal.message, "code": refusal.status}}
+        return openrouter_reasoning.error_body(refusal)
 
     def error_events(self) -> Sequence[bytes]:
         """An error comes as a chunk like any other, with `error` at its top; no `[DONE]` may be missing."""
@@ -213,11 +221,10 @@ def _details(exchange: Exchange) -> list[Fields]:
     if shown:
         field = "summary" if maker in ("openai", "x-ai") else "text"
         details.append({"type": f"reasoning.{field}", field: shown, "format": shape, "index": 0})
-    secret = f"{shape}/{exchange.model}/{turn.reasoning}"
     if maker == "anthropic" and shown:
-        details[0]["signature"] = seal(secret, size=300, head=b"\x12")
+        details[0]["signature"] = sealed(shape, exchange.model, turn.reasoning, shown, size=300)
     elif maker in _FORMATS or turn.redacted:
-        data = seal(secret, size=400)
+        data = sealed(shape, exchange.model, turn.reasoning, "", size=400)
         details.append({"type": "reasoning.encrypted", "data": data, "format": shape, "index": len(details)})
     return details
 
@@ -233,4 +240,25 @@ def _listed(model: str) -> Fields:
         "pricing": {"prompt": "0.000001", "completion": "0.000005"},
         "top_provider": {"context_length": 200000, "max_completion_tokens": 64000, "is_moderated": False},
         "supported_parameters": ["include_reasoning", "max_tokens", "reasoning", "tool_choice", "tools"],
+        "reasoning": _REASONING.get(model.split("/")[0], _REASONING["openai"]),
     }
+
+
+_REASONING: dict[str, Fields] = {
+    "anthropic": {"mandatory": False, "default_enabled": False, "supported_efforts": None, "supports_max_tokens": True},
+    "google": {
+        "mandatory": True,
+        "default_enabled": True,
+        "supported_efforts": ["minimal", "low", "medium", "high"],
+        "default_effort": "high",
+        "supports_max_tokens": False,
+    },
+    "openai": {
+        "mandatory": True,
+        "default_enabled": True,
+        "supported_efforts": ["minimal", "low", "medium", "high"],
+        "default_effort": "medium",
+        "supports_max_tokens": False,
+    },
+    "x-ai": {"mandatory": False, "default_enabled": True, "supported_efforts": [], "supports_max_tokens": False},
+}

@@ -1,6 +1,6 @@
 """Read an OpenAI Responses request, refusing what OpenAI refuses.
 
-Rules about ciphertexts of reasoning items that come back belong here, beside `_check_outputs`.
+Rules about reasoning items that come back are in `responses_reasoning`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from bardo.simulators import chat_request
 from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers import responses_reasoning
 from bardo.simulators.refusal import Refusal
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
@@ -34,6 +35,7 @@ def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
     items = _items(body)
     _check_roles(items)
     _check_outputs(items, before)
+    responses_reasoning.check(items, model)
     return Conversation(
         model=model,
         question=next((joined_text(i.get("content")) for i in reversed(items) if i.get("role") == "user"), ""),

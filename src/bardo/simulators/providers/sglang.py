@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields
+from bardo.simulators.fields import Fields, compact
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, whole
 from bardo.simulators.turns import ToolCall
 
 
@@ -21,6 +23,16 @@ class SGLang(Chat):
     models = ("Qwen/Qwen3-0.6B",)
     owner = "sglang"
     off_switches = (("chat_template_kwargs.enable_thinking", False), ("chat_template_kwargs.thinking", False))
+
+    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        if incoming.path == "/get_model_info":
+            return whole(compact({"model_path": models[0], "tokenizer_path": models[0], "is_generation": True}))
+        if incoming.path not in ("/get_server_info", "/server_info"):
+            return None
+        parsers: Fields = {"reasoning_parser": "qwen3", "tool_call_parser": "qwen25"}
+        return whole(
+            compact({"model_path": models[0], "served_model_name": models[0], "context_length": 40960, **parsers})
+        )
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.token("reply", 32, HEXADECIMAL)

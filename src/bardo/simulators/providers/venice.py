@@ -121,6 +121,8 @@ class Venice(Chat):
         capabilities: Fields = {
             "supportsReasoning": True,
             "supportsReasoningEffort": True,
+            "reasoningEffortOptions": ["low", "medium", "high"],
+            "defaultReasoningEffort": "medium",
             "supportsFunctionCalling": True,
             "supportsResponseSchema": True,
         }

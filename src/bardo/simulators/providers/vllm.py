@@ -28,6 +28,9 @@ class VLLM(Chat):
     )
     hiding_switches = (("include_reasoning", False),)
 
+    def model_row(self, model: str) -> Fields:
+        return {**super().model_row(model), "root": model, "parent": None, "max_model_len": 40960, "permission": []}
+
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.token('reply', 32, HEXADECIMAL)}"
 

@@ -103,6 +103,10 @@ def _verbatim(root: Schema, subset: Subset) -> Rewritten:
     recursive(root)
     entries = tuple(_stripped(word) for word in root if word in subset.stripped)
     schema = {word: value for word, value in root.items() if word not in subset.stripped}
+    if subset.root_object and schema.get("type") != "object" and (opened := _opened(schema, root)) is not None:
+        note = f"the root is written out, in place of its reference {schema['$ref']}"
+        entries = (*entries, Rewrite(kind="root_opened", path="", effect="lossless", note=note))
+        schema = opened
     if not subset.root_object or schema.get("type") == "object":
         return Rewritten(schema, entries)
     inner = _moved(schema, lambda reference: "#/properties/" + WRAPPER + reference[1:])
@@ -110,6 +114,21 @@ def _verbatim(root: Schema, subset: Subset) -> Rewritten:
     wrapping = Rewrite(kind="root_wrapped", path="", effect="lossless", note=note)
     dialect = {"$schema": inner.pop("$schema")} if "$schema" in inner else {}
     return Rewritten({**dialect, **_wrapped(inner)}, (*entries, wrapping), Unwrapped(WRAPPER, None), {})
+
+
+# What may stand beside a root's reference without ruling anything out.
+_BESIDE = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", "title", "description"})
+
+
+def _opened(schema: Schema, root: Schema) -> Schema | None:
+    """Return a root that is only a reference to an object as that object: so Python's libraries write a class. Else None."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or schema.keys() - _BESIDE - {"$ref"}:
+        return None
+    target = target_of(reference, root)
+    if not isinstance(target, dict) or target.get("type") != "object" or target.keys() & {"$id", "$anchor", "$defs"}:
+        return None
+    return {**{word: value for word, value in schema.items() if word != "$ref"}, **target}
 
 
 def _stripped(word: str) -> Rewrite:

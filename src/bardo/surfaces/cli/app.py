@@ -19,7 +19,7 @@ INTERRUPTED = 130
 PIPE_CLOSED = 141
 
 # In the order in which a newcomer needs them.
-COMMANDS = ("demo", "serve", "ask", "parse", "log", "costs", "doctor", "catalog", "simulate")
+COMMANDS = ("demo", "serve", "ask", "explain", "parse", "log", "costs", "doctor", "catalog", "probe", "simulate")
 
 
 class Commands(TyperGroup):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Annotated
 
+import msgspec
 import typer
 
 from bardo.edge.assembly import assemble
@@ -60,7 +61,9 @@ def ask(
 
 async def _ask(settings: Settings, request: Request, writer: AnswerWriter | None) -> Response:
     """Return the whole reply, written as it arrives where there is a writer."""
-    assembly = assemble(settings)
+    # One call is over before a server's answer to a question about it would be of use.
+    quiet = msgspec.structs.replace(settings.reasoning, introspect=False)
+    assembly = assemble(msgspec.structs.replace(settings, reasoning=quiet))
     try:
         if writer is None:
             async with AsyncReplyStream(assembly.runner, request) as reply:

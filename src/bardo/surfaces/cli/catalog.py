@@ -17,6 +17,7 @@ from bardo.reasoning.formats import ReasoningFormat
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import as_plain, say, show, show_json
 from bardo.surfaces.render.words import NOT_REPORTED, one_line
+from bardo.values.errors import InvalidRequest
 
 EXAMPLE_WIDTH = 64
 
@@ -26,23 +27,37 @@ class Rows(StrEnum):
 
     PROVIDERS = "providers"
     FORMATS = "formats"
+    SHOW = "show"
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("catalog", epilog="Example: bardo catalog formats --json")(catalog)
+    app.command("catalog", epilog="Example: bardo catalog show qwen/qwen3-32b --provider openrouter")(catalog)
 
 
 def catalog(
-    which: Annotated[Rows, typer.Argument(help="Which rows.")] = Rows.PROVIDERS,
+    which: Annotated[Rows, typer.Argument(help="Which rows, or show: one model.")] = Rows.PROVIDERS,
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="With show: a model's id, or provider/model.")] = "",
+    provider: Annotated[
+        str, typer.Option("--provider", metavar="NAME", help="With show: where, by its id or a preset.")
+    ] = "",
+    offline: Annotated[bool, typer.Option("--offline", help="With show: ask no server.")] = False,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """List known providers, or formats of thinking.
+    """List providers or formats of thinking, or show one model.
 
-    Providers are the presets of bardo.toml; formats are how models mark their thinking in text, with your own first.
+    Providers are the presets of bardo.toml; formats are how models mark their thinking in text, with your own first. Of a model, every
+    fact is shown with who says so and as of when: the server itself, the catalog, or an assumption.
     """
-    if which is Rows.PROVIDERS:
+    if (which is Rows.SHOW) is not bool(model):
+        hint = "write it as in: bardo catalog show claude-sonnet-5"
+        raise InvalidRequest("show takes a model, and nothing else does", hint=hint, param="MODEL")
+    if which is Rows.SHOW:
+        from bardo.surfaces.cli.catalog_show import show_model
+
+        show_model(model, provider, config, live=not offline, as_json=as_json)
+    elif which is Rows.PROVIDERS:
         _providers(as_json)
     else:
         _formats(config, as_json)

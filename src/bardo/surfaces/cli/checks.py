@@ -13,34 +13,24 @@ import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
-
-import msgspec
 
 from bardo._version import __version__
 from bardo.edge.assembly import log_path
 from bardo.edge.directory import Directory, list_models, with_keys
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply, Transport
 from bardo.edge.keys import Keyring
+from bardo.edge.knowing import Knowing
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.engine.route import Provider
+from bardo.surfaces.cli.findings import Finding
+from bardo.surfaces.cli.thinking import thinking
 from bardo.values.errors import BardoError, MalformedReply, MissingKey, ProviderError
 
-Status = Literal["ok", "warning", "problem"]
 _ASKING = Deadlines(connect=2.0, first_byte=4.0, idle=4.0)
 _LONGEST_SECONDS = 8.0
 # Who answers so is there, and does not know the key.
 _KEY_REFUSED = (401, 403)
-
-
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that was looked at. `fix` says what to do where it is not `ok`."""
-
-    area: str
-    status: Status
-    found: str
-    fix: str = ""
 
 
 def examine(config: Path | None, environment: Mapping[str, str] | None = None) -> list[Finding]:
@@ -78,11 +68,12 @@ async def _providers(settings: Settings, keyring: Keyring) -> list[Finding]:
         directory = Directory((), transport, keyring, clock=time.monotonic)
         questions = asyncio.gather(*(_provider(provider, transport, keyring) for provider in asked))
         local, found = await asyncio.gather(directory.add_local(), questions)
+        models = await thinking(asked, transport, keyring, own=Knowing(settings.models))
     finally:
         await transport.close()
     known = {provider.base_url for provider in asked}
     servers = [_local(server) for server in local if server.base_url not in known]
-    return [*found, *servers] or [_nobody()]
+    return [*found, *servers, *models] or [_nobody()]
 
 
 async def _provider(provider: Provider, transport: Transport, keyring: Keyring) -> Finding:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import typer
 
-from bardo.surfaces.cli.checks import Finding, examine
+from bardo.surfaces.cli.checks import examine
+from bardo.surfaces.cli.findings import Finding
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import show, show_json
 from bardo.surfaces.render.tables import Column, table

@@ -31,6 +31,18 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+class VerdictName(StrEnum):
+    """What may have become of what was asked of a model's thinking."""
+
+    HONOURED = "honoured"
+    CLAMPED = "clamped"
+    FLOORED = "floored"
+    HIDDEN_ONLY = "hidden_only"
+    VOID = "void"
+    CONTRADICTED = "contradicted"
+    UNKNOWN = "unknown"
+
+
 def register(app: typer.Typer) -> None:
     """Add the command and its subcommand."""
     log = typer.Typer(rich_markup_mode=None)
@@ -45,6 +57,9 @@ def recent(
     provider: Annotated[str | None, typer.Option(help="Only calls this provider served, by its id.")] = None,
     model: Annotated[str | None, typer.Option(help="Only calls this model served.")] = None,
     outcome: Annotated[Outcome | None, typer.Option(help="Only calls that ended so.")] = None,
+    verdict: Annotated[
+        VerdictName | None, typer.Option(help="Only calls with this verdict on how they were asked to think.")
+    ] = None,
     since: Since = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for new calls until Ctrl-C.")] = False,
     as_json: AsJson = False,
@@ -57,12 +72,14 @@ def recent(
     if context.invoked_subcommand:
         return
     ended: CallOutcome | None = outcome.value if outcome else None
+    judged = verdict.value if verdict else None
     begin = since_time(since, time.time())
     with LogReader(log_path(load_settings(config))) as reader:
         last = reader.last_row_number()
-        rows = reader.recent(limit, provider=provider, model=model, outcome=ended, since=begin)[::-1]
+        found = reader.recent(limit, provider=provider, model=model, outcome=ended, verdict=judged, since=begin)
+        rows = found[::-1]
         if follow:
-            wanted = partial(_fits, provider=provider, model=model, outcome=ended)
+            wanted = partial(_fits, provider=provider, model=model, outcome=ended, verdict=judged)
             _follow(reader, rows, last, wanted, as_json=as_json)
         elif as_json:
             show_json(rows)
@@ -106,5 +123,8 @@ def _follow(
         rows = [row for row in new.rows if wanted(row)]
 
 
-def _fits(row: LogRow, *, provider: str | None, model: str | None, outcome: CallOutcome | None) -> bool:
-    return provider in (None, row.provider) and model in (None, row.model) and outcome in (None, row.outcome)
+def _fits(
+    row: LogRow, *, provider: str | None, model: str | None, outcome: CallOutcome | None, verdict: str | None
+) -> bool:
+    served = provider in (None, row.provider) and model in (None, row.model)
+    return served and outcome in (None, row.outcome) and verdict in (None, row.reasoning_verdict)

@@ -129,6 +129,7 @@ def _reading_fields(reading: Reading) -> dict[str, Any]:
         "matched": choice.matched,
         "starts_inside": reading.starts_inside,
         "because": reading.because,
+        "calls": reading.calls.name if reading.calls else None,
     }
 
 
@@ -141,5 +142,6 @@ def _reading_facts(reading: Reading) -> Table:
         ("format", f"{row.name}, because {reading.choice.why}"),
         ("like", one_line(example_of(row))),
         ("begins", f"{begins}, because {reading.because}"),
+        ("calls", f"{reading.calls.name}, because its pattern fits the model's name" if reading.calls else ""),
     ]
     return facts((name, value) for name, value in rows if value)

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from bardo.simulators import PRESETS, Simulator, serve_many
+from bardo.simulators import KNOBS, PRESETS, Simulator, serve_many
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.cli.simulation import (
     KEY_VARIABLE,
@@ -21,6 +21,7 @@ from bardo.surfaces.cli.simulation import (
     known_presets,
     listing,
     read_fault,
+    read_knob,
     read_script,
 )
 from bardo.surfaces.render.console import say, show, show_json
@@ -42,6 +43,9 @@ def simulate(
     fault: Annotated[
         str | None, typer.Option(metavar="FAULT", help="What goes wrong, as in status=429,retry-after=2 or cut=3.")
     ] = None,
+    knob: Annotated[
+        str | None, typer.Option(metavar="HOW", help=f"What a model does when told how to think: {', '.join(KNOBS)}.")
+    ] = None,
     pace: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="The wait between streamed events.")] = 0.0,
     list_only: Annotated[bool, typer.Option("--list", help="List the simulators and end.")] = False,
     as_json: AsJson = False,
@@ -51,8 +55,8 @@ def simulate(
     if list_only:
         _list(chosen, as_json=as_json)
         return
-    going_wrong, said = read_fault(fault), read_script(script)
-    simulators = [Simulator(name, script=said, fault=going_wrong, pace=pace) for name in chosen]
+    going_wrong, said, turned = read_fault(fault), read_script(script), read_knob(knob)
+    simulators = [Simulator(name, script=said, fault=going_wrong, knob=turned, pace=pace) for name in chosen]
     try:
         asyncio.run(_run(simulators, port, as_json=as_json))
     except OSError as problem:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import PRESETS, Fault, Script, Simulator, Turn, parse_fault, presets
+from bardo.simulators import KNOBS, PRESETS, Fault, Knob, Script, Simulator, Turn, parse_fault, presets
 from bardo.values.errors import InvalidRequest
 
 KEY_VARIABLE = "SIMULATED_KEY"
@@ -37,6 +37,16 @@ def read_fault(written: str | None) -> Fault | None:
         return parse_fault(written)
     except ValueError as problem:
         raise InvalidRequest(str(problem), hint="write it as in status=429,retry-after=2") from problem
+
+
+def read_knob(written: str | None) -> Knob | None:
+    """Return how models take what they are told of their thinking. Raises InvalidRequest where there is no such way."""
+    if written is None:
+        return None
+    kind = next((known for known in KNOBS if known == written.strip().lower()), None)
+    if kind is None:
+        raise InvalidRequest(f"no knob is called {written!r}", hint=f"use one of {', '.join(KNOBS)}")
+    return Knob(kind)
 
 
 def read_script(path: Path | None) -> Script:

@@ -9,6 +9,7 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
+from bardo.structured import UnusableAnswer
 from bardo.surfaces.gateway.http import Send, send_piece, send_whole, start_stream
 from bardo.values.errors import BardoError, MethodNotAllowed, UpstreamRefused
 
@@ -66,4 +67,18 @@ class Answer:
             headers.append(("retry-after", problem.retry_after))
         if isinstance(problem, MethodNotAllowed):
             headers.append(("allow", ", ".join(problem.allowed)))
-        await self.whole(problem.status, dialect(language).encode_error(problem), headers)
+        if isinstance(problem, UnusableAnswer):
+            # bardo has asked again already; OpenAI's and Anthropic's libraries would do so twice more.
+            headers.append(("x-should-retry", "false"))
+        body = dialect(language).encode_error(problem)
+        await self.whole(problem.status, with_raw_text(body, problem), headers)
+
+
+def with_raw_text(body: bytes, problem: BardoError) -> bytes:
+    """Return an error's body with all that the model said, where it is about an answer that cannot be used."""
+    if not isinstance(problem, UnusableAnswer):
+        return body
+    found = problem.extraction
+    failures = [{"path": one.path, "message": one.message} for one in found.failures]
+    structured = {"error": found.error, "failures": failures, "text": found.text}
+    return msgspec.json.encode({**msgspec.json.decode(body), "bardo": {"structured": structured}})

@@ -26,10 +26,12 @@ from bardo.surfaces.gateway.http import (
 from bardo.surfaces.gateway.keep_alive import KeepAlive
 from bardo.surfaces.gateway.leaving import until_gone
 from bardo.surfaces.gateway.listing import count_tokens, list_models
+from bardo.surfaces.gateway.partials import with_partials
 from bardo.surfaces.gateway.routes import Route, dialect_of_path, find_route
+from bardo.surfaces.gateway.tenants import tenant_of
 from bardo.values.errors import BardoError, InternalError, InvalidRequest
 from bardo.values.events import Failed
-from bardo.values.request import BardoOptions, Request
+from bardo.values.request import Request
 
 _log = logging.getLogger("bardo.gateway")
 
@@ -104,21 +106,22 @@ class Gateway:
         request = dialect(route.dialect).decode_request(body, route.arrival)
         request = with_headers(with_header_options(request, scope), scope)
         reply = self._stream if request.stream else self._whole
-        await until_gone(receive, reply(route, request, answer))
+        await until_gone(receive, reply(route, request, tenant_of(scope), answer))
 
-    async def _whole(self, route: Route, request: Request, answer: Answer) -> None:
-        live = await self._runner.open(request)
+    async def _whole(self, route: Route, request: Request, tenant: str, answer: Answer) -> None:
+        live = await self._runner.open(request, tenant=tenant)
         try:
             await _send_whole(live, route, answer)
         finally:
             await live.close()
 
-    async def _stream(self, route: Route, request: Request, answer: Answer) -> None:
+    async def _stream(self, route: Route, request: Request, tenant: str, answer: Answer) -> None:
         encoder = dialect(route.dialect).open_encoder(request, route.arrival)
+        encoder = with_partials(encoder, route.dialect, request.options.include)
         alive = KeepAlive(answer, encoder, self._keep_alive_seconds)
         alive.begin()
         try:
-            live = await self._runner.open(request, may_forward=route.arrival.framing == "sse")
+            live = await self._runner.open(request, may_forward=route.arrival.framing == "sse", tenant=tenant)
             try:
                 await _send_stream(live, encoder, answer)
             finally:
@@ -136,7 +139,7 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
     async for step in live.steps():
         raw += step.raw
     response = live.response()
-    headers = [*early_headers(live.request_id, live.attempt, response.degraded), *late_headers(response)]
+    headers = [*early_headers(live.request_id, live.attempt, response), *late_headers(response, live.attempt)]
     body = raw if live.attempt.forward else dialect(route.dialect).encode_response(response, live.request)
     await answer.whole(200, body, headers)
 
@@ -184,7 +187,8 @@ def with_header_options(request: Request, scope: Scope) -> Request:
         )
     names = [name.strip() for name in include.split(",") if name.strip()]
     asked = [includable(name, "X-Bardo-Include") for name in names]
-    options = BardoOptions(
+    options = msgspec.structs.replace(
+        request.options,
         include=tuple(dict.fromkeys((*request.options.include, *asked))),
         omit_reasoning=request.options.omit_reasoning or reasoning == "omit",
     )

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypedDict
 
+import msgspec
+
 from bardo.dialects.openai_chat.decode_request import read_tool
 from bardo.dialects.openai_chat.messages import read_message
+from bardo.dialects.options import policy_of as read_policy
 from bardo.values.blocks import TextBlock
-from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, Message, ReasoningPolicy, Request, Sampling, Tool
+from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, Sampling, StructuredOptions, Tool
 from bardo.values.response import Response
 
 Prompt = str | Sequence[Message | Response | dict[str, Any]]
@@ -27,6 +29,7 @@ class Options(TypedDict, total=False):
     top_p: float | None
     seed: int | None
     stop: str | Sequence[str]
+    structured: StructuredOptions | None
 
 
 def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
@@ -59,6 +62,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
         ),
         reasoning=policy_of(options.get("reasoning")),
         stream=stream,
+        options=BardoOptions(structured=options.get("structured")),
     )
 
 
@@ -75,20 +79,8 @@ def _turn(turn: Message | Response | dict[str, Any], place: int) -> Message:
 
 
 def policy_of(asked: Reasoning) -> ReasoningPolicy | None:
-    """Return the policy: a level, a budget in tokens, `off` or `auto`. Raises InvalidRequest for anything else."""
+    """Return the policy; its thinking is meant to be read. Raises InvalidRequest for what is none."""
     if asked is None or isinstance(asked, ReasoningPolicy):
         return asked
-    if isinstance(asked, int) and not isinstance(asked, bool):
-        if asked < 0:
-            raise InvalidRequest("a reasoning budget must not be negative", param="reasoning")
-        return ReasoningPolicy(mode="budget", budget=asked, visible=True)
-    if asked in ("off", "none"):
-        return ReasoningPolicy(mode="off")
-    if asked == "auto":
-        return ReasoningPolicy(mode="auto", visible=True)
-    for level in EFFORTS:
-        if asked == level:
-            return ReasoningPolicy(mode="effort", effort=level, visible=True)
-    raise InvalidRequest(
-        f"unknown reasoning {asked!r}", hint=f"use off, auto, a budget in tokens, or {', '.join(EFFORTS)}"
-    )
+    policy = read_policy(asked, "reasoning")
+    return policy if policy.mode == "off" else msgspec.structs.replace(policy, visible=True)

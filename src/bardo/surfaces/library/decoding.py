@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,13 @@ from bardo.reasoning.machines import lacks_opener
 from bardo.reasoning.registry import FormatChoice
 from bardo.reasoning.starting import Start, explain_start
 from bardo.reasoning.steps import with_steps
+from bardo.streams.stage import Chain, Stage
+from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
+from bardo.tools.stage import InlineToolCalls
 from bardo.values.errors import InvalidRequest
-from bardo.values.events import ContentChunk, Finish, ReplyStart
+from bardo.values.events import ContentChunk, Event, Finish, ReplyStart
 from bardo.values.fold import ResponseFold
+from bardo.values.request import Tool
 from bardo.values.response import Response
 
 Config = str | Path | Settings | None
@@ -72,11 +77,13 @@ def provider_row(name: str) -> ProviderRow:
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """How a text is read: its format and whether it begins inside a block, each with the reason."""
+    """How a text is read: its format, whether it begins inside a block, each with the reason, and how calls of tools stand in it."""
 
     choice: FormatChoice
     starts_inside: bool
     because: str
+    calls: ToolCallFormat | None = None
+    tools: tuple[Tool, ...] = ()
 
 
 def parse(
@@ -87,17 +94,26 @@ def parse(
     starts_inside: bool | None = None,
     prompt: str | None = None,
     toggles: Mapping[str, Any] | None = None,
+    tools: Sequence[Tool] = (),
     config: Config = None,
 ) -> Response:
-    """Return the Response of a model's raw text: its thinking separated from its answer.
+    """Return the Response of a model's raw text: its thinking, its calls of tools, and its answer.
 
     The text format is `format`, else the one there is for `model`, else tags at the start of the text. Formats are those of `config` (a
     bardo.toml or its Settings; None: what is found), of installed packages, and the built-in ones. Whether the text begins inside a block
     is what `starts_inside` says, else what the end of the rendered `prompt` shows, else what the `toggles` (template arguments) mean, else
-    what the text itself shows: an end without a beginning. Raises InvalidRequest for an unknown format, ConfigError for a wrong file.
+    what the text itself shows: an end without a beginning. Calls are read in the notation of `model`; the `tools` that were declared give
+    types to arguments that are written as text. Raises InvalidRequest for an unknown format, ConfigError for a wrong file.
     """
     reading = reading_of(
-        text, model=model, format=format, starts_inside=starts_inside, prompt=prompt, toggles=toggles, config=config
+        text,
+        model=model,
+        format=format,
+        starts_inside=starts_inside,
+        prompt=prompt,
+        toggles=toggles,
+        tools=tools,
+        config=config,
     )
     return read_text(text, reading, model=model)
 
@@ -110,6 +126,7 @@ def reading_of(
     starts_inside: bool | None = None,
     prompt: str | None = None,
     toggles: Mapping[str, Any] | None = None,
+    tools: Sequence[Tool] = (),
     config: Config = None,
 ) -> Reading:
     """Return how `parse` reads a text. Raises what `parse` raises."""
@@ -119,9 +136,10 @@ def reading_of(
         choice = known_formats(config).choose(name=format, model=model or None)
     row = choice.format
     start = explain_start(row, starts_inside=starts_inside, prompt=prompt, toggles=toggles)
+    calls, declared = _calls_of(model, tools), tuple(tools)
     if start.because == "row" and lacks_opener(text, row):
-        return Reading(choice, True, "the text closes a block that it never opened")
-    return Reading(choice, start.inside, _why(start, row))
+        return Reading(choice, True, "the text closes a block that it never opened", calls, declared)
+    return Reading(choice, start.inside, _why(start, row), calls, declared)
 
 
 _SAID = {
@@ -142,11 +160,18 @@ def _why(start: Start, row: ReasoningFormat) -> str:
 
 def read_text(text: str, reading: Reading, *, model: str = "") -> Response:
     """Return the Response of a text, read as `reading` says."""
-    stage = InlineReasoning(reading.choice.format, starts_inside=reading.starts_inside)
-    fold = ResponseFold(model=model)
-    for event in (ReplyStart(model=model), ContentChunk(0, text), Finish("unknown")):
-        for given in stage.feed(event):
-            fold.feed(given)
-    for given in stage.finish():
-        fold.feed(given)
+    stages: list[Stage[Event, Event]] = [InlineReasoning(reading.choice.format, starts_inside=reading.starts_inside)]
+    if reading.calls is not None:
+        numbers = count(1)
+        stages.append(InlineToolCalls(reading.calls, tools=reading.tools, make_id=lambda: f"call_{next(numbers)}"))
+    chain, fold = Chain(stages), ResponseFold(model=model)
+    said: list[Event] = [ReplyStart(model=model), ContentChunk(0, text), Finish("unknown")]
+    for event in [*(given for one in said for given in chain.feed(one)), *chain.finish()]:
+        fold.feed(event)
     return with_steps(fold.response())
+
+
+def _calls_of(model: str, tools: Sequence[Tool]) -> ToolCallFormat | None:
+    """Return how the model writes calls. Without tools, JSON that nothing announces is an answer."""
+    found = tool_call_format_for_model(model) if model else None
+    return None if found is None or (found.bare and not tools) else found

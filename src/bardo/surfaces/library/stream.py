@@ -7,10 +7,14 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
 from typing import Any, Self, TypeVar
 
+import msgspec
+
 from bardo.edge.live_reply import LiveReply, Step
 from bardo.edge.runner import Runner
 from bardo.engine.receipt import told
-from bardo.values.events import ContentChunk, Event, ThinkChunk
+from bardo.structured import Json
+from bardo.surfaces.library.typed import AnswerType, TypedResponse
+from bardo.values.events import ContentChunk, Event, Partial, ThinkChunk
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -20,18 +24,21 @@ T = TypeVar("T")
 class AsyncReplyStream:
     """One streamed reply. What one stream reads past waits for the other, so they may be read in any order or side by side."""
 
-    def __init__(self, runner: Runner, request: Request) -> None:
+    def __init__(self, runner: Runner, request: Request, wanted: AnswerType | None = None) -> None:
         self._runner = runner
-        self._request = request
+        self._request = request if wanted is None else with_partials(wanted.of(request))
+        self._wanted = wanted
         self._live: LiveReply | None = None
         self._steps: AsyncIterator[Step] | None = None
         self._texts: deque[str] = deque()
         self._thoughts: deque[str] = deque()
         self._events: deque[Event] = deque()
+        self._partials: deque[Json] = deque()
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        self._live = await self._runner.open(self._request)
+        take = None if self._wanted is None else self._wanted.take
+        self._live = await self._runner.open(self._request, take=take)
         self._steps = self._live.steps()
         return self
 
@@ -52,10 +59,29 @@ class AsyncReplyStream:
             yield self._texts.popleft()
 
     @property
+    async def partial_stream(self) -> AsyncIterator[Json]:
+        """The typed answer while it grows, as plain values: what was once there stays. Raises BardoError where the reply breaks."""
+        while await self._until(self._partials):
+            yield self._partials.popleft()
+
+    @property
     async def events(self) -> AsyncIterator[Event]:
         """Every event, in order."""
         while await self._until(self._events):
             yield self._events.popleft()
+
+    @property
+    async def parsed(self) -> Any:
+        """The value of the type that was asked for, the rest of the reply read first. Raises UnusableAnswer where there is none."""
+        return (await self.typed_response()).parsed
+
+    async def typed_response(self) -> TypedResponse[Any]:
+        """Return the whole reply with its value. Raises BardoError where it broke, UnusableAnswer where there is none."""
+        if self._wanted is None:
+            raise TypeError("no response_type was given: client.stream(…, response_type=…)")
+        response = await self.response()
+        assert self._live is not None
+        return self._wanted.told(self._live, response)
 
     async def response(self) -> Response:
         """Return the whole reply, the rest of it read first. A reply that broke has `error` set."""
@@ -93,7 +119,9 @@ class AsyncReplyStream:
     def _sort(self, events: Sequence[Event]) -> None:
         self._events.extend(events)
         for event in events:
-            if type(event) is ContentChunk and event.choice == 0:
+            if type(event) is Partial:
+                self._partials.append(event.value)
+            elif type(event) is ContentChunk and event.choice == 0:
                 self._texts.append(event.text)
             elif type(event) is ThinkChunk and event.choice == 0:
                 self._thoughts.append(event.text)
@@ -128,6 +156,21 @@ class ReplyStream:
         """Every event, in order."""
         return self._each(self._inner.events)
 
+    @property
+    def partial_stream(self) -> Iterator[Json]:
+        """The typed answer while it grows, as plain values: what was once there stays. Raises BardoError where the reply breaks."""
+        return self._each(self._inner.partial_stream)
+
+    @property
+    def parsed(self) -> Any:
+        """The value of the type that was asked for, the rest of the reply read first. Raises UnusableAnswer where there is none."""
+        return self.typed_response().parsed
+
+    def typed_response(self) -> TypedResponse[Any]:
+        """Return the whole reply with its value. Raises BardoError where it broke, UnusableAnswer where there is none."""
+        typed: TypedResponse[Any] = self._run(self._inner.typed_response())
+        return typed
+
     def response(self) -> Response:
         """Return the whole reply, the rest of it read first. A reply that broke has `error` set."""
         whole: Response = self._run(self._inner.response())
@@ -139,6 +182,12 @@ class ReplyStream:
                 yield self._run(_next(items))
             except StopAsyncIteration:
                 return
+
+
+def with_partials(request: Request) -> Request:
+    """Return the request whose reply shows its answer while it grows."""
+    options = msgspec.structs.replace(request.options, include=("partials",))
+    return msgspec.structs.replace(request, options=options)
 
 
 async def _next(items: AsyncIterator[T]) -> T:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bardo.edge.log.row import LogRow, LogTotal
+from bardo.surfaces.render.receipts import receipt_facts
 from bardo.surfaces.render.tables import Column, facts, table
 from bardo.surfaces.render.words import (
     NOT_REPORTED,
@@ -93,7 +94,7 @@ def call_facts(row: LogRow, now: float) -> Table:
         ("output", f"{count(row.output_tokens)} tokens"),
         ("cost", dollars(row.cost_usd)),
         *(("degraded", difference(msgspec.convert(given, Degradation))) for given in row.degraded),
-        ("receipt", _json(row.receipt)),
+        *receipt_facts(row.receipt, row.reasoning_emitted),
         ("usage as sent", _json(row.usage_raw)),
         ("request", printable(row.request_content or "")),
         ("reply", printable(row.reply_content or "")),

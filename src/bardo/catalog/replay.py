@@ -1,0 +1,201 @@
+"""Where earlier reasoning may go: who reads which state, what becomes of foreign text, and which models bind state to its prefix.
+
+A state is legal at a target where the first row that fits says so. Globs are of formats, platforms and model ids (dots are dashes); what
+is not known of an origin fits every glob, because a dialect only ever writes state of its own format.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.values.blocks import Origin
+from bardo.values.errors import ConfigError
+
+Foreign = Literal["text", "drop"]
+_GENERIC = ("openai-compatible", "responses-compatible")
+_DEFAULT_WHY = "only the provider that made it can read it"
+
+
+class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Provider rows that read each other's state."""
+
+    name: str
+    providers: tuple[str, ...]
+
+
+class StateRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Whether state of a format may go from where it was made to where it is to be read.
+
+    `made_at` and `read_at` are platforms, `made_by` and `read_by` models. `bound_to`: it is legal only where this is the same on both
+    sides; for `provider` that is the configured provider, and so the account.
+    """
+
+    format: str
+    made_at: tuple[str, ...] = ("*",)
+    made_by: tuple[str, ...] = ("*",)
+    read_at: tuple[str, ...] = ("*",)
+    read_by: tuple[str, ...] = ("*",)
+    bound_to: Literal["", "platform", "provider", "model"] = ""
+    legal: bool = True
+    why: str = _DEFAULT_WHY
+    source: str = ""
+
+
+class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What becomes of readable thinking that was made elsewhere.
+
+    `required`: where the provider refuses a message without thinking; `fill` is what stands there when there is none.
+    """
+
+    providers: tuple[str, ...]
+    foreign: Foreign = "text"
+    required: Literal["", "tool_calls"] = ""
+    fill: str = ""
+    why: str = ""
+    source: str = ""
+
+
+class Needed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Models that think only where the calls whose results they get still have their thinking."""
+
+    platforms: tuple[str, ...]
+    models: tuple[str, ...]
+    source: str = ""
+
+
+class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Models whose state holds only behind the prefix it was made behind.
+
+    `ask` is what is sent, with `headers`, to have state that does not hold left out; `beside` fills in what `ask` cannot stand without.
+    """
+
+    format: str
+    platforms: tuple[str, ...]
+    models: tuple[str, ...]
+    ask: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    source: str = ""
+
+
+class Reader(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is to read earlier reasoning: a configured provider, the platform its row belongs to, and a model."""
+
+    provider: str
+    row: ProviderRow
+    platform: str
+    model: str
+
+    def origin(self, prefix: str = "") -> Origin:
+        """Return the stamp of what this model makes."""
+        return Origin(
+            provider=self.provider, platform=self.platform, model=self.model, dialect=self.row.dialect, prefix=prefix
+        )
+
+
+class ReplayRules:
+    """All rows. Never changed once made."""
+
+    def __init__(
+        self,
+        platforms: Iterable[Platform],
+        states: Iterable[StateRule],
+        texts: Iterable[TextRule],
+        bindings: Iterable[Binding],
+        needed: Iterable[Needed] = (),
+    ) -> None:
+        self._platforms = {row: platform.name for platform in platforms for row in platform.providers}
+        self.states = tuple(states)
+        self.texts = tuple(texts)
+        self.bindings = tuple(bindings)
+        self.needed = tuple(needed)
+
+    def reader(self, provider: str, row: ProviderRow, model: str) -> Reader:
+        """Return who reads at a configured provider. A server known only by its dialect is a platform of its own."""
+        platform = f"own:{provider}" if row.id in _GENERIC else self._platforms.get(row.id, row.id)
+        return Reader(provider=provider, row=row, platform=platform, model=model)
+
+    def refusal(self, format_name: str, origin: Origin | None, reader: Reader) -> str:
+        """Return why state may not go to `reader`, empty where it may."""
+        for rule in self.states:
+            if _fits(rule, format_name, origin, reader):
+                return "" if rule.legal and _same(rule, origin, reader) else rule.why
+        return _DEFAULT_WHY
+
+    def text(self, reader: Reader) -> TextRule:
+        """Return what becomes of foreign text at `reader`."""
+        return next((rule for rule in self.texts if _any(reader.row.id, rule.providers)), TextRule(providers=("*",)))
+
+    def needs_thinking(self, reader: Reader) -> bool:
+        """Whether `reader` can think only behind calls that have their thinking."""
+        return any(_at(reader, rule) for rule in self.needed)
+
+    def binding(self, reader: Reader) -> Binding | None:
+        """Return how `reader` binds state to its prefix, None where it does not."""
+        return next((binding for binding in self.bindings if _at(reader, binding)), None)
+
+
+def plain_id(model: str) -> str:
+    """Return a model id in small letters with dashes for dots, so that globs and ids compare."""
+    return model.lower().replace(".", "-")
+
+
+def _any(name: str, globs: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, glob) for glob in globs)
+
+
+def _at(reader: Reader, rule: Binding | Needed) -> bool:
+    return _any(reader.platform, rule.platforms) and _any(plain_id(reader.model), rule.models)
+
+
+def _fits(rule: StateRule, format_name: str, origin: Origin | None, reader: Reader) -> bool:
+    read = _any(reader.platform, rule.read_at) and _any(plain_id(reader.model), rule.read_by)
+    if not read or not fnmatchcase(format_name, rule.format):
+        return False
+    # A row for what certain models made says nothing of what nobody knows the maker of.
+    if origin is None:
+        return rule.made_by == ("*",) or rule.legal
+    return _any(origin.platform, rule.made_at) and _any(plain_id(origin.model), rule.made_by)
+
+
+def _same(rule: StateRule, origin: Origin | None, reader: Reader) -> bool:
+    if origin is None:
+        return True
+    match rule.bound_to:
+        case "platform":
+            return origin.platform == reader.platform
+        case "provider":
+            return origin.provider == reader.provider
+        case "model":
+            return origin.platform == reader.platform and plain_id(origin.model) == plain_id(reader.model)
+        case _:
+            return True
+
+
+@cache
+def builtin_replay() -> ReplayRules:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/replay.toml").read_text(encoding="utf-8")
+    return read_replay(tomllib.loads(text))
+
+
+def read_replay(data: Mapping[str, Any]) -> ReplayRules:
+    """Return typed rows. Raises ConfigError naming what is wrong."""
+    try:
+        return ReplayRules(
+            msgspec.convert(data.get("platform", []), list[Platform]),
+            msgspec.convert(data.get("state", []), list[StateRule]),
+            msgspec.convert(data.get("text", []), list[TextRule]),
+            msgspec.convert(data.get("binding", []), list[Binding]),
+            msgspec.convert(data.get("needed", []), list[Needed]),
+        )
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"replay.toml: {problem}") from problem

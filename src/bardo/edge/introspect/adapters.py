@@ -1,0 +1,80 @@
+"""Which provider is asked what, as rows of `catalog/data/introspection.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable
+from functools import cache
+from importlib.resources import files
+from typing import Any
+from urllib.parse import quote, urljoin
+
+import msgspec
+
+from bardo.edge.introspect.readers import READERS
+from bardo.engine.route import Provider
+from bardo.values.errors import ConfigError
+
+MODEL = "$model"
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One request. `path` is relative to the base URL; `$model` in it, and in `body`, is the model's id. With a body it is a POST.
+
+    `optional`: servers that do not know this path still answer the others.
+    """
+
+    name: str
+    path: str
+    body: dict[str, Any] | None = None
+    optional: bool = False
+
+    def url(self, provider: Provider, model: str) -> str:
+        """Return the address of the question at a provider."""
+        path = self.path.replace(MODEL, quote(model, safe=""))
+        return urljoin(f"{provider.base_url.rstrip('/')}/", path)
+
+    def content(self, model: str) -> bytes:
+        """Return the request's body, empty where there is none."""
+        return b"" if self.body is None else msgspec.json.encode(_filled(self.body, model))
+
+
+class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How to ask the servers of some provider rows. `name` is the reader of their answers.
+
+    `per_model`: an answer is about one model; else it is a list of all.
+    """
+
+    name: str
+    providers: tuple[str, ...]
+    questions: tuple[Question, ...]
+    per_model: bool = False
+
+
+def _filled(value: Any, model: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _filled(inner, model) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, model) for inner in value]
+    return model if value == MODEL else value
+
+
+@cache
+def builtin_adapters() -> dict[str, Adapter]:
+    """Return the adapters that come with bardo, by the ids of the provider rows they are for."""
+    source = files("bardo.catalog").joinpath("data/introspection.toml").read_text(encoding="utf-8")
+    try:
+        adapters = msgspec.convert(tomllib.loads(source)["adapter"], list[Adapter])
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"introspection.toml: {problem}") from problem
+    return by_provider(adapters)
+
+
+def by_provider(adapters: Iterable[Adapter]) -> dict[str, Adapter]:
+    """Return adapters by provider row. Raises ConfigError for one whose answers nobody reads."""
+    found: dict[str, Adapter] = {}
+    for adapter in adapters:
+        if adapter.name not in READERS:
+            raise ConfigError(f"introspection.toml: no reader is called {adapter.name!r}")
+        found |= dict.fromkeys(adapter.providers, adapter)
+    return found

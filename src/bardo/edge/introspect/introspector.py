@@ -1,0 +1,167 @@
+"""Live facts of models (layer L1): asked once for each server and model, kept for the process, never waited for by a call.
+
+Nothing here fails a start or a call: a server that is not there, or says something else, leaves the word to the next layer, with one
+warning in the log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from bardo.edge.http import Transport
+from bardo.edge.http_problems import origin
+from bardo.edge.introspect.adapters import Adapter, builtin_adapters
+from bardo.edge.introspect.asking import ask, why_not
+from bardo.edge.introspect.layers import layers_of
+from bardo.edge.introspect.live import Learned, LiveFacts
+from bardo.edge.keys import Keyring
+from bardo.engine.route import Provider, Target
+from bardo.reasoning.control import Layer
+
+SECONDS = 5.0
+"""How long one server may take to answer all questions."""
+RESTS_SECONDS = 300.0
+"""After how long a server that did not answer is asked again."""
+
+_log = logging.getLogger("bardo.introspection")
+Key = tuple[str, str]
+_MOST_KEPT = 1024
+
+
+class _Asked:
+    """What came of asking one server: facts by model, or a problem and when it was met."""
+
+    __slots__ = ("adapter", "at", "facts", "problem")
+
+    def __init__(self, adapter: str, at: float, facts: dict[str, LiveFacts], problem: str = "") -> None:
+        self.adapter = adapter
+        self.at = at
+        self.facts = facts
+        self.problem = problem
+
+
+class Introspector:
+    """Asks servers what they know of their models' thinking. It belongs to the event loop that it is first used in.
+
+    `clock` gives Unix time. Close it before its transport.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        keyring: Keyring,
+        *,
+        clock: Callable[[], float] = time.time,
+        seconds: float = SECONDS,
+        adapters: Mapping[str, Adapter] | None = None,
+    ) -> None:
+        self._transport = transport
+        self._keyring = keyring
+        self._clock = clock
+        self._seconds = seconds
+        self._adapters = builtin_adapters() if adapters is None else adapters
+        self._asked: dict[Key, _Asked] = {}
+        self._asking: dict[Key, asyncio.Task[_Asked]] = {}
+
+    def facts(self, provider: Provider, model: str) -> LiveFacts | None:
+        """Return what is known now, and begin to ask where nothing is: the call at hand goes on without."""
+        adapter = self._adapters.get(provider.row.id)
+        if adapter is None:
+            return None
+        key = _key(adapter, provider, model)
+        asked = self._asked.get(key)
+        if (asked is None or self._has_rested(asked)) and _in_a_loop():
+            self._begin(key, adapter, provider, model)
+        return None if asked is None else asked.facts.get(model)
+
+    def layers(self, target: Target) -> tuple[Layer, ...]:
+        """Return what is known now as layers of control, from memory: the same values each time, so that they can be compared."""
+        return layers_of(self.facts(target.provider, target.model))
+
+    async def learn(self, provider: Provider, model: str) -> Learned:
+        """Return what the server says, waiting for it; never raises for anything the server does."""
+        adapter = self._adapters.get(provider.row.id)
+        if adapter is None:
+            return Learned(at=self._clock(), problem="its servers say nothing of thinking")
+        key = _key(adapter, provider, model)
+        asked = self._asked.get(key)
+        if asked is None or self._has_rested(asked):
+            # Whoever waits here may be cancelled; the question goes on for the others.
+            asked = await asyncio.shield(self._begin(key, adapter, provider, model))
+        facts = asked.facts.get(model)
+        problem = asked.problem or ("" if facts is not None else "it does not list this model")
+        return Learned(facts=facts, at=asked.at, adapter=asked.adapter, problem=problem)
+
+    async def settle(self) -> None:
+        """Wait until nothing is being asked."""
+        while self._asking:
+            await asyncio.gather(*self._asking.values(), return_exceptions=True)
+
+    async def close(self) -> None:
+        """Stop asking."""
+        for task in self._asking.values():
+            task.cancel()
+        await self.settle()
+
+    def _has_rested(self, asked: _Asked) -> bool:
+        return bool(asked.problem) and self._clock() - asked.at > RESTS_SECONDS
+
+    def _begin(self, key: Key, adapter: Adapter, provider: Provider, model: str) -> asyncio.Task[_Asked]:
+        task = self._asking.get(key)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._ask(adapter, provider, model))
+            self._asking[key] = task
+            task.add_done_callback(lambda done: self._note(key, done))
+        return task
+
+    def _note(self, key: Key, task: asyncio.Task[_Asked]) -> None:
+        del self._asking[key]
+        if task.cancelled():
+            return
+        # Names come from callers: a server that knows any name must not fill the memory.
+        if len(self._asked) >= _MOST_KEPT:
+            del self._asked[next(iter(self._asked))]
+        self._asked[key] = task.result()
+
+    async def _ask(self, adapter: Adapter, provider: Provider, model: str) -> _Asked:
+        try:
+            facts = await ask(
+                adapter,
+                provider,
+                model,
+                transport=self._transport,
+                keyring=self._keyring,
+                seconds=self._seconds,
+            )
+        except Exception as problem:  # noqa: BLE001 - a call must never fail for a question beside it
+            why = why_not(problem)
+            self._warn(adapter, provider, model, why)
+            return _Asked(adapter.name, self._clock(), {}, why)
+        return _Asked(adapter.name, self._clock(), facts)
+
+    def _warn(self, adapter: Adapter, provider: Provider, model: str, why: str) -> None:
+        about = {
+            "provider": provider.id,
+            "address": origin(provider.base_url),
+            "model": model if adapter.per_model else "",
+            "adapter": adapter.name,
+            "why": why,
+            "layer": "L2",
+        }
+        _log.warning("no live facts from %s: %s; the catalog decides", provider.id, why, extra=about)
+
+
+def _key(adapter: Adapter, provider: Provider, model: str) -> Key:
+    return provider.base_url, model if adapter.per_model else ""
+
+
+def _in_a_loop() -> bool:
+    """Whether a question can run beside the caller; who explains a request without a loop goes on without it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

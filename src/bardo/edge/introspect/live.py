@@ -1,0 +1,38 @@
+"""What a server itself says of a model: the facts of layer L1, and when it said them."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bardo.catalog.models import Facts
+
+
+class LiveFacts(Facts, frozen=True, kw_only=True):
+    """Facts from a server, and what it says beside them.
+
+    `starts_inside`: whether the prompt that it renders opens the thinking, so that a reply begins inside it. `text_format` is the server's
+    name of its reasoning parser. `known_as` is whose weights a local name stands for. `context` is in tokens.
+    """
+
+    starts_inside: bool | None = None
+    text_format: str | None = None
+    known_as: str | None = None
+    context: int | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is said of thinking."""
+        return all(getattr(self, field.name) is None for field in msgspec.structs.fields(Facts))
+
+
+NO_THINKING = LiveFacts(control=("none",), omit="off")
+"""What holds for a model that does not think."""
+
+
+class Learned(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer to one question. `facts` None: the server does not know, or did not say; `problem` says why, `at` is Unix time."""
+
+    facts: LiveFacts | None = None
+    at: float
+    adapter: str = ""
+    problem: str = ""

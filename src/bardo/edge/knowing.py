@@ -1,0 +1,99 @@
+"""What is known of models' thinking while the program runs: an operator's rows, what servers said, and what refusals taught.
+
+Planning asks here from memory, and waits for nobody.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable, Sequence
+from fnmatch import fnmatchcase
+
+from bardo.catalog.models import Facts, ModelRow
+from bardo.edge.introspect import Introspector, log_override
+from bardo.engine.route import Target
+from bardo.reasoning.control import ControlTarget, Known, Layer, RouteFact, know
+
+DAYS_TO_REMEMBER = 1
+"""A refusal may have been a mistake of the provider's, and models change."""
+_MOST_KEPT = 4096
+
+
+class Knowing:
+    """The layers over the catalog, for each target. `rows` are the operator's; `clock` gives Unix time."""
+
+    def __init__(
+        self,
+        rows: Sequence[ModelRow] = (),
+        *,
+        introspector: Introspector | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rows = tuple((row, Layer("operator", row, row.source or "bardo.toml")) for row in rows)
+        self._introspector = introspector
+        self._clock = clock
+        self._learned: dict[ControlTarget, RouteFact] = {}
+        self._known: dict[ControlTarget, tuple[tuple[Layer, ...], Known]] = {}
+        self._told: set[ControlTarget] = set()
+
+    def layers(self, target: Target) -> tuple[Layer, ...]:
+        """Return what is said of a target now, the operator's word first."""
+        own = [layer for row, layer in self._rows if _speaks_of(row, target)]
+        live = self._introspector.layers(target) if self._introspector is not None else ()
+        learned = self._fact(target)
+        if own and live:
+            self._tell(target, live[0].facts, own[0].facts)
+        return (*own, *((learned.layer,) if learned is not None else ()), *live)
+
+    def known(self, target: Target) -> Known:
+        """Return all that is known of a target; it is worked out anew only where something new was said."""
+        place = control_target(target)
+        layers = self.layers(target)
+        if not layers:
+            return know(place)
+        kept = self._known.get(place)
+        if kept is not None and kept[0] == layers:
+            return kept[1]
+        found = know(place, layers)
+        if len(self._known) >= _MOST_KEPT:
+            self._known.clear()
+        self._known[place] = (layers, found)
+        return found
+
+    def learn(self, fact: RouteFact) -> None:
+        """Keep what a refusal taught."""
+        if len(self._learned) >= _MOST_KEPT:
+            self._learned.clear()
+        self._learned[fact.target] = fact
+
+    def today(self) -> datetime.date:
+        """Return the date, in UTC."""
+        return datetime.datetime.fromtimestamp(self._clock(), datetime.UTC).date()
+
+    def _fact(self, target: Target) -> RouteFact | None:
+        place = control_target(target)
+        fact = self._learned.get(place)
+        if fact is not None and (self.today() - fact.date).days > DAYS_TO_REMEMBER:
+            del self._learned[place]
+            return None
+        return fact
+
+    def _tell(self, target: Target, live: Facts, override: Facts) -> None:
+        """Note once where an operator goes against a server."""
+        place = control_target(target)
+        if place not in self._told and len(self._told) < _MOST_KEPT:
+            self._told.add(place)
+            log_override(target, live, override)
+
+
+def control_target(target: Target) -> ControlTarget:
+    """Return a target as control knows it."""
+    row = target.provider.row
+    return ControlTarget(row.id, row.dialect, target.model)
+
+
+def _speaks_of(row: ModelRow, target: Target) -> bool:
+    if row.provider not in ("*", target.provider.id, target.provider.row.id):
+        return False
+    return any(fnmatchcase(target.model.lower(), glob.lower()) for glob in row.match)

@@ -1,0 +1,129 @@
+"""What a probe sends: one cell for each setting of each knob, beside nothing at all and an easy question.
+
+Pure. A cell's fields are the wire form's own, whatever the catalog says of the model: whether that is right is what is to be found out.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.catalog.forms import WireForm
+from bardo.reasoning.control.amounts import ladder
+from bardo.reasoning.control.fragments import fill
+from bardo.reasoning.control.target import Known
+from bardo.values.errors import InvalidRequest
+
+KnobName = Literal["off", "on", "effort", "budget"]
+BASELINE, EASY = "nothing sent", "easy question"
+BUDGETS = (1024, 4096, 16_384)
+ANSWER_ROOM = 8192
+"""Tokens of the output limit beside the largest budget."""
+
+HARD_QUESTION = (
+    "Find every integer n with 1 <= n <= 500 such that n^2 + 19n + 92 is a perfect square, and every integer k with 1 <= k <= 300 such "
+    "that k divides 2^k + 2. Let S be the sum of all those n and T the sum of all those k. In how many ways is S + T a sum of two "
+    "distinct primes? Work it out carefully and check each step a second time, since slips are common here. Give only the three results, "
+    "one on each line, and nothing else."
+)
+"""Worth thinking about, and answered in a few words: what varies is the thinking."""
+EASY_QUESTION = "What is 2+2? Give only the number."
+
+
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to send. `knob` None: nothing is turned. `fields` go into the body, `system` into the system prompt."""
+
+    id: str
+    knob: KnobName | None = None
+    form: str = ""
+    setting: str = ""
+    fields: dict[str, Any] = {}
+    system: str = ""
+    question: str = HARD_QUESTION
+
+
+class Knob(msgspec.Struct, frozen=True, kw_only=True):
+    """The cells of one knob in one form, from the least thinking to the most."""
+
+    name: KnobName
+    form: str
+    cells: tuple[Cell, ...]
+
+
+def plan_cells(known: Known, forms: Sequence[WireForm] = ()) -> tuple[Cell, ...]:
+    """Return the matrix: the two that turn nothing, then every knob of the forms, by default of the one that is in use.
+
+    Raises InvalidRequest where no form has any knob.
+    """
+    cells = [Cell(id=EASY, question=EASY_QUESTION), Cell(id=BASELINE)]
+    for form in forms or (known.form,):
+        cells += [*_off(form, known), *_on(form, known), *_efforts(form, known), *_budgets(form, known)]
+    if len(cells) == 2:
+        place = f"{known.target.provider} ({known.target.dialect})"
+        raise InvalidRequest(f"there is no knob to probe at {place}", hint="name a wire form with --form")
+    return tuple(cells)
+
+
+def knobs_of(cells: Sequence[Cell]) -> tuple[Knob, ...]:
+    """Return the cells by knob, in order."""
+    grouped: dict[tuple[KnobName, str], list[Cell]] = {}
+    for cell in cells:
+        if cell.knob is not None:
+            grouped.setdefault((cell.knob, cell.form), []).append(cell)
+    return tuple(Knob(name=name, form=form, cells=tuple(found)) for (name, form), found in grouped.items())
+
+
+def output_limit(known: Known, cells: Sequence[Cell]) -> int:
+    """Return the output limit, the same for all requests: another one for each cell would itself move the tokens."""
+    budgets = [int(cell.setting) for cell in cells if cell.knob == "budget"]
+    wanted = max([*budgets, BUDGETS[-1]]) + ANSWER_ROOM
+    most = known.row.output_limit if known.row else None
+    return wanted if most is None else min(wanted, most)
+
+
+def in_turn(
+    cells: Sequence[Cell], repeats: int, seed: int, done: Collection[tuple[str, int]] = ()
+) -> Iterator[tuple[Cell, int]]:
+    """Yield what is still to be sent: round by round, each holding every cell once in an order of its own.
+
+    So what changes with the hour (load, routing, a new version) falls on all cells alike. The same seed gives the same order.
+    """
+    for turn in range(repeats):
+        shuffled = list(cells)
+        random.Random(f"{seed}/{turn}").shuffle(shuffled)
+        yield from ((cell, turn) for cell in shuffled if (cell.id, turn) not in done)
+
+
+def _off(form: WireForm, known: Known) -> list[Cell]:
+    by_level = form.off_level is not None and "none" in (known.facts.efforts or ())
+    fields = fill((form.off_level if by_level else form.off) or {}, switches=(known.switch,))
+    return [_cell("off", form, "off", fields, form.system_off)] if fields or form.system_off else []
+
+
+def _on(form: WireForm, known: Known) -> list[Cell]:
+    fields = fill(form.on or {}, switches=(known.switch,))
+    return [_cell("on", form, "on", fields, form.system_on)] if fields or form.system_on else []
+
+
+def _efforts(form: WireForm, known: Known) -> list[Cell]:
+    if form.effort is None:
+        return []
+    levels = ladder(known.facts.efforts or ()) or form.levels or ("low", "medium", "high")
+    return [_cell("effort", form, level, fill(form.effort, effort=level, switches=(known.switch,))) for level in levels]
+
+
+def _budgets(form: WireForm, known: Known) -> list[Cell]:
+    if form.budget is None:
+        return []
+    span = known.budget
+    points = sorted({min(max(tokens, span.min), span.max or tokens) for tokens in BUDGETS})
+    fragments = {tokens: fill(form.budget, budget=tokens, switches=(known.switch,)) for tokens in points}
+    return [_cell("budget", form, str(tokens), fields) for tokens, fields in fragments.items()]
+
+
+def _cell(knob: KnobName, form: WireForm, setting: str, fields: dict[str, Any], system: str = "") -> Cell:
+    shown = knob if setting == knob else f"{knob} {setting}"
+    return Cell(id=f"{form.name}: {shown}", knob=knob, form=form.name, setting=setting, fields=fields, system=system)

@@ -1,0 +1,76 @@
+"""The counts of every cell, ready to be compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+
+from bardo.edge.probe.cells import BASELINE, EASY, Cell, Knob
+from bardo.edge.probe.statistics import Comparison, compare
+from bardo.edge.probe.trials import Trial, measure_of, value_of
+
+LEAST_ANSWERS = 3
+
+
+class Samples:
+    """The counts of every cell, and what the provider refused. Never changed once made."""
+
+    def __init__(self, cells: Sequence[Cell], trials: Sequence[Trial]) -> None:
+        self.measure = measure_of(trials)
+        self.refused: dict[str, Trial] = {}
+        self._values: dict[str, list[float]] = {cell.id: [] for cell in cells}
+        for trial in trials:
+            value = value_of(trial, self.measure)
+            if value is not None and trial.cell in self._values:
+                self._values[trial.cell].append(value)
+            elif trial.outcome == "refused":
+                self.refused.setdefault(trial.cell, trial)
+        counts = self.measure != "output"
+        self.thinks_at_all = counts and any(value > 0 for values in self._values.values() for value in values)
+
+    @property
+    def thinks_unasked(self) -> bool | None:
+        """Whether it thinks when nothing is sent; None where that is not known, or differs from time to time."""
+        values = self._values.get(BASELINE, [])
+        if len(values) < LEAST_ANSWERS or not self.thinks_at_all:
+            return None
+        return True if all(values) else False if not any(values) else None
+
+    def answered(self, cells: Sequence[Cell]) -> list[Cell]:
+        """Return the cells that have answers enough."""
+        return [cell for cell in cells if len(self._values[cell.id]) >= LEAST_ANSWERS]
+
+    def medians(self, cells: Sequence[Cell]) -> dict[str, float]:
+        """Return the median of each cell that has answers enough, by its setting."""
+        return {cell.setting: float(median(self._values[cell.id])) for cell in self.answered(cells)}
+
+    def stops(self, off: Cell) -> bool:
+        """Whether no answer to this cell shows thinking, while others do."""
+        values = self._values[off.id]
+        return self.thinks_at_all and len(values) >= LEAST_ANSWERS and not any(values)
+
+    def against(self, one: str, other: str) -> Comparison | None:
+        """Compare two cells, where both have answers enough."""
+        return _compared(one, other, self._values.get(one, []), self._values.get(other, []))
+
+    def pooled(self, cells: Sequence[Cell]) -> Comparison | None:
+        """Compare nothing sent with all settings of a knob together."""
+        values = [value for cell in cells for value in self._values[cell.id]]
+        return _compared(BASELINE, "any setting", self._values.get(BASELINE, []), values)
+
+    def control(self, knobs: Sequence[Knob]) -> Comparison | None:
+        """Return the first pair of cells that differs: it shows that a difference can be seen here at all."""
+        return next((pair for pair in self._pairs(knobs) if pair is not None and pair.moved), None)
+
+    def _pairs(self, knobs: Sequence[Knob]) -> Iterator[Comparison | None]:
+        yield self.against(EASY, BASELINE)
+        for knob in knobs:
+            found = self.answered(knob.cells)
+            if found:
+                yield self.against(found[0].id, found[-1].id)
+                yield self.pooled(found)
+
+
+def _compared(one: str, other: str, values: Sequence[float], others: Sequence[float]) -> Comparison | None:
+    enough = min(len(values), len(others)) >= LEAST_ANSWERS
+    return compare(one, other, values, others) if enough else None

@@ -1,0 +1,117 @@
+"""Keeps and finds the reasoning of replies: the pure rules of `reasoning.replay`, with a store and a clock.
+
+A store that fails costs a conversation its earlier reasoning, never a reply.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
+from bardo.edge.replay_store.memory import MemoryStore
+from bardo.edge.replay_store.sqlite import SqliteStore
+from bardo.edge.replay_store.store import Bounds, ReplayStore
+from bardo.edge.settings import ReplaySettings
+from bardo.engine.exchange import Attempt
+from bardo.engine.route import Target
+from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, remember, wanted
+from bardo.reasoning.replay.guard import OnChange
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+_log = logging.getLogger("bardo.replay")
+_STORE_PROBLEMS = (OSError, sqlite3.Error)
+
+
+class ReplayKeeper:
+    """What the runner asks. Without a store nothing is kept, and only the rules of what may be sent hold."""
+
+    def __init__(
+        self,
+        store: ReplayStore | None,
+        *,
+        on_change: OnChange = "restore",
+        rules: ReplayRules | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = store
+        self._on_change = on_change
+        self._rules = rules or builtin_replay()
+        self._clock = clock
+
+    async def recall(self, request: Request, tenant: str = "") -> Recalled:
+        """Return what is known of the replies in a request's history."""
+        keys = wanted(request) if self._store is not None and self._may_hold(tenant) else []
+        raw = await self._find(tenant, keys) if keys else {}
+        # One reply is found by several of its keys.
+        kept = {value: decode_kept(value) for value in set(raw.values())}
+        found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
+        return Recalled(found=found, on_change=self._on_change, rules=self._rules)
+
+    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str = "") -> None:
+        """Keep what of a reply is needed in the turns to come."""
+        if self._store is None:
+            return
+        reader = self._reader(attempt.target)
+        memories = remember(response, request, attempt.sent or request, reader, self._rules)
+        if memories:
+            await self._put(tenant, memories)
+
+    def close(self) -> None:
+        """Close the store."""
+        if self._store is not None:
+            self._store.close()
+
+    def _may_hold(self, tenant: str) -> bool:
+        # Looking into memory costs less than the keys do; looking into a file does not.
+        return self._store is not None and (self._store.waits or self._store.held(tenant)[0] > 0)
+
+    def _reader(self, target: Target) -> Reader:
+        return self._rules.reader(target.provider.id, target.provider.row, target.model)
+
+    async def _find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
+        store, now = self._store, self._clock()
+        assert store is not None
+        try:
+            if store.waits:
+                return await asyncio.to_thread(store.find, tenant, keys, now=now)
+            return store.find(tenant, keys, now=now)
+        except _STORE_PROBLEMS as problem:
+            _log.warning("earlier reasoning cannot be looked up: %s", problem)
+            return {}
+
+    async def _put(self, tenant: str, memories: Sequence[Memory]) -> None:
+        store, now = self._store, self._clock()
+        assert store is not None
+        try:
+            for memory in memories:
+                value = encode_kept(memory.kept)
+                if store.waits:
+                    await asyncio.to_thread(store.put, tenant, memory.keys, value, now=now)
+                else:
+                    store.put(tenant, memory.keys, value, now=now)
+        except _STORE_PROBLEMS as problem:
+            _log.warning("the reasoning of a reply cannot be kept: %s", problem)
+
+
+def open_keeper(settings: ReplaySettings, *, clock: Callable[[], float] = time.time) -> ReplayKeeper:
+    """Return the keeper that the settings describe. Raises ConfigError where its file cannot be used."""
+    bounds = Bounds(
+        entries=settings.max_entries,
+        bytes=settings.max_bytes,
+        tenant_entries=settings.max_entries_per_tenant,
+        tenant_bytes=settings.max_bytes_per_tenant,
+        seconds=settings.ttl_seconds,
+    )
+    return ReplayKeeper(_store(settings, bounds), on_change=settings.prefix_changed, clock=clock)
+
+
+def _store(settings: ReplaySettings, bounds: Bounds) -> ReplayStore | None:
+    if settings.store == "memory":
+        return MemoryStore(bounds)
+    return SqliteStore(Path(settings.store).expanduser(), bounds) if settings.store else None

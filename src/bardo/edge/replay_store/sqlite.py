@@ -1,0 +1,157 @@
+"""A replay store in an SQLite file: it outlives a restart, and several workers of one machine share it.
+
+The file holds reasoning in plain form and is readable by its owner alone.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from bardo.edge.replay_store.store import Bounds, size_of
+from bardo.values.errors import ConfigError
+
+_BUSY_SECONDS = 5.0
+_KEYS_AT_ONCE = 500
+_VERSION = 1
+# Sums are kept beside the entries, so that looking at a bound costs nothing that grows.
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS entries (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, value BLOB NOT NULL, size INTEGER NOT NULL, expires REAL NOT NULL
+);
+CREATE INDEX IF NOT EXISTS entries_of_tenant ON entries (tenant, id);
+CREATE TABLE IF NOT EXISTS keys (
+    tenant TEXT NOT NULL, key TEXT NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (tenant, key)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS keys_of_entry ON keys (entry);
+CREATE TABLE IF NOT EXISTS shares (tenant TEXT PRIMARY KEY, entries INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TRIGGER IF NOT EXISTS entry_added AFTER INSERT ON entries BEGIN
+    INSERT INTO shares VALUES (NEW.tenant, 1, NEW.size), ('*', 1, NEW.size)
+    ON CONFLICT (tenant) DO UPDATE SET entries = entries + 1, bytes = bytes + excluded.bytes;
+END;
+CREATE TRIGGER IF NOT EXISTS entry_gone AFTER DELETE ON entries BEGIN
+    DELETE FROM keys WHERE entry = OLD.id;
+    UPDATE shares SET entries = entries - 1, bytes = bytes - OLD.size WHERE tenant IN (OLD.tenant, '*');
+    DELETE FROM shares WHERE tenant = OLD.tenant AND entries = 0;
+END;
+"""
+_ALL = "*"
+
+
+class SqliteStore:
+    """One connection, used by one thread at a time."""
+
+    waits = True
+
+    def __init__(self, path: str | Path, bounds: Bounds | None = None) -> None:
+        """Open or create the file. Raises ConfigError where that cannot be done."""
+        self._bounds = bounds or Bounds()
+        self._lock = threading.Lock()
+        self._connection = _open(Path(path))
+
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float) -> None:
+        """Keep a value under its keys."""
+        size = size_of(keys, value)
+        if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
+            return
+        with self._writing() as rows:
+            rows.execute(
+                "DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE expires <= ? LIMIT 100)", (now,)
+            )
+            expires = now + self._bounds.seconds
+            added = rows.execute(
+                "INSERT INTO entries (tenant, value, size, expires) VALUES (?, ?, ?, ?)",
+                (_named(tenant), value, size, expires),
+            )
+            rows.executemany(
+                "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", [(_named(tenant), key, added.lastrowid) for key in keys]
+            )
+            self._shrink(rows, _named(tenant))
+
+    def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
+        """Return what these keys lead to."""
+        found: dict[str, bytes] = {}
+        with self._lock:
+            for begin in range(0, len(keys), _KEYS_AT_ONCE):
+                some = keys[begin : begin + _KEYS_AT_ONCE]
+                marks = ",".join("?" * len(some))
+                statement = (
+                    "SELECT keys.key, entries.value FROM keys JOIN entries ON entries.id = keys.entry "
+                    f"WHERE keys.tenant = ? AND entries.expires > ? AND keys.key IN ({marks})"
+                )
+                found |= dict(self._connection.execute(statement, (_named(tenant), now, *some)))
+        return found
+
+    def held(self, tenant: str | None = None) -> tuple[int, int]:
+        """Return the number of values and their bytes."""
+        with self._lock:
+            return _share(self._connection, _ALL if tenant is None else _named(tenant))
+
+    def close(self) -> None:
+        """Close the file."""
+        with self._lock:
+            self._connection.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("ROLLBACK")
+                raise
+            self._connection.execute("COMMIT")
+
+    def _shrink(self, rows: sqlite3.Connection, tenant: str) -> None:
+        bounds = self._bounds
+        oldest = "DELETE FROM entries WHERE id = (SELECT min(id) FROM entries{})"
+        while _over(_share(rows, tenant), bounds.tenant_entries, bounds.tenant_bytes):
+            rows.execute(oldest.format(" WHERE tenant = ?"), (tenant,))
+        while _over(_share(rows, _ALL), bounds.entries, bounds.bytes):
+            rows.execute(oldest.format(""))
+
+
+def _named(tenant: str) -> str:
+    # The row with all sums must not be a tenant's.
+    return f"t:{tenant}"
+
+
+def _share(rows: sqlite3.Connection, tenant: str) -> tuple[int, int]:
+    found = rows.execute("SELECT entries, bytes FROM shares WHERE tenant = ?", (tenant,)).fetchone()
+    return (int(found[0]), int(found[1])) if found else (0, 0)
+
+
+def _over(share: tuple[int, int], entries: int, size: int) -> bool:
+    return share[0] > entries or share[1] > size
+
+
+def _open(path: Path) -> sqlite3.Connection:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    except (OSError, sqlite3.Error) as problem:
+        raise ConfigError(f"the replay store {path} cannot be opened: {problem}", hint=_HINT) from problem
+    try:
+        _prepare(connection)
+    except sqlite3.Error as problem:
+        connection.close()
+        raise ConfigError(f"the replay store {path} cannot be used: {problem}", hint=_HINT) from problem
+    return connection
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    # A power cut may cost the last seconds; a conversation then goes on without its reasoning.
+    connection.execute("PRAGMA synchronous = NORMAL")
+    written = connection.execute("PRAGMA user_version").fetchone()[0]
+    if written not in (0, _VERSION):
+        raise sqlite3.DatabaseError(f"it is of version {written}, and this bardo writes version {_VERSION}")
+    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
+
+
+_HINT = 'choose a file in a directory that this user may write to, or store = "memory" under [replay]'

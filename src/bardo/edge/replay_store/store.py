@@ -1,0 +1,52 @@
+"""What a replay store promises: bounded, expiring, and no tenant finds what another put in.
+
+A value is put in under several keys and found by any of them; a key that is put again leads to the new value. What is oldest goes first:
+within a tenant that has had its share, then of all. Time is seconds, given by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class Bounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is kept: values and bytes (keys included) of all tenants and of each, and for how many seconds."""
+
+    entries: int = 20_000
+    bytes: int = 256 * 1024 * 1024
+    tenant_entries: int = 10_000
+    tenant_bytes: int = 128 * 1024 * 1024
+    seconds: float = 6 * 3600.0
+
+
+class ReplayStore(Protocol):
+    """Safe to use from several threads."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call may wait for a disk, so that it belongs off the event loop."""
+        ...
+
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float) -> None:
+        """Keep a value; one that is larger than a tenant's share is not kept."""
+        ...
+
+    def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
+        """Return what is kept under these keys and has not expired."""
+        ...
+
+    def held(self, tenant: str | None = None) -> tuple[int, int]:
+        """Return how many values and bytes are kept, of one tenant or of all."""
+        ...
+
+    def close(self) -> None:
+        """Let go of what the store holds open."""
+        ...
+
+
+def size_of(keys: Sequence[str], value: bytes) -> int:
+    """Return how many bytes a value counts as."""
+    return len(value) + sum(len(key.encode("utf-8", "surrogatepass")) for key in keys)

@@ -1,0 +1,115 @@
+"""What is told of a call that nobody made: its route, the exact upstream request, where each field comes from, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+
+from bardo.structured.modes import Form, Mode
+from bardo.structured.plan import Skipped
+from bardo.structured.rewrite import Rewrite
+from bardo.values.degradation import Degradation
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """A provider that may serve the model, and why it may. `passed_over` says why it is not asked, empty where it could be."""
+
+    provider: str
+    model: str
+    why: str
+    passed_over: str = ""
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """Who is asked first, for which model there, in which dialect; and every candidate in order."""
+
+    provider: str
+    model: str
+    dialect: str
+    candidates: tuple[Candidate, ...]
+
+
+class FieldSource(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a field of the upstream body comes from: a dotted path, the layer that decided (empty: nobody had to), and why."""
+
+    path: str
+    layer: str = ""
+    reason: str = ""
+
+
+class TextReading(msgspec.Struct, frozen=True, kw_only=True):
+    """How the reply's text would be read: the format of thinking and of tool calls in it, empty where the text is only text."""
+
+    reasoning: str = ""
+    starts_inside: bool = False
+    tool_calls: str = ""
+
+
+class AnswerForm(msgspec.Struct, frozen=True, kw_only=True):
+    """How an answer in a schema would be asked for: the mode and the form of it, what was passed over for it, and the schema as sent.
+
+    `rewrites` are the changes to the caller's schema. `guidance` is what the system prompt says of it, `tool` the tool that carries it.
+    """
+
+    mode: Mode
+    wanted: Mode
+    form: Form
+    name: str
+    schema: dict[str, Any] | None = None
+    tool: str = ""
+    guidance: str = ""
+    rewrites: tuple[Rewrite, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedReceipt(Mapping[str, Any]):
+    """The receipt as far as it is known before a reply. Its parts are attributes, and items as in the receipt of a reply.
+
+    `emitted` holds the exact fields and `said` the same in a word. `thinks` is what is expected of the model, None where nobody knows.
+    """
+
+    intent: str
+    emitted: dict[str, Any]
+    layer: str
+    reason: str
+    said: str
+    form: str
+    thinks: bool | None
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in tuple(self):
+            raise KeyError(name)
+        return getattr(self, name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (field.name for field in fields(self))
+
+    def __len__(self) -> int:
+        return len(fields(self))
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What would be sent, and why so.
+
+    `path` is that of the address `url`, with its query; `body` is `body_bytes` as parsed JSON, and exact. `headers` hold no key:
+    `key_variables` names the environment variables it would be read from. `fields` says of each part of the body where it comes from.
+    `forwarded`: the reply's frames would go to the client as they come. `structured` tells how an answer in a schema is asked for.
+    """
+
+    url: str
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+    body_bytes: bytes
+    route: Route
+    receipt: PlannedReceipt
+    fields: tuple[FieldSource, ...]
+    degraded: tuple[Degradation, ...]
+    reading: TextReading
+    key_variables: tuple[str, ...] = ()
+    forwarded: bool = False
+    structured: AnswerForm | None = None

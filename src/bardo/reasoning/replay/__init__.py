@@ -1,0 +1,29 @@
+"""Earlier reasoning on its way back: kept where clients drop it, sent only where it may be read, and never behind another prefix.
+
+`remember` says what of a reply is kept, `wanted` what a request may need of it, `restore` writes it back for one target.
+"""
+
+from bardo.reasoning.replay.ask import amended
+from bardo.reasoning.replay.kept import Kept, Memory, decode_kept, encode_kept
+from bardo.reasoning.replay.keys import wanted
+from bardo.reasoning.replay.origin import Origins
+from bardo.reasoning.replay.prefix import Prefix, prefix_of
+from bardo.reasoning.replay.remember import remember
+from bardo.reasoning.replay.restore import NOTHING, Recalled, Restored, restore
+
+__all__ = [
+    "NOTHING",
+    "Kept",
+    "Memory",
+    "Origins",
+    "Prefix",
+    "Recalled",
+    "Restored",
+    "amended",
+    "decode_kept",
+    "encode_kept",
+    "prefix_of",
+    "remember",
+    "restore",
+    "wanted",
+]

@@ -1,0 +1,89 @@
+"""Keeps thinking from going out behind a prefix that it was not made behind, to models that check it.
+
+The first difference is looked for before anything is sent. What can be put back as it was (the order of the tools) is; else the thinking
+that was made behind it is left out, and all thinking after it, since that is bound to it in turn. Or the provider is asked to do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from bardo.catalog.replay import Binding
+from bardo.reasoning.replay.kept import Kept
+from bardo.reasoning.replay.keys import states_of
+from bardo.reasoning.replay.prefix import Prefix, prefix_of, prompt_length, tool_digest, up_to
+from bardo.values.blocks import Block, ReasoningBlock
+from bardo.values.degradation import Degradation
+from bardo.values.request import Message, Request
+
+OnChange = Literal["restore", "drop", "drop_block"]
+"""What is done where a prefix has changed: put back what can be, and else drop; only drop; or have the provider drop."""
+
+
+class Guarded(msgspec.Struct, frozen=True):
+    """A request whose thinking may go out, what had to differ, and whether the provider must be asked to leave some out."""
+
+    request: Request
+    degraded: tuple[Degradation, ...] = ()
+    asks: bool = False
+
+
+def guard(request: Request, made: Mapping[int, Kept], binding: Binding, on_change: OnChange) -> Guarded:
+    """Return what may be sent. `made` tells of the messages, by their place, what is known of how they were made."""
+    bound = {
+        place: kept.prefix for place, kept in made.items() if kept.prefix and _bound(request.messages[place], binding)
+    }
+    if not bound:
+        return Guarded(request)
+    told: tuple[Degradation, ...] = ()
+    if on_change == "restore":
+        request, told = _with_tools_in_order(request, bound[min(bound)])
+    place, part = _first_difference(request, bound)
+    if not part:
+        return Guarded(request, told)
+    asked = f"the thinking in message {place - prompt_length(request)}, and all after it"
+    why = f"the {part} is not what that thinking was made behind"
+    if on_change == "drop_block":
+        lost = Degradation("reasoning", asked=asked, sent="drop_block", why=why)
+        return Guarded(request, (*told, lost), asks=True)
+    return Guarded(_without_thinking(request, place, binding), (*told, Degradation("reasoning", asked=asked, why=why)))
+
+
+def _first_difference(request: Request, bound: Mapping[int, Prefix]) -> tuple[int, str]:
+    now, leading = prefix_of(request), prompt_length(request)
+    for place in sorted(bound):
+        if part := bound[place].difference(up_to(now, place - leading)):
+            return place, part
+    return -1, ""
+
+
+def _with_tools_in_order(request: Request, made: Prefix) -> tuple[Request, tuple[Degradation, ...]]:
+    """Return the request with the same tools in the order that the thinking was made behind."""
+    by_digest = {tool_digest(tool): tool for tool in request.tools}
+    now = tuple(by_digest)
+    if now == made.tools or len(now) != len(request.tools) or sorted(now) != sorted(made.tools):
+        return request, ()
+    why = "the thinking so far is bound to that order"
+    told = Degradation("tools", asked="another order than before", sent="the order of before", why=why)
+    return msgspec.structs.replace(request, tools=tuple(by_digest[one] for one in made.tools)), (told,)
+
+
+def _without_thinking(request: Request, begin: int, binding: Binding) -> Request:
+    messages = (
+        msgspec.structs.replace(message, blocks=tuple(one for one in message.blocks if not _is_bound(one, binding)))
+        if place >= begin and message.role == "assistant"
+        else message
+        for place, message in enumerate(request.messages)
+    )
+    return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+def _bound(message: Message, binding: Binding) -> bool:
+    return any(_is_bound(block, binding) for block in message.blocks)
+
+
+def _is_bound(block: Block, binding: Binding) -> bool:
+    return isinstance(block, ReasoningBlock) and any(state.format == binding.format for state in states_of(block))

@@ -1,0 +1,73 @@
+"""What of a reply is kept for the turns to come: opaque state always, readable thinking where tools are being called.
+
+Providers ask for plain thinking back in the turns of a tool loop only; a conversation without tools costs nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
+from bardo.reasoning.replay.kept import Called, Kept, Memory, Part, Said, Thought
+from bardo.reasoning.replay.keys import keys_of, state_key
+from bardo.reasoning.replay.prefix import Prefix, prefix_of
+from bardo.values.blocks import Opaque, ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+
+def remember(
+    response: Response, request: Request, sent: Request, reader: Reader, rules: ReplayRules | None = None
+) -> list[Memory]:
+    """Return what is kept of each choice of a reply; nothing for most.
+
+    `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply.
+    """
+    known = rules or builtin_replay()
+    choices = [one for one in (response, *response.alternatives) if _worth(one.blocks, request)]
+    if not choices or response.error is not None:
+        return []
+    prefix = prefix_of(sent) if known.binding(reader) is not None else None
+    return [_memory(one.blocks, request, reader, prefix) for one in choices]
+
+
+def _worth(blocks: Sequence[ReplyBlock], request: Request) -> bool:
+    calls = thinks = False
+    for block in blocks:
+        if isinstance(block, ReasoningBlock | TextBlock | ToolCallBlock) and block.opaque:
+            return True
+        calls = calls or isinstance(block, ToolCallBlock)
+        thinks = thinks or isinstance(block, ReasoningBlock)
+    return thinks and (calls or _answers_tools(request))
+
+
+def _answers_tools(request: Request) -> bool:
+    last = request.messages[-1:]
+    return any(isinstance(block, ToolResultBlock) for message in last for block in message.blocks)
+
+
+def _memory(blocks: Sequence[ReplyBlock], request: Request, reader: Reader, prefix: Prefix | None) -> Memory:
+    parts = [part for block in blocks if (part := _part(block)) is not None]
+    kept = Kept(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix)
+    before = request.messages[-1] if request.messages else None
+    keys = [*keys_of(before, blocks), *(state_key(state) for state in kept.states)]
+    return Memory(tuple(dict.fromkeys(keys)), kept)
+
+
+def _part(block: ReplyBlock) -> Part | None:
+    match block:
+        case ReasoningBlock():
+            return Thought(msgspec.structs.replace(block, opaque=_unstamped(block.opaque)))
+        case TextBlock():
+            return Said(len(block.text), _unstamped(block.opaque))
+        case ToolCallBlock():
+            return Called(block.id, _unstamped(block.opaque))
+        case _:
+            return None
+
+
+def _unstamped(states: tuple[Opaque, ...]) -> tuple[Opaque, ...]:
+    """Leave the stamps out: what is kept has one for all."""
+    return tuple(msgspec.structs.replace(state, origin=None) for state in states)

@@ -1,0 +1,90 @@
+"""Reasoning of one provider in a conversation that goes on with another: what may stay, stays; the rest is left out, and said.
+
+No state is ever rewritten: it goes where it can be read, or nowhere. Its readable text goes along where the target takes such text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bardo.catalog.replay import Reader, ReplayRules
+from bardo.reasoning.replay.keys import states_of
+from bardo.values.blocks import Block, Carried, Opaque, Origin, ReasoningBlock, TextBlock, ToolCallBlock
+from bardo.values.degradation import Degradation
+
+_ITEMS = "openai_responses"
+OriginOf = Callable[[Opaque], Origin | None]
+
+
+class Switch:
+    """Sorts out the state of one request for one reader. `told` is what had to differ."""
+
+    def __init__(self, reader: Reader, rules: ReplayRules, origin_of: OriginOf) -> None:
+        self.reader = reader
+        self.rules = rules
+        self.told: list[Degradation] = []
+        self._origin_of = origin_of
+        self._refusals: dict[tuple[str, ...], str] = {}
+
+    def refusal(self, states: Sequence[Opaque], origin: Origin | None = None) -> str:
+        """Return why any of these states may not be sent, empty where all may."""
+        return next((why for one in states if (why := self._refusal(one.format, origin or self._origin_of(one)))), "")
+
+    def _refusal(self, form: str, origin: Origin | None) -> str:
+        # Most state of a conversation has one origin, but for its prefix, which no row looks at.
+        key = (form, origin.provider, origin.platform, origin.model) if origin is not None else (form,)
+        known = self._refusals.get(key)
+        if known is None:
+            known = self._refusals[key] = self.rules.refusal(form, origin, self.reader)
+        return known
+
+    def sorted_out(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
+        """Return the blocks of one message without the state that may not be sent."""
+        kept = [self._sorted(block) for block in blocks]
+        if any(now is not block and isinstance(block, ReasoningBlock) for now, block in zip(kept, blocks, strict=True)):
+            kept = [_without_id(block) for block in kept]
+        return tuple(block for block in kept if block is not None)
+
+    def tell(self, what: str, sent: str | None, why: str) -> None:
+        """Report a difference, once."""
+        degradation = Degradation("reasoning", asked=what, sent=sent, why=why)
+        if degradation not in self.told:
+            self.told.append(degradation)
+
+    def name(self, block: Block) -> str:
+        """Return whose state it is, for a report."""
+        for state in states_of(block):
+            origin = self._origin_of(state)
+            return f"{state.format} of {origin.provider}/{origin.model}" if origin else state.format
+        return block.format if isinstance(block, ReasoningBlock) else ""
+
+    def _sorted(self, block: Block) -> Block | None:
+        states = states_of(block)
+        if not states or not (why := self.refusal(states)):
+            return block
+        if isinstance(block, ReasoningBlock):
+            return self._thought(block, why)
+        self.tell(self.name(block), None, why)
+        assert isinstance(block, TextBlock | ToolCallBlock)
+        return msgspec.structs.replace(block, opaque=())
+
+    def _thought(self, block: ReasoningBlock, why: str) -> ReasoningBlock | None:
+        text = block.readable if self.takes_text() else ""
+        self.tell(self.name(block), "text" if text else None, why)
+        return ReasoningBlock(text=text, format="reasoning_content") if text else None
+
+    def takes_text(self) -> bool:
+        """Whether the reader is given the thinking of others as text."""
+        return self.rules.text(self.reader).foreign == "text" and self.reader.row.quirks.replay != "none"
+
+
+def _without_id(block: Block | None) -> Block | None:
+    """Leave out the id of an item whose reasoning is left out: OpenAI refuses the one without the other."""
+    if not isinstance(block, TextBlock | ToolCallBlock) or block.carried is None or block.carried.dialect != _ITEMS:
+        return block
+    fields = {name: value for name, value in block.carried.fields.items() if name != "id"}
+    if isinstance(item := fields.get("item"), dict):
+        fields["item"] = {name: value for name, value in item.items() if name != "id"}
+    return msgspec.structs.replace(block, carried=Carried(_ITEMS, fields) if fields else None)

@@ -1,0 +1,103 @@
+"""How a simulated model takes a knob of thinking: as asked, all levels alike, not at all, or by refusing it.
+
+For programs that find out which knobs bite. How much it thinks depends on the question's length, on the knob, and on seeded noise, so a
+run can be repeated.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias, get_args
+
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, number, text
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import Turn
+
+KnobKind: TypeAlias = Literal["honour", "flatten", "ignore", "refuse"]
+KNOBS: tuple[KnobKind, ...] = get_args(KnobKind)
+
+_FACTORS = {"minimal": 0.25, "low": 0.5, "medium": 1.0, "high": 2.0, "xhigh": 3.0, "max": 4.0}
+_EFFORTS = ("reasoning_effort", "effort", "thinkingLevel", "thinking_level", "think", "maxReasoningEffort")
+_BUDGETS = (
+    "budget_tokens",
+    "thinkingBudget",
+    "thinking_budget",
+    "thinking_token_budget",
+    "token_budget",
+    "reasoning_budget_tokens",
+    "thinking_budget_tokens",
+)  # fmt: skip
+_OBJECTS = ("reasoning", "thinking", "thinkingConfig", "thinking_config", "reasoningConfig", "enable_thinking")
+_AMOUNTS = frozenset((*_EFFORTS, *_BUDGETS, "max_tokens"))
+_NOT_KNOBS = ("messages", "contents", "input", "system", "tools")
+_TOKENS_PER_CHARACTER = 8
+_LEAST, _MOST = 64, 6000
+_FILLING = "Let me look at it once more. "
+
+
+@dataclass(frozen=True, slots=True)
+class Knob:
+    """`noise` is the spread of the tokens around what is meant, as a share."""
+
+    kind: KnobKind = "honour"
+    seed: int = 0
+    noise: float = 0.1
+
+    def turned(self, exchange: Exchange, *, off: bool) -> Exchange:
+        """Give the exchange with as much reasoning as the knob makes of it; `off` is what the provider understood. Raises Refusal."""
+        asked = dict(_asked(exchange.body))
+        if self.kind == "refuse" and asked:
+            raise _refused(next(iter(asked)))
+        tokens = round(self._meant(exchange, asked, off=off) * self._noise(exchange.seed))
+        turn = exchange.turn.unreasoned() if tokens == 0 else _thinking(exchange.turn, tokens)
+        usage = replace(turn.counted(exchange.asked.characters), reasoning_tokens=tokens)
+        return replace(exchange, turn=replace(turn, usage=usage), usage=usage)
+
+    def _meant(self, exchange: Exchange, asked: Fields, *, off: bool) -> float:
+        usual = min(_MOST, max(_LEAST, _TOKENS_PER_CHARACTER * len(exchange.asked.question)))
+        if self.kind == "ignore":
+            return usual
+        if off:
+            return 0
+        return usual if self.kind == "flatten" else _honoured(asked, usual)
+
+    def _noise(self, seed: str) -> float:
+        return random.Random(f"{self.seed}/{seed}").uniform(1 - self.noise, 1 + self.noise)
+
+
+def _honoured(asked: Fields, usual: float) -> float:
+    budgets = [tokens for given in asked.values() if (tokens := number(given)) is not None]
+    if budgets:
+        return min(budgets[0], usual * 2)
+    levels = [word for given in asked.values() if (word := text(given))]
+    return usual * _FACTORS.get(levels[0], 1.0) if levels else usual
+
+
+def _asked(body: object, under: str = "") -> Iterator[tuple[str, object]]:
+    """Give the fields of a request that are knobs, wherever they stand."""
+    if not isinstance(body, dict):
+        return
+    for name, value in body.items():
+        if name in _NOT_KNOBS:
+            continue
+        if isinstance(value, dict):
+            switched = name in _OBJECTS and not _AMOUNTS & value.keys()
+            yield from [(name, None)] if switched else []
+            yield from _asked(value, name)
+        elif name in _AMOUNTS - {"max_tokens"} or name in _OBJECTS or (under, name) == ("reasoning", "max_tokens"):
+            yield name, value
+
+
+def _thinking(turn: Turn, tokens: int) -> Turn:
+    """Give the turn with a text of so many tokens, so that one who counts characters finds them too."""
+    length = tokens * 4
+    begin = turn.reasoning or _FILLING
+    return replace(turn, reasoning=(begin + _FILLING * (length // len(_FILLING) + 1))[:length])
+
+
+def _refused(name: str) -> Refusal:
+    message = f"Unsupported parameter: '{name}' is not supported with this model."
+    return Refusal("bad_value", message, parameter=name)

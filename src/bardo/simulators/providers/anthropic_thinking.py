@@ -1,0 +1,140 @@
+"""Signatures of thinking blocks as Anthropic makes and checks them.
+
+A signature is bound to the words of its block. Newer models bind it to all that stood before it too: the system prompt, the tools and
+the messages. Source: platform.claude.com, Extended thinking and Preserved thinking, as of 2026-11; the words are those users report.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators import marks
+from bardo.simulators.fields import Fields, at, rows, text, without
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.refusal import Refusal
+
+_SIGNER = "claude-api"
+_HEADS = {"thinking": b"\x12\xc8\x02\n", "redacted_thinking": b"\x12\xc9\x02"}
+_SEALED = {"thinking": "signature", "redacted_thinking": "data"}
+_BINDS = re.compile(r"claude-(?:(?:fable|mythos)-5[-.][1-9]|(?:opus|sonnet|haiku)-5[-.]5)")
+_BETA = "thinking-binding-controls-2026-08-01"
+_BOUND = (
+    "Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set "
+    f'`thinking.block_binding.prefix_mismatch_behavior` to "drop_block". That setting requires the `{_BETA}` value in '
+    "the `anthropic-beta` header."
+)
+_EXPECTED = (
+    "Expected `thinking` or `redacted_thinking`, but found `{found}`. When `thinking` is enabled, a final `assistant` "
+    "message must start with a thinking block (preceeding the lastmost set of `tool_use` and `tool_result` blocks). We "
+    "recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please "
+    "consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
+)
+
+
+def block(body: Fields, model: str, kind: str, shown: str, reasoning: str) -> Fields:
+    """Give a block that the model thinks in answer to `body`, with its signature."""
+    bound: dict[str, object] = {"model": model, "kind": kind, "said": marks.fingerprint([shown, reasoning])}
+    bound["shown"] = marks.fingerprint(shown)
+    if _BINDS.search(model):
+        messages = rows(body.get("messages"))
+        bound |= {"prefix": _prefix(body, messages), "before": _last_sealed(messages)}
+    sealed = marks.written(marks.sign(_SIGNER, bound, size=300, head=_HEADS[kind]))
+    if kind == "redacted_thinking":
+        return {"type": kind, "data": sealed}
+    return {"type": kind, "thinking": shown, "signature": sealed}
+
+
+def check(incoming: Incoming) -> None:
+    """Refuse thinking that was altered, that stands behind another prefix, or that is missing."""
+    body = incoming.fields
+    behavior = at(body, "thinking.block_binding")
+    if behavior is not None and _BETA not in incoming.headers.get("anthropic-beta", ""):
+        raise Refusal(
+            "bad_value", f"thinking.{text(at(body, 'thinking.type'))}.block_binding: Extra inputs are not permitted"
+        )
+    drops = at(body, "thinking.block_binding.prefix_mismatch_behavior") == "drop_block"
+    messages = rows(body.get("messages"))
+    before = ""
+    for place, message in enumerate(messages):
+        for position, one in _thinking(message):
+            where = f"messages.{place}.content.{position}"
+            bound = _opened(where, one)
+            if not drops:
+                _check_prefix(where, bound, body, messages[:place], before)
+            before = text(one.get(_SEALED[text(one.get("type"))]))
+    _check_start(body, messages)
+
+
+def _thinking(message: Fields) -> Iterator[tuple[int, Fields]]:
+    if message.get("role") == "assistant":
+        for position, one in enumerate(rows(message.get("content"))):
+            if one.get("type") in _SEALED:
+                yield position, one
+
+
+def _opened(where: str, one: Fields) -> dict[str, object]:
+    kind = text(one.get("type"))
+    field = _SEALED[kind]
+    if not isinstance(one.get(field), str):
+        raise Refusal("missing_field", f"{where}.{kind}.{field}: Field required")
+    bound = marks.opened(_SIGNER, marks.read(text(one[field])), head=_HEADS[kind])
+    altered = bound is None or bound.get("kind") != kind
+    if altered or (kind == "thinking" and bound and bound["shown"] != marks.fingerprint(text(one.get("thinking")))):
+        raise Refusal("bad_value", f"{where}: Invalid `{field}` in `{kind}` block")
+    return bound or {}
+
+
+def _check_prefix(where: str, bound: dict[str, object], body: Fields, messages: Sequence[Fields], before: str) -> None:
+    """The prefix counts for a model that reads the block; another one passes over what it cannot read."""
+    prefix = bound.get("prefix")
+    if not isinstance(prefix, dict) or bound.get("model") != body.get("model"):
+        return
+    now = _prefix(body, messages)
+    for part, words in (("system", "`system` prompt differs"), ("tools", "`tools` list differs")):
+        if prefix[part] != now[part]:
+            raise Refusal("bad_value", f"{where}: {_BOUND} The {words} from the one this block was created with.")
+    for place, (made, held) in enumerate(zip(_listed(prefix), _listed(now), strict=False)):
+        if made != held:
+            words = f"The message at `messages.{place}` differs from the one this block was created with."
+            raise Refusal("bad_value", f"{where}: {_BOUND} {words}")
+    if len(_listed(prefix)) != len(_listed(now)):
+        raise Refusal("bad_value", f"{where}: {_BOUND} The number of `messages` before it differs.")
+    if bound.get("before") and bound["before"] != marks.fingerprint(before):
+        words = "The `thinking` block that preceded this one when it was created is missing from this request."
+        raise Refusal("bad_value", f"{where}: {_BOUND} {words}")
+
+
+def _check_start(body: Fields, messages: Sequence[Fields]) -> None:
+    """With a budget, the turn whose tools are being answered must begin with its thinking."""
+    if at(body, "thinking.type") != "enabled" or len(messages) < 2:
+        return
+    answered = any(one.get("type") == "tool_result" for one in rows(messages[-1].get("content")))
+    first = next(iter(rows(messages[-2].get("content"))), {})
+    if answered and messages[-2].get("role") == "assistant" and first.get("type") not in _SEALED:
+        where = f"messages.{len(messages) - 2}.content.0.type"
+        raise Refusal("bad_value", f"{where}: {_EXPECTED.format(found=text(first.get('type')))}")
+
+
+def _prefix(body: Fields, messages: Sequence[Fields]) -> dict[str, object]:
+    return {
+        "system": marks.fingerprint(_blocks(body.get("system"))),
+        "tools": marks.fingerprint([without(tool, ["cache_control"]) for tool in rows(body.get("tools"))]),
+        "messages": [marks.fingerprint([one.get("role"), _blocks(one.get("content"))]) for one in messages],
+    }
+
+
+def _listed(prefix: dict[str, object]) -> list[object]:
+    found = prefix.get("messages")
+    return found if isinstance(found, list) else []
+
+
+def _blocks(content: object) -> list[Fields]:
+    """Give content as blocks, without thinking and without cache marks: moving those changes nothing."""
+    blocks: list[Fields] = [{"type": "text", "text": content}] if isinstance(content, str) else rows(content)
+    return [without(one, ["cache_control", "caller"]) for one in blocks if one.get("type") not in _SEALED]
+
+
+def _last_sealed(messages: Sequence[Fields]) -> str:
+    sealed = [text(one.get(_SEALED[text(one.get("type"))])) for message in messages for _, one in _thinking(message)]
+    return marks.fingerprint(sealed[-1]) if sealed else ""

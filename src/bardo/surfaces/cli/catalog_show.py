@@ -1,0 +1,82 @@
+"""`bardo catalog show`: everything known of one model's thinking, and who says so."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+from bardo.edge.directory import Directory
+from bardo.edge.http import HttpTransport
+from bardo.edge.introspect import Introspector, Merged, merge
+from bardo.edge.keys import Keyring
+from bardo.edge.knowing import Knowing
+from bardo.edge.settings import load_settings
+from bardo.surfaces.cli.targets import target_named
+from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.facts import TITLES, against_text, facts_json, saying_text, value_text
+from bardo.surfaces.render.tables import Column, facts, table
+
+
+def show_model(model: str, provider: str, config: Path | None, *, live: bool, as_json: bool) -> None:
+    """Print the merged facts of a model. Raises UnknownModel or InvalidRequest where nobody is meant."""
+    merged = asyncio.run(_merged(model, provider, config, live=live))
+    if as_json:
+        show_json(facts_json(merged))
+    else:
+        _show(merged)
+
+
+async def _merged(model: str, provider: str, config: Path | None, *, live: bool) -> Merged:
+    settings, keyring, transport = load_settings(config), Keyring(), HttpTransport()
+    introspector = Introspector(transport, keyring)
+    try:
+        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+        target = await target_named(model, provider, directory, discovers=live)
+        learned = await introspector.learn(target.provider, target.model) if live else None
+        return merge(target.provider, target.model, learned, own=Knowing(settings.models).layers(target))
+    finally:
+        await introspector.close()
+        await transport.close()
+
+
+def _show(merged: Merged) -> None:
+    show(
+        facts(
+            [
+                ("model", f"{merged.model} at {merged.provider} ({merged.dialect})"),
+                ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({merged.how})"),
+                ("form", merged.form),
+                ("server", _server(merged)),
+            ]
+        )
+    )
+    columns = (Column("fact"), Column("value", wrap=True), Column("says"), Column("but", wrap=True))
+    rows = [
+        (TITLES[fact.field], value_text(fact.field, fact.holds.value), saying_text(fact.holds), against_text(fact))
+        for fact in merged.facts
+    ]
+    if rows:
+        print()
+        show(table(columns, rows))
+    else:
+        print("\nnothing is known of its thinking: `bardo probe` finds out")
+    if merged.disagreements:
+        say(
+            "\nLayers disagree, and the first goes before: operator, L1 the server itself, L2 the catalog, L3 an assumption."
+        )
+
+
+def _server(merged: Merged) -> str:
+    if merged.live is None:
+        return "not asked"
+    if merged.live.facts is None:
+        return f"no facts: {merged.live.problem}"
+    said = merged.live.facts
+    beside = {
+        "weights": said.known_as,
+        "text format": said.text_format,
+        "context": f"{said.context:,}" if said.context else None,
+        "prompt opens the thinking": None if said.starts_inside is None else "yes" if said.starts_inside else "no",
+    }
+    return ", ".join(f"{name} {value}" for name, value in beside.items() if value) or "it answers"

@@ -1,0 +1,182 @@
+"""`bardo probe`: find out which knobs of a model's thinking bite, by asking it."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from bardo.catalog.forms import WireForm, builtin_forms
+from bardo.edge.directory import Directory
+from bardo.edge.http import Deadlines, HttpTransport
+from bardo.edge.keys import Keyring
+from bardo.edge.probe.audit import Audit, Plan, read_audit, resumed, write_audit
+from bardo.edge.probe.overlay import overlay_toml
+from bardo.edge.probe.prober import REPEATS, Limits, conclude, plan_probe, run_probe
+from bardo.edge.probe.sending import Sender
+from bardo.edge.settings import Settings, load_settings
+from bardo.reasoning.control import ControlTarget, Known, know
+from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.targets import target_named
+from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.probing import audit_json, plan_json, plan_rows, progress_line, verdict_rows
+from bardo.surfaces.render.tables import Column, table
+from bardo.values.errors import InvalidRequest
+
+
+class Options(msgspec.Struct, frozen=True, kw_only=True):
+    """What to do, beside which model."""
+
+    dry_run: bool
+    forms: tuple[str, ...]
+    repeats: int
+    seed: int
+    limits: Limits
+    resume: Path | None
+    out: Path | None
+    as_json: bool
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("probe", epilog="Example: bardo probe qwen/qwen3.6-27b --provider openrouter --max-cost 1")(probe)
+
+
+def probe(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model's id, or provider/model.")],
+    provider: Annotated[str, typer.Option("--provider", metavar="NAME", help="Where, by its id or a preset.")] = "",
+    form: Annotated[
+        list[str] | None, typer.Option("--form", metavar="FORM", help="A wire form to try; by default the one in use.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be sent, and send nothing.")] = False,
+    repeats: Annotated[
+        int, typer.Option(min=1, max=10, metavar="N", help="How often each request; fewer than 5 decide nothing.")
+    ] = REPEATS,
+    max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="The most requests to send now.")] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0, metavar="USD", help="The most to spend, where the provider says the cost.")
+    ] = None,
+    resume: Annotated[Path | None, typer.Option(metavar="FILE", help="The audit of a probe that is to go on.")] = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="The audit's file; the row goes beside it.")] = None,
+    seed: Annotated[int, typer.Option(metavar="N", help="Orders the requests.")] = 0,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find out which knobs of a model's thinking bite.
+
+    Sends the same hard question with every setting of every knob, several times, and compares how much the model thinks. Writes a row for
+    the catalog and an audit of all that was sent and seen. It costs money: look at --dry-run first. Ends with 1 where it is not finished.
+    """
+    options = Options(
+        dry_run=dry_run,
+        forms=tuple(form or ()),
+        repeats=repeats,
+        seed=seed,
+        limits=Limits(calls=max_calls, cost_usd=max_cost),
+        resume=resume,
+        out=out,
+        as_json=as_json,
+    )
+    finished = asyncio.run(_probe(model, provider, load_settings(config), options))
+    if not finished:
+        raise typer.Exit(1)
+
+
+async def _probe(model: str, provider: str, settings: Settings, options: Options) -> bool:
+    keyring, transport = Keyring(), HttpTransport()
+    try:
+        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+        target = await target_named(model, provider, directory, discovers=not options.dry_run)
+        row = target.provider.row
+        known = know(ControlTarget(row.id, row.dialect, target.model))
+        timeouts = settings.timeouts
+        deadlines = Deadlines(connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle)
+        sender = Sender(target, transport, keyring, deadlines=deadlines)
+        plan = plan_probe(target, known, forms=_forms(options.forms, known), repeats=options.repeats, seed=options.seed)
+        if options.dry_run:
+            _tell_plan(plan, sender, options)
+            return True
+        return await _run(plan, sender, known, options)
+    finally:
+        await transport.close()
+
+
+async def _run(plan: Plan, sender: Sender, known: Known, options: Options) -> bool:
+    audit = resumed(read_audit(options.resume), plan) if options.resume else Audit(plan=plan)
+    file = _file(plan, options)
+    if file.exists() and options.resume is None:
+        hint = f"go on with --resume {file}, or name another file with --out"
+        raise InvalidRequest(f"{file} is there already, and was paid for", hint=hint, param="--out")
+
+    def keep(so_far: Audit) -> None:
+        write_audit(so_far, file)
+        say(progress_line(so_far))
+
+    audit = await run_probe(audit, sender, limits=options.limits, keep=keep)
+    day = datetime.now(UTC).date()
+    audit = conclude(audit, known, day, f"by probing; the evidence is in {file.name}")
+    write_audit(audit, file)
+    row_file = _write_row(audit, file)
+    _tell(audit, file, row_file, options)
+    return not audit.stopped
+
+
+def _forms(names: Sequence[str], known: Known) -> tuple[WireForm, ...]:
+    forms = builtin_forms().forms
+    for name in names:
+        if name not in forms:
+            near = get_close_matches(name, forms, n=3)
+            offered = known.endpoint.makers.get(known.found.maker, known.endpoint.forms)
+            hint = f"did you mean {' or '.join(near)}?" if near else f"taken there: {', '.join(offered)}"
+            raise InvalidRequest(f"no wire form is called {name!r}", hint=hint, param="--form")
+    return tuple(forms[name] for name in names)
+
+
+def _file(plan: Plan, options: Options) -> Path:
+    """Return where the audit goes: the file that is named, that of the probe which goes on, or one named after the model."""
+    named = options.out or options.resume
+    if named is not None:
+        return named if named.suffix == ".json" else named.with_name(f"{named.name}.json")
+    slug = re.sub(r"[^a-z0-9.]+", "-", f"{plan.provider}-{plan.model}".lower()).strip("-.")
+    return Path(f"probe-{slug}.json")
+
+
+def _write_row(audit: Audit, file: Path) -> Path | None:
+    """Write what follows for the catalog, where anything does. What an unfinished probe shows may change, so it is not written."""
+    if audit.row is None or audit.stopped:
+        return None
+    plan = audit.plan
+    heading = f"What `bardo probe` found out of {plan.model} at {plan.provider}: {len(audit.trials)} requests, see {file.name}."
+    row_file = file.with_suffix(".toml")
+    row_file.write_text(overlay_toml(audit.row, heading), encoding="utf-8")
+    return row_file
+
+
+def _tell_plan(plan: Plan, sender: Sender, options: Options) -> None:
+    if options.as_json:
+        show_json(plan_json(plan, sender))
+        return
+    show(table((Column("cell"), Column("laid into the request", wrap=True)), plan_rows(plan)))
+    say(f"\n{plan.calls} requests to {sender.call(plan.requests[0]).url}, {plan.repeats} of each; nothing was sent.")
+    say("--json shows the whole bodies.")
+
+
+def _tell(audit: Audit, file: Path, row_file: Path | None, options: Options) -> None:
+    if options.as_json:
+        show_json(audit_json(audit, audit_file=str(file), row_file=str(row_file or "")))
+    else:
+        columns = (Column("knob"), Column("form"), Column("verdict"), Column("because", wrap=True))
+        show(table(columns, verdict_rows(audit)))
+    if options.limits.cost_usd is not None and audit.cost_usd is None:
+        say("\nThe provider does not say what a call costs, so --max-cost could not be kept.")
+    if audit.stopped:
+        say(f"\nNot finished: {audit.stopped}. Go on with: --resume {file}")
+    say(f"\naudit: {file}" + (f"\nrow:   {row_file}" if row_file else ""))

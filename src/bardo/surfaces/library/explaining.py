@@ -1,0 +1,122 @@
+"""`bardo.explain`: what would be sent for a request, and why, without sending it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.load import builtin
+from bardo.dialects import DIALECTS
+from bardo.dialects import dialect as dialect_named
+from bardo.edge.directory import with_keys
+from bardo.edge.formats import formats_of
+from bardo.edge.keys import Keyring
+from bardo.edge.knowing import Knowing
+from bardo.edge.settings import Settings, load_settings, provider_of
+from bardo.engine.explaining import explain as explain_route
+from bardo.engine.explanation import Explanation
+from bardo.engine.knowledge import Knowledge
+from bardo.engine.route import Provider, Target, resolve
+from bardo.values.errors import InvalidRequest, UnknownModel
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+
+Config = str | Path | Settings | None
+
+# Where the model is named in the address.
+_NAMED_OUTSIDE = ("gemini", "bedrock_converse", "bedrock_invoke")
+
+
+def explain(
+    request: Mapping[str, Any],
+    dialect: str = "openai_chat",
+    provider: str = "",
+    *,
+    model: str | None = None,
+    config: Config = None,
+) -> Explanation:
+    """Return what would be sent for a client's request: the exact upstream body, the route, and every difference. Nothing is sent.
+
+    `request` is the body in the client's `dialect`. `provider` is one that is configured, or a row of the catalog, which needs no
+    configuration; without it the model's name is routed as by the gateway, and where nobody is configured for it, the catalog's provider
+    of such names is meant. `model` goes before the body's. `config` is a bardo.toml, its Settings, or None for what is found.
+    Raises InvalidRequest, UnknownModel, ConfigError, and Unsupported where the request cannot be put to anybody.
+    """
+    settings = config if isinstance(config, Settings) else load_settings(config)
+    read = read_request(request, dialect, model)
+    targets, why = find_targets(read.model, provider, providers_of(settings))
+    return explain_route(read, targets, why=why, knowledge=_knowledge(settings))
+
+
+def _knowledge(settings: Settings) -> Knowledge:
+    """Return what a call of these settings would draw on, but for what servers say: nobody is asked."""
+    knowing = Knowing(settings.models)
+    return Knowledge(
+        formats=formats_of(settings),
+        known=knowing.known,
+        layers=knowing.layers,
+        budgets=settings.reasoning.budgets,
+        structured=settings.inference.structured_outputs,
+    )
+
+
+def read_request(request: Mapping[str, Any], dialect: str, model: str | None = None) -> Request:
+    """Return a client's body as a Request. Raises InvalidRequest."""
+    if dialect not in DIALECTS:
+        near = get_close_matches(dialect, DIALECTS, n=2)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(DIALECTS)}"
+        raise InvalidRequest(f"no dialect is called {dialect!r}", hint=hint, param="dialect")
+    fields = dict(request)
+    named = model or fields.get("model")
+    if dialect in _NAMED_OUTSIDE:
+        fields.pop("model", None)
+    elif named is not None:
+        fields["model"] = named
+    try:
+        body = msgspec.json.encode(fields)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise InvalidRequest(f"the request cannot be written as JSON: {str(problem)[:200]}") from problem
+    return dialect_named(dialect).decode_request(body, Arrival(model=named if isinstance(named, str) else ""))
+
+
+def providers_of(settings: Settings) -> list[Provider]:
+    """Return the providers of a configuration; one without any has those whose keys are set."""
+    return [provider_of(entry, settings.source) for entry in settings.providers] or with_keys(Keyring())
+
+
+def find_targets(model: str, provider: str, providers: Sequence[Provider]) -> tuple[list[Target], str]:
+    """Return who is meant, best first, and why where no route was looked for. Raises UnknownModel or InvalidRequest."""
+    if provider:
+        return [Target(provider=_named(provider, providers), model=model)], "it was named"
+    try:
+        return resolve(model, providers), ""
+    except UnknownModel as problem:
+        found = _of_catalog(model)
+        if found is None:
+            raise UnknownModel(problem.message, hint=f"{problem.hint}; or name the provider to ask") from problem
+        return [found], "nobody is configured for it; the catalog's provider of such names"
+
+
+def _named(name: str, providers: Sequence[Provider]) -> Provider:
+    configured = {held.id: held for held in providers}
+    if name in configured:
+        return configured[name]
+    row = builtin().provider(name)
+    if row is not None:
+        return Provider(id=row.id, row=row, base_url=row.base_url)
+    near = get_close_matches(name, [*configured, *builtin().names()], n=3)
+    hint = f"did you mean {' or '.join(near)}?" if near else "`bardo catalog` shows all presets"
+    raise InvalidRequest(f"no provider is called {name!r}", hint=hint, param="provider")
+
+
+def _of_catalog(model: str) -> Target | None:
+    prefix, _, rest = model.partition("/")
+    named = builtin().provider(prefix) if rest else None
+    row = named or builtin().serving(model)
+    if row is None:
+        return None
+    return Target(provider=Provider(id=row.id, row=row, base_url=row.base_url), model=rest if named else model)

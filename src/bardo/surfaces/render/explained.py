@@ -1,0 +1,115 @@
+"""An Explanation as a person reads it: route, thinking, the exact request, where each field comes from, and what differs.
+
+Lines keep to 80 columns, but for the request: that is as it would be sent.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from bardo.engine.explanation import AnswerForm, Explanation
+from bardo.surfaces.render.receipts import decided_words, intent_words
+from bardo.surfaces.render.words import difference, printable
+
+WIDTH = 80
+_EXPECTED = {True: "the model thinks", False: "the model does not think", None: "nobody knows whether the model thinks"}
+_FORWARDED = "its frames go to the client as they come"
+_REBUILT = "it is read, and written for the client"
+
+
+def explanation_lines(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
+    """Give the sections, each with its heading and its lines."""
+    yield "route", _route(explanation)
+    yield "thinking", _thinking(explanation)
+    yield "request", _request(explanation)
+    yield "where each field comes from", _columns((one.path, one.layer, one.reason) for one in explanation.fields)
+    if explanation.structured is not None:
+        yield "answer in a schema", _answer(explanation.structured)
+    yield "what differs from what was asked", _differences(explanation)
+    yield "reply", _reply(explanation)
+
+
+def explanation_json(explanation: Explanation) -> dict[str, Any]:
+    """Return everything for a program. The body stands there as JSON."""
+    plain: dict[str, Any] = msgspec.to_builtins(explanation, enc_hook=str, builtin_types=(bytes,))
+    plain.pop("body_bytes")
+    return plain
+
+
+def _route(explanation: Explanation) -> list[str]:
+    route = explanation.route
+    found = []
+    for place, one in enumerate(route.candidates, 1):
+        taken = (one.provider, one.model) == (route.provider, route.model) and not one.passed_over
+        why = f"{one.why}; cannot be asked: {one.passed_over}" if one.passed_over else one.why
+        found.append((f"{place}. {one.provider}/{one.model}", "<-" if taken else "", why))
+    return _columns(found)
+
+
+def _thinking(explanation: Explanation) -> list[str]:
+    receipt = explanation.receipt
+    sent = intent_words(receipt.said) if receipt.said != "nothing" else "nothing"
+    pairs = [
+        ("asked", intent_words(receipt.intent)),
+        ("sent", f"{sent}, in the form {receipt.form}" if receipt.form and receipt.emitted else sent),
+        ("decided by", decided_words(receipt.layer, receipt.reason)),
+        ("expected", _EXPECTED[receipt.thinks]),
+    ]
+    return _columns(pairs)
+
+
+def _request(explanation: Explanation) -> list[str]:
+    headers = [f"{name}: {value}" for name, value in explanation.headers.items()]
+    keys = " or ".join(explanation.key_variables)
+    body = msgspec.json.format(explanation.body_bytes, indent=2).decode()
+    said = [f"POST {explanation.url}", *headers, *([f"(a key is read from {keys})"] if keys else []), "", body]
+    return [f"  {line}".rstrip() for part in said for line in printable(part).split("\n")]
+
+
+def _answer(asked: AnswerForm) -> list[str]:
+    instead = f" instead of {asked.wanted}" if asked.wanted != asked.mode else ""
+    pairs = [("asked for", f"{asked.name}, by {asked.form} ({asked.mode}{instead})")]
+    pairs += [("passed over", f"{one.form}: {one.reason}") for one in asked.skipped]
+    pairs += [("rewritten", f"{one.path or 'the root'}: {one.note} ({one.effect})") for one in asked.rewrites]
+    return _columns(pairs)
+
+
+def _differences(explanation: Explanation) -> list[str]:
+    if not explanation.degraded:
+        return ["  nothing"]
+    return [line for one in explanation.degraded for line in _wrapped("  - ", printable(difference(one)))]
+
+
+def _reply(explanation: Explanation) -> list[str]:
+    reading = explanation.reading
+    said = [_FORWARDED if explanation.forwarded else _REBUILT]
+    if reading.reasoning:
+        begins = ", which begins inside it" if reading.starts_inside else ""
+        said.append(f"thinking is looked for in its text{begins}, in the format {reading.reasoning}")
+    if reading.tool_calls:
+        said.append(f"tool calls are looked for in its text, in the format {reading.tool_calls}")
+    return [line for part in said for line in _wrapped("  ", part)]
+
+
+def _columns(rows: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return rows in columns, the last one wrapped under itself."""
+    cells = [tuple(printable(cell) for cell in row) for row in rows]
+    widths = [max(map(len, column)) for column in list(zip(*cells, strict=True))[:-1]]
+    return [line for row in cells for line in _row(row, widths)]
+
+
+def _row(row: tuple[str, ...], widths: list[int]) -> list[str]:
+    head = "  " + "".join(f"{cell:<{width}}  " for cell, width in zip(row, widths, strict=False) if width)
+    if len(head) > WIDTH // 2 + 8:
+        return [head.rstrip(), *_wrapped("      ", row[-1])]
+    return _wrapped(head, row[-1])
+
+
+def _wrapped(head: str, text: str) -> list[str]:
+    return textwrap.wrap(
+        text, WIDTH, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False
+    ) or [head.rstrip()]

@@ -1,0 +1,99 @@
+"""What is known of a model, in words: each fact with who says so and as of when, and who says otherwise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.models import BudgetRange
+from bardo.edge.introspect import Merged, MergedFact, Saying
+
+TITLES = {
+    "control": "told by",
+    "efforts": "efforts",
+    "aliases": "act alike",
+    "default_effort": "default",
+    "omit": "unasked",
+    "off": "can be off",
+    "off_up_to": "off up to",
+    "nearest_off": "instead of off",
+    "budget": "budget",
+    "form": "form",
+}
+_WORDS: dict[str, dict[Any, str]] = {
+    "omit": {"on": "thinks", "off": "does not think"},
+    "off": {True: "yes", False: "no"},
+}
+
+
+def value_text(field: str, value: Any) -> str:
+    """Return a fact's value in words."""
+    if field in _WORDS:
+        return _WORDS[field].get(value, str(value))
+    if isinstance(value, BudgetRange):
+        return _range_text(value)
+    if isinstance(value, dict):
+        return ", ".join(f"{name} as {acts}" for name, acts in value.items()) or "none"
+    return ", ".join(map(str, value)) if isinstance(value, tuple | list) else str(value)
+
+
+def _range_text(span: BudgetRange) -> str:
+    most = "" if span.max is None else f" to {span.max:,}"
+    dynamic = "" if span.dynamic is None else f", {span.dynamic} leaves it to the model"
+    return f"{'from ' if span.max is None else ''}{span.min:,}{most} tokens{dynamic}"
+
+
+def saying_text(saying: Saying) -> str:
+    """Return who says so, and as of when: `L2 2026-11-20`."""
+    return f"{saying.layer} {saying.date}" if saying.date else saying.layer
+
+
+def against_text(fact: MergedFact) -> str:
+    """Return what other layers say of the field, where it is something else."""
+    return "; ".join(f"{saying_text(one)} says {value_text(fact.field, one.value)}" for one in fact.against)
+
+
+def facts_line(merged: Merged) -> str:
+    """Return everything that is known in one line."""
+    said = [
+        f"{TITLES[fact.field]} {value_text(fact.field, fact.holds.value)} ({saying_text(fact.holds)})"
+        for fact in merged.facts
+        if fact.field != "form"
+    ]
+    return "; ".join([*said, f"form {merged.form}"]) if said else "nothing is known of its thinking"
+
+
+def facts_json(merged: Merged) -> dict[str, Any]:
+    """Return everything that is known for a program."""
+    live = merged.live
+    return {
+        "provider": merged.provider,
+        "dialect": merged.dialect,
+        "model": merged.model,
+        "catalog_id": merged.id,
+        "maker": merged.maker,
+        "how": merged.how,
+        "form": merged.form,
+        "facts": {fact.field: _fact_json(fact) for fact in merged.facts},
+        "disagreements": [fact.field for fact in merged.disagreements],
+        "live": None
+        if live is None
+        else {"at": live.at, "adapter": live.adapter, "problem": live.problem, **_beside(live)},
+    }
+
+
+def _fact_json(fact: MergedFact) -> dict[str, Any]:
+    others = [_saying_json(one) for one in fact.others]
+    return {**_saying_json(fact.holds), "others": others, "agreed": not fact.against}
+
+
+def _saying_json(saying: Saying) -> dict[str, Any]:
+    plain: dict[str, Any] = msgspec.to_builtins(saying)
+    return plain
+
+
+def _beside(live: Any) -> dict[str, Any]:
+    """Return what a server says beside facts of control."""
+    names = ("starts_inside", "text_format", "known_as", "context")
+    return {name: getattr(live.facts, name, None) for name in names}

@@ -1,0 +1,38 @@
+"""The store is opened with everything else, and closed after it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from bardo.edge.assembly import assemble
+from bardo.edge.fake import FakeTransport
+from bardo.edge.http import Call
+from bardo.edge.settings import LogSettings, ReplaySettings, Settings
+from bardo.values.errors import ConfigError
+
+
+def nobody(call: Call) -> NoReturn:
+    raise AssertionError("nothing is asked")
+
+
+QUIET = LogSettings(enabled=False)
+
+
+def test_the_store_of_the_settings_is_opened_and_closed(tmp_path: Path) -> None:
+    file = tmp_path / "replay.db"
+    settings = Settings(log=QUIET, replay=ReplaySettings(store=str(file)))
+    assembly = assemble(settings, transport=FakeTransport(nobody), environment={})
+    assert file.is_file()
+    asyncio.run(assembly.close())
+    assert not file.with_name("replay.db-wal").exists(), "a file that was closed leaves no journal"
+
+
+def test_a_store_that_cannot_be_opened_leaves_no_log_behind(tmp_path: Path) -> None:
+    log = LogSettings(path=str(tmp_path / "log.db"))
+    settings = Settings(log=log, replay=ReplaySettings(store=str(tmp_path)))
+    with pytest.raises(ConfigError, match="replay store"):
+        assemble(settings, transport=FakeTransport(nobody), environment={})

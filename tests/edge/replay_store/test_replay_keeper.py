@@ -1,0 +1,100 @@
+"""The keeper: settings make it, a store that fails costs only the memory, and a conversation without replies asks nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Coroutine, Sequence
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.edge.replay_store import MemoryStore, ReplayKeeper, open_keeper
+from bardo.edge.settings import ReplaySettings, parse_settings
+from bardo.engine.exchange import Attempt
+from bardo.engine.route import Provider, Target
+from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
+from bardo.values.errors import ConfigError
+from bardo.values.request import Message, Request
+from bardo.values.response import Response
+from bardo.values.wire import WireRequest
+
+T = TypeVar("T")
+ROW = builtin().provider("anthropic")
+assert ROW is not None
+TARGET = Target(provider=Provider(id="anthropic", row=ROW, base_url="https://x"), model="claude-opus-4-5")
+ATTEMPT = Attempt(target=TARGET, wire=WireRequest(path="messages", body=b"{}"))
+QUESTION = Message("user", (TextBlock("Weather?"),))
+CALL = ToolCallBlock(id="c1", name="weather")
+FORM = "anthropic-claude-v1"
+REPLY = Response(blocks=(ReasoningBlock(format=FORM, opaque=(Opaque("signature", "sig", FORM),)), CALL))
+FIRST = Request(model="m", messages=(QUESTION,))
+NEXT = Request(model="m", messages=(QUESTION, Message("assistant", (CALL,))))
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    return asyncio.run(work)
+
+
+class Broken:
+    """A store whose disk has gone."""
+
+    waits = True
+
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float) -> NoReturn:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def find(self, tenant: str, keys: Sequence[str], *, now: float) -> NoReturn:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def held(self, tenant: str | None = None) -> tuple[int, int]:
+        return 1, 1
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize("store", ["memory", "file"])
+def test_what_was_remembered_is_recalled_until_its_time_is_over(store: str, tmp_path: Path) -> None:
+    now = [1000.0]
+    path = "memory" if store == "memory" else str(tmp_path / "replay.db")
+    keeper = open_keeper(ReplaySettings(store=path, ttl_seconds=60), clock=lambda: now[0])
+    run(keeper.remember(REPLY, FIRST, ATTEMPT, "a"))
+    found = run(keeper.recall(NEXT, "a")).found
+    assert next(state.data for kept in found.values() for state in kept.states) == "sig"
+    assert not run(keeper.recall(NEXT, "b")).found
+    now[0] += 60
+    assert not run(keeper.recall(NEXT, "a")).found
+    keeper.close()
+
+
+def test_a_store_that_fails_costs_the_memory_and_no_reply() -> None:
+    keeper = ReplayKeeper(Broken())
+    run(keeper.remember(REPLY, FIRST, ATTEMPT))
+    assert run(keeper.recall(NEXT)).found == {}
+
+
+def test_without_a_store_nothing_is_kept() -> None:
+    keeper = open_keeper(ReplaySettings(store=""))
+    run(keeper.remember(REPLY, FIRST, ATTEMPT))
+    assert run(keeper.recall(NEXT)).found == {}
+    keeper.close()
+
+
+def test_a_reply_without_state_leaves_the_store_empty() -> None:
+    store = MemoryStore()
+    run(ReplayKeeper(store).remember(Response(blocks=(TextBlock("Sunny."),)), FIRST, ATTEMPT))
+    assert store.held() == (0, 0)
+
+
+def test_the_settings_say_where_and_how_much() -> None:
+    read = parse_settings('[replay]\nstore = "/tmp/x.db"\nttl_seconds = 60\nprefix_changed = "drop_block"\n').replay
+    assert (read.store, read.ttl_seconds, read.prefix_changed) == ("/tmp/x.db", 60, "drop_block")
+    assert parse_settings("").replay.store == "memory"
+
+
+def test_a_wrong_word_in_the_settings_is_an_error_that_names_the_line() -> None:
+    with pytest.raises(ConfigError, match="line 2"):
+        parse_settings('[replay]\nprefix_changed = "guess"\n')

@@ -1,0 +1,136 @@
+"""What every replay store promises, in memory and in a file."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from bardo.edge.replay_store import Bounds, MemoryStore, ReplayStore, SqliteStore
+
+Make = Callable[..., ReplayStore]
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
+    opened: list[ReplayStore] = []
+
+    def open_store(**bounds: float) -> ReplayStore:
+        limits = Bounds(**bounds)  # type: ignore[arg-type]
+        memory = request.param == "memory"
+        store: ReplayStore = MemoryStore(limits) if memory else SqliteStore(tmp_path / f"{len(opened)}.db", limits)
+        opened.append(store)
+        return store
+
+    yield open_store
+    for store in opened:
+        store.close()
+
+
+def test_a_value_is_found_by_each_of_its_keys_and_by_no_other(make: Make) -> None:
+    store = make()
+    store.put("a", ["x", "y"], b"value", now=0)
+    assert store.find("a", ["y", "x", "z"], now=1) == {"x": b"value", "y": b"value"}
+
+
+def test_a_key_that_is_put_again_leads_to_the_new_value(make: Make) -> None:
+    store = make()
+    store.put("a", ["x", "y"], b"old", now=0)
+    store.put("a", ["x"], b"new", now=1)
+    assert store.find("a", ["x", "y"], now=2) == {"x": b"new", "y": b"old"}
+
+
+@pytest.mark.parametrize("tenant", ["b", "", "*", "t:a"])
+def test_no_tenant_finds_what_another_put_in(make: Make, tenant: str) -> None:
+    store = make()
+    store.put("a", ["x"], b"of a", now=0)
+    assert store.find(tenant, ["x"], now=0) == {}
+    store.put(tenant, ["x"], b"of the other", now=0)
+    assert store.find("a", ["x"], now=0) == {"x": b"of a"}
+    assert store.held("a")[0] == store.held(tenant)[0] == 1
+
+
+def test_a_value_is_gone_when_its_time_is_over(make: Make) -> None:
+    store = make(seconds=60)
+    store.put("a", ["x"], b"value", now=100)
+    assert store.find("a", ["x"], now=159.9)
+    assert not store.find("a", ["x"], now=160)
+    store.put("a", ["y"], b"other", now=160)
+    assert store.held()[0] == 1
+
+
+@pytest.mark.parametrize("bound", [{"entries": 3}, {"tenant_entries": 3}])
+def test_the_oldest_value_gives_way_where_there_are_too_many(make: Make, bound: dict[str, float]) -> None:
+    store = make(**bound)
+    for place in range(10):
+        store.put("a", [f"k{place}"], b"v", now=place)
+        assert store.held()[0] <= 3
+    assert sorted(store.find("a", [f"k{place}" for place in range(10)], now=10)) == ["k7", "k8", "k9"]
+
+
+@pytest.mark.parametrize("bound", [{"bytes": 100}, {"tenant_bytes": 100}])
+def test_the_oldest_value_gives_way_where_they_are_too_large(make: Make, bound: dict[str, float]) -> None:
+    store = make(**bound)
+    for place in range(10):
+        store.put("a", [f"k{place}"], b"v" * 30, now=place)
+        assert store.held()[1] <= 100
+    assert sorted(store.find("a", [f"k{place}" for place in range(10)], now=10)) == ["k7", "k8", "k9"]
+
+
+def test_a_value_larger_than_a_share_is_not_kept_and_drives_nothing_out(make: Make) -> None:
+    store = make(tenant_bytes=100)
+    store.put("a", ["x"], b"small", now=0)
+    store.put("a", ["y"], b"v" * 200, now=1)
+    assert store.find("a", ["x", "y"], now=2) == {"x": b"small"}
+
+
+def test_a_busy_tenant_drives_out_its_own_values_before_those_of_others(make: Make) -> None:
+    store = make(entries=10, tenant_entries=5)
+    store.put("quiet", ["x"], b"value", now=0)
+    for place in range(100):
+        store.put("busy", [f"k{place}"], b"v", now=place)
+    assert store.find("quiet", ["x"], now=100) == {"x": b"value"}
+    assert store.held("busy")[0] == 5
+
+
+def test_what_is_held_counts_keys_and_values(make: Make) -> None:
+    store = make()
+    assert store.held() == store.held("a") == (0, 0)
+    store.put("a", ["xy", "z"], b"12345", now=0)
+    assert store.held() == store.held("a") == (1, 8)
+
+
+def test_nothing_is_kept_under_no_key(make: Make) -> None:
+    store = make()
+    store.put("a", [], b"value", now=0)
+    assert store.held() == (0, 0)
+    assert store.find("a", [], now=0) == {}
+
+
+def test_many_keys_are_looked_for_at_once(make: Make) -> None:
+    store = make()
+    keys = [f"k{place}" for place in range(2000)]
+    store.put("a", keys, b"value", now=0)
+    assert len(store.find("a", keys, now=0)) == 2000
+
+
+def test_several_threads_put_and_find_side_by_side(make: Make) -> None:
+    store = make(entries=50, tenant_entries=20)
+    failed: list[str] = []
+
+    def work(name: str) -> None:
+        for place in range(50):
+            store.put(name, [f"k{place}"], name.encode(), now=place)
+            found = store.find(name, [f"k{place}"], now=place)
+            if any(value != name.encode() for value in found.values()):
+                failed.append(name)
+
+    threads = [threading.Thread(target=work, args=(f"tenant {number}",)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    assert store.held()[0] <= 50

@@ -1,0 +1,191 @@
+"""Typed answers over a transport that says what a test tells it: refusals of a mode, second tries that fail, clients that leave."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Coroutine
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import msgspec
+import pytest
+
+import bardo
+from bardo.edge.fake import FakeReply, FakeTransport
+from bardo.edge.http import Call
+from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.engine.partials import grown
+from bardo.structured import UnusableAnswer
+from bardo.values.errors import UpstreamRefused
+from support.typed import BAD, GOOD, PLACE
+
+T = TypeVar("T")
+JSON = {"content-type": "application/json"}
+STREAM = {"content-type": "text/event-stream"}
+
+
+def said(text: str, *, tokens: int | None = 5) -> FakeReply:
+    message = {"role": "assistant", "content": text}
+    body: dict[str, Any] = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message}]}
+    body["choices"][0]["finish_reason"] = "stop"
+    if tokens is not None:
+        body["usage"] = {"prompt_tokens": 10, "completion_tokens": tokens, "total_tokens": 10 + tokens}
+    return FakeReply(headers=JSON, chunks=[json.dumps(body).encode()])
+
+
+def refusing(message: str, status: int = 400) -> FakeReply:
+    return FakeReply(status=status, headers=JSON, chunks=[json.dumps({"error": {"message": message}}).encode()])
+
+
+def in_turn(*replies: FakeReply) -> FakeTransport:
+    """A transport that answers each call with the next reply, and the last for ever."""
+    waiting = list(replies)
+
+    def answer(call: Call) -> FakeReply:
+        if not call.url.endswith("/chat/completions"):
+            return FakeReply(headers=JSON, chunks=[b'{"data": []}'])
+        return waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+    return FakeTransport(answer)
+
+
+def asking(transport: FakeTransport, work: Callable[[bardo.AsyncClient], Coroutine[Any, Any, T]]) -> T:
+    entry = ProviderEntry(id="lab", preset="vllm", base_url="http://lab.test/v1", models=("m",))
+    settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
+
+    async def run() -> T:
+        async with bardo.AsyncClient(settings, transport=transport) as client:
+            return await work(client)
+
+    return asyncio.run(run())
+
+
+def bodies(transport: FakeTransport) -> list[Any]:
+    return [msgspec.json.decode(call.body) for call in transport.calls if call.url.endswith("/chat/completions")]
+
+
+async def place(client: bardo.AsyncClient) -> Any:
+    return await client.respond("Where?", model="lab/m", response_type=PLACE)
+
+
+def test_a_mode_that_is_refused_is_left_and_not_tried_again() -> None:
+    transport = in_turn(refusing("json_schema is not supported"), said(json.dumps(GOOD)))
+
+    async def twice(client: bardo.AsyncClient) -> list[Any]:
+        return [await place(client), await place(client)]
+
+    first, second = asking(transport, twice)
+    assert (first.parsed, second.parsed) == (GOOD, GOOD)
+    assert first.provenance.mode == "prompt_guided"
+    kinds = [body["response_format"]["type"] for body in bodies(transport)]
+    assert kinds == ["json_schema", "json_object", "json_object"]
+    assert any(one.what == "response_format" for one in second.degraded)
+
+
+def test_a_mode_is_left_once_only() -> None:
+    transport = in_turn(refusing("response_format is not supported"))
+    with pytest.raises(UpstreamRefused):
+        asking(transport, place)
+    assert len(bodies(transport)) == 2
+
+
+def test_tokens_of_both_tries_are_added() -> None:
+    transport = in_turn(said(json.dumps(BAD), tokens=7), said(json.dumps(GOOD), tokens=5))
+    response = asking(transport, place)
+    assert (response.parsed, response.provenance.attempts) == (GOOD, 2)
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (20, 12)
+
+
+def test_tokens_that_nobody_counted_are_not_made_up() -> None:
+    transport = in_turn(said(json.dumps(BAD), tokens=None), said(json.dumps(GOOD), tokens=None))
+    assert asking(transport, place).usage.output_tokens is None
+
+
+def test_a_second_try_that_fails_leaves_the_first_answer_and_its_error() -> None:
+    transport = in_turn(said(json.dumps(BAD)), refusing("overloaded", 503))
+    with pytest.raises(UnusableAnswer) as caught:
+        asking(transport, place)
+    assert (caught.value.code, caught.value.extraction.text) == ("invalid", json.dumps(BAD))
+    assert transport.open_calls == []
+
+
+def test_the_second_try_gets_the_same_mode() -> None:
+    transport = in_turn(said(json.dumps(BAD)), said(json.dumps(GOOD)))
+    asking(transport, place)
+    first, second = bodies(transport)
+    assert first["response_format"] == second["response_format"]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert second["messages"][-2]["content"] == json.dumps(BAD)
+
+
+def test_a_client_that_leaves_during_the_second_try_ends_it() -> None:
+    asked_twice = asyncio.Event()
+
+    def answer(call: Call) -> FakeReply:
+        if not any(one.url.endswith("/chat/completions") for one in transport.calls[:-1]):
+            return said(json.dumps(BAD))
+        asked_twice.set()
+        return FakeReply(headers=JSON, chunks=[asyncio.Event()])
+
+    transport = FakeTransport(answer)
+
+    async def leave(client: bardo.AsyncClient) -> None:
+        waiting = asyncio.create_task(place(client))
+        await asked_twice.wait()
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+
+    asking(transport, leave)
+    assert transport.open_calls == []
+
+
+def streamed(*pieces: str, end: bool = True) -> FakeReply:
+    chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
+    frames = [b"data: " + json.dumps({"id": "c", "model": "m", **chunk}).encode() + b"\n\n" for chunk in chunks]
+    last = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    frames += [b"data: " + json.dumps(last).encode() + b"\n\n", b"data: [DONE]\n\n"] if end else []
+    return FakeReply(headers=STREAM, chunks=frames)
+
+
+def test_a_stream_that_breaks_while_the_answer_waits_gives_what_came() -> None:
+    transport = in_turn(refusing("json_schema is not supported"), streamed('{"city": "Par', end=False))
+
+    async def read(client: bardo.AsyncClient) -> Any:
+        async with client.stream("Where?", model="lab/m", response_type=PLACE) as reply:
+            return await reply.response()
+
+    response = asking(transport, read)
+    assert response.error is not None
+    assert response.text == '{"city": "Par'
+
+
+def test_a_stream_whose_schema_is_enforced_shows_its_answer_at_once() -> None:
+    whole = json.dumps(GOOD)
+    transport = in_turn(streamed(whole[:9], whole[9:]))
+
+    async def read(client: bardo.AsyncClient) -> list[str]:
+        async with client.stream("Where?", model="lab/m", response_type=PLACE) as reply:
+            texts = [text async for text in reply.text_stream]
+            assert await reply.parsed == GOOD
+            return texts
+
+    assert asking(transport, read) == [whole[:9], whole[9:]]
+
+
+def test_partial_answers_of_a_second_try_take_nothing_back() -> None:
+    first, second = {"city": "Paris", "size": "many"}, {"city": "Paris", "size": 3}
+    other = {"city": "Lyon", "size": 3}
+
+    async def read(client: bardo.AsyncClient) -> tuple[list[Any], Any]:
+        async with client.stream("Where?", model="lab/m", response_type=PLACE) as reply:
+            return [partial async for partial in reply.partial_stream], await reply.parsed
+
+    for good in (second, other):
+        no_schema = refusing("json_schema is not supported")
+        transport = in_turn(no_schema, streamed(json.dumps(first)), streamed(json.dumps(good)))
+        partials, parsed = asking(transport, read)
+        assert all(grown(one, later) for one, later in pairwise(partials))
+        assert partials
+        assert parsed == good

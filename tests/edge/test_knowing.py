@@ -1,0 +1,125 @@
+"""What is known beside the catalog: an operator's rows go first, a refusal teaches once and is forgotten, a server is believed."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime
+import json
+from typing import Any
+
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.catalog.models import Facts, ModelRow
+from bardo.dialects import dialect
+from bardo.edge.assembly import assemble
+from bardo.edge.fake import FakeReply, FakeTransport
+from bardo.edge.http import Call
+from bardo.edge.knowing import Knowing, control_target
+from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings, parse_settings
+from bardo.engine.route import Provider, Target
+from bardo.reasoning.control import RouteFact
+from bardo.values.errors import ConfigError, UpstreamRefused
+from bardo.values.wire import Arrival
+
+DAY = 86_400.0
+REFUSAL = {
+    "error": {
+        "message": "Unsupported value: 'max' is not supported with this model. Supported values are: 'low' and 'medium'.",
+        "type": "invalid_request_error",
+        "param": "reasoning_effort",
+        "code": "unsupported_value",
+    }
+}
+MESSAGE = {"role": "assistant", "content": "hi"}
+ANSWER = {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}]}
+
+
+def target(preset: str, model: str) -> Target:
+    row = builtin().provider(preset)
+    assert row is not None
+    return Target(provider=Provider(id="lab", row=row, base_url="http://127.0.0.1:9/v1"), model=model)
+
+
+def test_an_operators_row_goes_before_the_catalog() -> None:
+    row = ModelRow(provider="lab", match=("gpt-5*",), control=("effort",), efforts=("low", "high"))
+    known = Knowing([row]).known(target("openai-chat", "gpt-5"))
+    assert known.levels == ("low", "high")
+    assert known.layer("efforts") == "operator"
+    assert Knowing([row]).known(target("openai-chat", "o3")).layer("efforts") == "L2"
+
+
+def test_what_a_refusal_taught_holds_for_a_day() -> None:
+    now = [1_000 * DAY]
+    knowing = Knowing(clock=lambda: now[0])
+    place = target("openai-chat", "gpt-5.2")
+    before = knowing.known(place).levels
+    facts = Facts(efforts=("low", "medium"))
+    knowing.learn(RouteFact(target=control_target(place), facts=facts, date=knowing.today(), words="no"))
+    assert knowing.known(place).levels == ("low", "medium")
+    now[0] += 3 * DAY
+    assert knowing.known(place).levels == before
+    assert knowing.today() == datetime.date(1972, 9, 30)
+
+
+def test_a_row_of_the_configuration_is_read_and_a_wrong_one_is_a_line() -> None:
+    text = '[[models]]\nprovider = "lab"\nmatch = ["m*"]\nefforts = ["low"]\n'
+    assert parse_settings(text).models == (ModelRow(provider="lab", match=("m*",), efforts=("low",)),)
+    with pytest.raises(ConfigError, match="line 3: unknown key 'mach'"):
+        parse_settings('[[models]]\nprovider = "lab"\nmach = ["m*"]\nmatch = ["m"]\n')
+    with pytest.raises(ConfigError, match="fits no model"):
+        parse_settings('[[models]]\nprovider = "lab"\nmatch = []\n')
+
+
+def test_the_table_between_levels_and_tokens_is_the_operators() -> None:
+    read = parse_settings("[reasoning]\nintrospect = false\n[reasoning.budgets]\nlow = 500\n")
+    assert (read.reasoning.introspect, read.reasoning.budgets.low, read.reasoning.budgets.high) == (False, 500, 32_768)
+
+
+class Picky:
+    """A provider that knows two levels only, and says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+
+    def __call__(self, call: Call) -> FakeReply:
+        effort = json.loads(call.body).get("reasoning_effort")
+        self.asked.append(effort)
+        kind = {"content-type": "application/json"}
+        if effort in (None, "low", "medium"):
+            return FakeReply(headers=kind, chunks=[json.dumps(ANSWER).encode()])
+        return FakeReply(status=400, headers=kind, chunks=[json.dumps(REFUSAL).encode()])
+
+
+async def ask_twice(provider: Picky, effort: str) -> list[dict[str, Any]]:
+    entry = ProviderEntry(id="lab", preset="openai-compatible", base_url="http://127.0.0.1:9/v1", models=("gpt-5.2",))
+    silent = Settings(providers=(entry,), log=LogSettings(enabled=False), reasoning=ReasoningSettings(introspect=False))
+    assembly = assemble(silent, transport=FakeTransport(provider), environment={})
+    turns = [{"role": "user", "content": "?"}]
+    body = json.dumps({"model": "lab/gpt-5.2", "messages": turns, "reasoning_effort": effort}).encode()
+    told = []
+    for _ in range(2):
+        live = await assembly.runner.open(dialect("openai_chat").decode_request(body, Arrival()))
+        async for _step in live.steps():
+            pass
+        told.append({"degraded": [one.what for one in live.response().degraded], "layer": live.attempt.control.layer})  # type: ignore[union-attr]
+        await live.close()
+    await assembly.close()
+    return told
+
+
+def test_a_refusal_repairs_its_call_once_and_the_next_one_needs_none() -> None:
+    provider = Picky()
+    first, second = asyncio.run(ask_twice(provider, "high"))
+    assert provider.asked == ["high", "medium", "medium"]
+    assert first == second == {"degraded": ["reasoning_effort"], "layer": "L1"}
+
+
+def test_a_refusal_of_something_else_is_the_callers() -> None:
+    provider = Picky()
+    too_long = {"message": "the prompt is too long", "type": "invalid_request_error"}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(REFUSAL, "error", too_long)
+        with pytest.raises(UpstreamRefused, match="too long"):
+            asyncio.run(ask_twice(provider, "high"))
+    assert provider.asked == ["high"]

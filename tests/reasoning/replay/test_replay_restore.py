@@ -1,0 +1,266 @@
+"""Restoring what a client dropped: by what was said, by calls, in order, and for the right reader only."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bardo.catalog.load import builtin
+from bardo.catalog.replay import Reader, builtin_replay
+from bardo.reasoning.replay import Kept, Recalled, Restored, decode_kept, encode_kept, remember, restore, wanted
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    Opaque,
+    Origin,
+    ReasoningBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from bardo.values.errors import BrokenStream
+from bardo.values.request import Message, Request
+from bardo.values.response import Response
+
+CLAUDE = "anthropic-claude-v1"
+QUESTION = Message("user", (TextBlock("What is the weather?"),))
+RESULT = Message("user", (ToolResultBlock(call_id="c1", content=(TextBlock("sunny"),)),))
+
+
+def reader(preset: str = "anthropic", model: str = "claude-opus-4-5") -> Reader:
+    row = builtin().provider(preset)
+    assert row is not None
+    return builtin_replay().reader(preset, row, model)
+
+
+def thought(text: str, signature: str = "", form: str = CLAUDE) -> ReasoningBlock:
+    opaque = (Opaque("signature", signature, form),) if signature else ()
+    return ReasoningBlock(text=text, format=form, opaque=opaque)
+
+
+def call(identity: str = "c1", city: str = "Paris", signature: str = "") -> ToolCallBlock:
+    opaque = (Opaque("signature", signature, "google-gemini-v1"),) if signature else ()
+    return ToolCallBlock(id=identity, name="weather", arguments=f'{{"city":"{city}"}}', opaque=opaque)
+
+
+def asked(*messages: Message) -> Request:
+    return Request(model="m", messages=messages)
+
+
+def recalled(*replies: tuple[Request, tuple[ReplyBlock, ...], Reader]) -> Recalled:
+    """Return what a store would find after these replies."""
+    found: dict[str, Kept] = {}
+    for request, blocks, maker in replies:
+        for memory in remember(Response(blocks=blocks), request, request, maker):
+            kept = decode_kept(encode_kept(memory.kept))
+            assert kept is not None
+            found |= dict.fromkeys(memory.keys, kept)
+    return Recalled(found=found)
+
+
+def back(
+    blocks: tuple[ReplyBlock, ...], client: tuple[Block, ...], *, maker: Reader, to: Reader | None = None
+) -> Restored:
+    """Return the request with `client`'s version of a reply of `blocks`, restored."""
+    known = recalled((asked(QUESTION), blocks, maker))
+    request = asked(QUESTION, Message("assistant", client), RESULT)
+    assert set(wanted(request)) & set(known.found), "it is found by what the client kept"
+    return restore(request, to or maker, known)
+
+
+def test_thinking_before_a_call_comes_back_as_it_was() -> None:
+    blocks = (thought("Hm.", "sig"), call())
+    found = back(blocks, (call(),), maker=reader())
+    assert found.request.messages[1].blocks == blocks
+    assert found.degraded == ()
+    assert found.altered
+
+
+def test_thinking_between_texts_and_calls_stands_where_it_stood() -> None:
+    blocks = (
+        thought("A", "1"),
+        TextBlock("Let me "),
+        thought("B", "2"),
+        TextBlock("see."),
+        call("c1"),
+        thought("C", "3"),
+        call("c2"),
+    )
+    found = back(blocks, (TextBlock("Let me see."), call("c1"), call("c2")), maker=reader())
+    assert found.request.messages[1].blocks == blocks
+
+
+def test_signatures_of_calls_and_of_empty_texts_come_back() -> None:
+    signed = TextBlock("", (Opaque("signature", "t", "google-gemini-v1"),))
+    blocks = (call("c1", signature="g"), call("c2"), signed)
+    maker = reader("gemini", "gemini-3-pro")
+    found = back(blocks, (call("c1"), call("c2")), maker=maker)
+    assert found.request.messages[1].blocks == blocks
+
+
+def test_calls_without_their_ids_are_matched_by_their_order() -> None:
+    blocks = (call("x1", signature="g"), call("x2", "Rome"))
+    found = back(blocks, (call("other 1"), call("other 2", "Rome")), maker=reader("gemini", "gemini-3-pro"))
+    first, second = found.request.messages[1].blocks
+    assert isinstance(first, ToolCallBlock)
+    assert (first.id, first.opaque[0].data) == ("other 1", "g")
+    assert isinstance(second, ToolCallBlock)
+    assert second.opaque == ()
+
+
+def test_a_text_the_client_changed_keeps_its_words_and_loses_its_state() -> None:
+    signed = TextBlock("It is sunny.", (Opaque("signature", "t", "google-gemini-v1"),))
+    changed = TextBlock("It rains.")
+    found = back((call("c1", signature="g"), signed), (changed, call("c1")), maker=reader("gemini", "gemini-3-pro"))
+    assert changed in found.request.messages[1].blocks
+
+
+def test_a_question_that_was_shortened_does_not_hide_the_call() -> None:
+    known = recalled((asked(QUESTION), (thought("Hm.", "sig"), call()), reader()))
+    short = Message("user", (TextBlock("Weather?"),))
+    found = restore(asked(short, Message("assistant", (call(),)), RESULT), reader(), known)
+    assert found.request.messages[1].blocks[0] == thought("Hm.", "sig")
+
+
+def test_the_same_ids_in_two_conversations_are_told_apart() -> None:
+    other = Message("user", (TextBlock("And elsewhere?"),))
+    maker = reader("moonshot", "kimi-k3")
+    form = "reasoning_content"
+    known = recalled(
+        (asked(QUESTION), (thought("of one", form=form), call("weather:0")), maker),
+        (asked(other), (thought("of two", form=form), call("weather:0")), maker),
+    )
+    for question, text in ((QUESTION, "of one"), (other, "of two")):
+        found = restore(asked(question, Message("assistant", (call("weather:0"),)), RESULT), maker, known)
+        assert found.request.messages[1].blocks[0] == thought(text, form=form)
+
+
+def test_one_reply_is_given_back_once() -> None:
+    known = recalled((asked(QUESTION), (thought("Hm.", "sig"), call()), reader()))
+    twice = asked(QUESTION, Message("assistant", (call(),)), RESULT, Message("assistant", (call(),)), RESULT)
+    found = restore(twice, reader(), known)
+    assert [len(message.blocks) for message in found.request.messages if message.role == "assistant"] == [2, 1]
+
+
+def test_what_a_client_kept_stays_as_it_is() -> None:
+    blocks = (thought("Hm.", "sig"), call())
+    found = back(blocks, blocks, maker=reader())
+    assert not found.altered
+
+
+def test_text_without_its_signature_gives_way_to_the_signed_one() -> None:
+    blocks = (thought("Hm.", "sig"), call())
+    found = back(blocks, (ReasoningBlock(text="Hm.", format="reasoning_content"), call()), maker=reader())
+    assert found.request.messages[1].blocks == blocks
+
+
+def test_state_of_one_model_is_not_restored_for_another_that_cannot_read_it() -> None:
+    encrypted = ReasoningBlock(format="openai-responses-v1", opaque=(Opaque("encrypted", "e", "openai-responses-v1"),))
+    found = back((encrypted, call()), (call(),), maker=reader("openai", "gpt-5"), to=reader("openai", "gpt-6-sol"))
+    assert found.request.messages[1].blocks == (call(),)
+    assert [one.what for one in found.degraded] == ["reasoning"]
+    assert "openai/gpt-5" in found.degraded[0].asked
+
+
+@pytest.mark.parametrize("stamped", [True, False], ids=["stamped", "looked up"])
+def test_state_a_client_brings_is_known_by_its_stamp_or_its_bytes(stamped: bool) -> None:
+    maker = reader("xai-responses", "grok-4.5")
+    own = Opaque("encrypted", "e", "openai-responses-v1")
+    known = recalled((asked(QUESTION), (ReasoningBlock(opaque=(own,)), call()), maker))
+    brought = msgspec.structs.replace(own, origin=maker.origin()) if stamped else own
+    request = asked(QUESTION, Message("assistant", (ReasoningBlock(opaque=(brought,)), call())), RESULT)
+    found = restore(request, reader("openai", "gpt-5"), Recalled() if stamped else known)
+    assert found.request.messages[1].blocks == (call(),)
+    assert found.degraded
+
+
+def test_an_item_loses_its_id_with_the_reasoning_it_needs() -> None:
+    own = Opaque("encrypted", "e", "openai-responses-v1", reader("openai", "gpt-5").origin())
+    named = msgspec.structs.replace(call(), carried=Carried("openai_responses", {"id": "fc_1", "status": "completed"}))
+    request = asked(QUESTION, Message("assistant", (ReasoningBlock(opaque=(own,)), named)), RESULT)
+    kept = restore(request, reader("openai", "gpt-6-sol")).request.messages[1].blocks
+    assert [block.carried for block in kept if isinstance(block, ToolCallBlock)] == [
+        Carried("openai_responses", {"status": "completed"})
+    ]
+
+
+def test_readable_thinking_of_another_goes_along_where_text_is_taken() -> None:
+    stamped = Opaque("signature", "sig", CLAUDE, reader().origin())
+    request = asked(
+        QUESTION, Message("assistant", (ReasoningBlock(text="Hm.", format=CLAUDE, opaque=(stamped,)), call())), RESULT
+    )
+    found = restore(request, reader("deepseek", "deepseek-v4-pro"))
+    assert found.request.messages[1].blocks == (ReasoningBlock(text="Hm.", format="reasoning_content"), call())
+    assert found.degraded[0].sent == "text"
+
+
+def test_a_host_that_insists_gets_words_that_say_there_is_nothing() -> None:
+    found = restore(asked(QUESTION, Message("assistant", (call(),)), RESULT), reader("moonshot", "kimi-k3"))
+    filled = found.request.messages[1].blocks[0]
+    assert isinstance(filled, ReasoningBlock)
+    assert "not available" in filled.text
+    assert found.degraded[0].sent == filled.text
+
+
+def test_a_conversation_without_a_reply_costs_and_changes_nothing() -> None:
+    request = asked(QUESTION)
+    assert wanted(request) == []
+    assert restore(request, reader()).request is request
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        (TextBlock("Sunny."),),
+        (call(),),
+        (thought("Plain.", form="reasoning_content"), TextBlock("Sunny.")),
+    ],
+    ids=["text", "call", "plain thinking without tools"],
+)
+def test_most_replies_leave_nothing_to_keep(blocks: tuple[ReplyBlock, ...]) -> None:
+    assert remember(Response(blocks=blocks), asked(QUESTION), asked(QUESTION), reader("deepseek", "m")) == []
+
+
+def test_the_answer_of_a_tool_loop_keeps_its_plain_thinking() -> None:
+    request = asked(QUESTION, Message("assistant", (call(),)), RESULT)
+    blocks = (thought("Plain.", form="reasoning_content"), TextBlock("Sunny."))
+    assert len(remember(Response(blocks=blocks), request, request, reader("deepseek", "m"))) == 1
+
+
+def test_a_broken_reply_is_not_kept() -> None:
+    broken = Response(blocks=(thought("Hm.", "sig"), call()), error=BrokenStream("gone"))
+    assert remember(broken, asked(QUESTION), asked(QUESTION), reader()) == []
+
+
+def test_what_is_kept_holds_no_answer() -> None:
+    blocks = (thought("Hm.", "sig"), TextBlock("the secret answer"), call())
+    (memory,) = remember(Response(blocks=blocks), asked(QUESTION), asked(QUESTION), reader())
+    assert b"secret answer" not in encode_kept(memory.kept)
+    assert memory.kept.origin == Origin(
+        provider="anthropic", platform="claude-api", model="claude-opus-4-5", dialect="anthropic_messages"
+    )
+
+
+def test_what_another_version_wrote_is_nothing() -> None:
+    assert decode_kept(b"\x81\xa1x\x01") is None
+    assert decode_kept(b"") is None
+
+
+BLOCKS = st.lists(
+    st.one_of(
+        st.builds(thought, st.text(max_size=8), st.text("ab", min_size=1, max_size=4)),
+        st.builds(TextBlock, st.text(min_size=1, max_size=8)),
+    ),
+    max_size=6,
+)
+
+
+@given(BLOCKS, st.integers(1, 3))
+def test_a_client_that_joins_its_texts_gets_every_reply_back_whole(before: list[ReplyBlock], calls: int) -> None:
+    blocks = (*before, thought("last", "z"), *(call(f"c{number}") for number in range(calls)))
+    text = "".join(block.text for block in blocks if isinstance(block, TextBlock))
+    client = (*((TextBlock(text),) if text else ()), *(block for block in blocks if isinstance(block, ToolCallBlock)))
+    assert back(blocks, client, maker=reader()).request.messages[1].blocks == blocks

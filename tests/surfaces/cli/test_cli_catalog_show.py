@@ -1,0 +1,118 @@
+"""`bardo catalog show` and `bardo doctor`: every fact of a model with who says so, and where layers disagree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from bardo.simulators import Fault, Simulator
+from surfaces.cli.support import bardo, simulated
+
+
+def configured(folder: Path, line: str) -> None:
+    """Add a line to the only provider of the bardo.toml."""
+    file = folder / "bardo.toml"
+    file.write_text(f"{file.read_text()}\n{line}\n", encoding="utf-8")
+
+
+def test_a_models_facts_are_shown_with_their_layers_and_dates(folder: Path) -> None:
+    with simulated(Simulator("llama_server", models=["qwen3-8b"]), folder=folder):
+        ran = bardo("catalog", "show", "qwen3-8b", "--provider", "llama_server", "--json")
+        shown = bardo("catalog", "show", "qwen3-8b", "--provider", "llama_server").out
+    facts = ran.json["facts"]
+    assert (facts["off"]["value"], facts["off"]["layer"]) == (True, "L1")
+    assert facts["off"]["date"] is not None
+    assert [other["layer"] for other in facts["off"]["others"]] == ["L2"]
+    assert ran.json["live"]["starts_inside"] is True
+    assert ran.json["form"] == "llama-server"
+    assert "can be off" in shown
+    assert "L1 20" in shown
+    assert "prompt opens the thinking yes" in shown
+
+
+def test_what_layers_say_differently_is_told(folder: Path) -> None:
+    with simulated(Simulator("lmstudio", models=["qwen/qwen3-8b"]), folder=folder):
+        ran = bardo("catalog", "show", "qwen/qwen3-8b", "--provider", "lmstudio", "--json")
+        shown = bardo("catalog", "show", "qwen/qwen3-8b", "--provider", "lmstudio")
+    assert ran.json["disagreements"] == ["control"]
+    assert "L2 2026" in shown.out
+    assert "Layers disagree" in shown.err
+
+
+def test_a_server_that_does_not_answer_leaves_the_word_to_the_catalog(folder: Path) -> None:
+    with simulated(Simulator("llama_server", fault=Fault("status", status=500)), folder=folder):
+        ran = bardo("catalog", "show", "qwen3-8b", "--provider", "llama_server", "--json")
+    assert ran.code == 0
+    assert {fact["layer"] for fact in ran.json["facts"].values()} == {"L2"}
+    assert "status 500" in ran.json["live"]["problem"]
+
+
+def test_nobody_is_asked_offline(folder: Path) -> None:
+    simulator = Simulator("llama_server")
+    with simulated(simulator, folder=folder):
+        ran = bardo("catalog", "show", "qwen3-8b", "--provider", "llama_server", "--offline", "--json")
+    assert ran.json["live"] is None
+    assert list(simulator.requests) == []
+
+
+WITHOUT_PROVIDER = {
+    "a bare id is its maker's": ("claude-sonnet-5", "anthropic"),
+    "a preset before the slash": ("openrouter/qwen/qwen3-32b", "openrouter"),
+}
+
+
+@pytest.mark.parametrize(("model", "provider"), WITHOUT_PROVIDER.values(), ids=WITHOUT_PROVIDER)
+def test_a_model_needs_no_configuration(model: str, provider: str) -> None:
+    ran = bardo("catalog", "show", model, "--offline", "--json")
+    assert ran.code == 0
+    assert ran.json["provider"] == provider
+    assert ran.json["facts"]["control"]["layer"] == "L2"
+
+
+WRONG = {
+    "show without a model": (("catalog", "show"), "takes a model"),
+    "a list with a model": (("catalog", "formats", "qwen3"), "takes a model"),
+    "nobody serves it": (("catalog", "show", "no-such-model", "--offline"), "--provider"),
+    "an unknown provider": (
+        ("catalog", "show", "m", "--provider", "opnrouter", "--offline"),
+        "did you mean openrouter",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "said"), WRONG.values(), ids=WRONG)
+def test_a_mistake_is_told_with_what_to_do(arguments: tuple[str, ...], said: str) -> None:
+    ran = bardo(*arguments)
+    assert ran.code == 2
+    assert said in ran.err
+
+
+def test_the_doctor_tells_how_configured_models_are_told_to_think(folder: Path) -> None:
+    with simulated(Simulator("lmstudio", models=["qwen/qwen3-8b", "plain"]), folder=folder):
+        configured(folder, 'models = ["qwen/qwen3-8b"]')
+        ran = bardo("doctor", "--json")
+    (finding,) = [one for one in ran.json["findings"] if one["area"] == "model lmstudio/qwen/qwen3-8b"]
+    assert finding["status"] == "warning"
+    assert "told by toggle (L1 20" in finding["found"]
+    assert "Layers disagree" in finding["found"]
+    assert "bardo probe qwen/qwen3-8b --provider lmstudio" in finding["fix"]
+    assert ran.code == 0
+
+
+def test_the_doctor_is_content_where_layers_agree(folder: Path) -> None:
+    with simulated(Simulator("vllm", models=["Qwen/Qwen3-0.6B"]), folder=folder):
+        configured(folder, 'models = ["Qwen/Qwen3-0.6B"]')
+        ran = bardo("doctor", "--json")
+    (finding,) = [one for one in ran.json["findings"] if one["area"].startswith("model ")]
+    assert (finding["status"], finding["fix"]) == ("ok", "")
+    assert "L2 2026" in finding["found"]
+
+
+def test_the_operators_own_row_goes_before_the_server(folder: Path) -> None:
+    row = '[[models]]\nprovider = "llama_server"\nmatch = ["qwen3-8b"]\noff = false'
+    with simulated(Simulator("llama_server", models=["qwen3-8b"]), folder=folder):
+        configured(folder, row)
+        found = bardo("catalog", "show", "qwen3-8b", "--provider", "llama_server", "--json").json["facts"]["off"]
+    assert (found["layer"], found["value"]) == ("operator", False)
+    assert [other["layer"] for other in found["others"]] == ["L1", "L2"]
