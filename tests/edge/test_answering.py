@@ -12,12 +12,18 @@ import msgspec
 import pytest
 
 import bardo
+from bardo.dialects import dialect
+from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
 from bardo.engine.partials import grown
 from bardo.structured import UnusableAnswer
+from bardo.values.blocks import TextBlock
 from bardo.values.errors import UpstreamRefused
+from bardo.values.request import Message, OutputFormat, Request
+from bardo.values.response import Response
+from bardo.values.wire import Arrival
 from support.typed import BAD, GOOD, PLACE
 
 T = TypeVar("T")
@@ -189,3 +195,62 @@ def test_partial_answers_of_a_second_try_take_nothing_back() -> None:
         assert all(grown(one, later) for one, later in pairwise(partials))
         assert partials
         assert parsed == good
+
+
+def test_a_further_choice_is_text_too() -> None:
+    call = {"type": "function", "id": "c", "function": {"name": "respond_answer", "arguments": json.dumps(GOOD)}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choices = [{"index": index, "message": message, "finish_reason": "tool_calls"} for index in (0, 1)]
+    body = json.dumps({"id": "c", "model": "m", "choices": choices}).encode()
+    transport = in_turn(FakeReply(headers=JSON, chunks=[body]))
+    entry = ProviderEntry(id="lab", preset="minimax", base_url="http://lab.test/v1", api_key_env="K", models=("m",))
+    settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
+    shape = OutputFormat(mode="json_schema", schema=PLACE)
+    turn = (Message("user", (TextBlock("Where?"),)),)
+
+    async def ask() -> Response:
+        assembly = assemble(settings, transport=transport, environment={"K": "k"})
+        request = Request(model="lab/m", messages=turn, output_format=shape, choices=2)
+        live = await assembly.runner.open(request)
+        async for _ in live.steps():
+            pass
+        await assembly.close()
+        return live.response()
+
+    response = asyncio.run(ask())
+    assert [json.loads(one.text) for one in (response, *response.alternatives)] == [GOOD, GOOD]
+    assert [one.finish.reason for one in (response, *response.alternatives)] == ["stop", "stop"]
+
+
+def test_a_forwarded_reply_that_is_cut_twice_shows_the_second_and_all_its_tokens() -> None:
+    def cut(text: str) -> FakeReply:
+        block = {"type": "text", "text": text}
+        usage = {"input_tokens": 4, "output_tokens": 3}
+        message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block], "usage": usage}
+        return FakeReply(headers=JSON, chunks=[json.dumps({**message, "stop_reason": "max_tokens"}).encode()])
+
+    replies = [cut('{"city": "Par'), cut('{"city": "Paris", "si')]
+    listing = FakeReply(headers=JSON, chunks=[b'{"data": []}'])
+    transport = FakeTransport(lambda call: replies.pop(0) if call.method == "POST" else listing)
+    entry = ProviderEntry(
+        id="lab", preset="anthropic", base_url="http://lab.test/v1", api_key_env="K", models=("claude-sonnet-4-5",)
+    )
+    settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
+    shape = {"output_config": {"format": {"type": "json_schema", "schema": PLACE}}}
+    asked = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Where?"}]}
+    request = dialect("anthropic_messages").decode_request(msgspec.json.encode({**asked, **shape}), Arrival())
+
+    async def ask() -> tuple[Response, bool]:
+        assembly = assemble(settings, transport=transport, environment={"K": "k"})
+        live = await assembly.runner.open(request)
+        assert live.attempt.forward
+        async for _ in live.steps():
+            pass
+        await assembly.close()
+        return live.response(), live.attempt.forward
+
+    response, forward = asyncio.run(ask())
+    assert not forward
+    assert response.text == '{"city": "Paris", "si'
+    assert response.usage.output_tokens == 6
+    assert response.finish.reason == "length"

@@ -32,7 +32,11 @@ REFUSAL = {
     }
 }
 MESSAGE = {"role": "assistant", "content": "hi"}
-ANSWER = {"id": "c", "object": "chat.completion", "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}]}
+ANSWER = {
+    "id": "c",
+    "object": "chat.completion",
+    "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "stop"}],
+}
 
 
 def target(preset: str, model: str) -> Target:

@@ -69,32 +69,35 @@ class Answering:
 
     async def finish(self, text: str, asker: Asker) -> AsyncIterator[list[Event]]:
         """Give the events that end the reply. `text` is what was already shown of the answer. Raises nothing: a failure is an event."""
-        hold = self.stage
-        if hold.failed or not hold.ended or hold.calls:
-            yield list(hold.kept)
+        if self.stage.failed or not self.stage.ended or self.stage.calls:
+            yield list(self.stage.kept)
             return
-        read = await self._judge(hold, text)
-        lost: list[Degradation] = []
+        read = await self._judge(self.stage, text)
         while self.held and again_worthwhile(read) and self._attempts <= self._answer.retries:
-            again = self._hold(after=hold)
-            try:
-                through = (Further(hold.next_block, hold.usage), again)
-                async for events in asker.ask_again(turns_to_ask_again(self._answer, read), through):
-                    yield events
-            except BardoError as problem:
-                lost.append(Degradation("answer.retry", why=f"asking again failed: {problem.message}"))
-                break
-            self._attempts += 1
+            again = self._hold(after=self.stage)
+            async for events in self._again(read, again, asker):
+                yield events
             if again.calls:
                 yield list(again.kept)
                 return
             if again.failed or not again.ended:
                 break
-            hold, read = again, await self._judge(again, "")
+            self._attempts += 1
+            self.stage, read = again, await self._judge(again, "")
         if self.held and not read.extraction.ok:
             read = await asyncio.to_thread(self._mended, read)
         self.read = read
-        yield [*map(Degraded, (*lost, *warnings(read))), *self._ending(hold, read)]
+        yield [*map(Degraded, warnings(read)), *self._ending(self.stage, read)]
+
+    async def _again(self, read: Read, again: Hold, asker: Asker) -> AsyncIterator[list[Event]]:
+        """Ask again, and give what may be shown at once. Where nobody answers, the first answer is all there is."""
+        self.rewritten = True
+        through = (Further(self.stage.next_block, self.stage.usage), again)
+        try:
+            async for events in asker.ask_again(turns_to_ask_again(self._answer, read), through):
+                yield events
+        except BardoError as problem:
+            yield [Degraded(Degradation("answer.retry", why=f"asking again failed: {problem.message}"))]
 
     def _hold(self, after: Hold | None = None) -> Hold:
         last = after.partials.last if after is not None and after.partials is not None else None
@@ -131,11 +134,20 @@ class Answering:
         kept = hold.kept
         block = next((event.block for event in kept if _is_answer(event)), hold.next_block)  # type: ignore[union-attr]
         states = [event for event in kept if type(event) is OpaqueState and not event.choice and not hold.called()]
-        others = [event for event in kept if getattr(event, "choice", 0)]
+        others = [event for choice in hold.choices if choice for event in _of_choice(hold, choice)]
         end = hold.finish_event or Finish("stop")
         reason = "stop" if end.reason in ("tool_calls", "unknown") else end.reason
         raw = end.raw if reason == end.reason else ""
         return [ContentChunk(block, text), *states, *others, Finish(reason, raw, end.stop_sequence)]
+
+
+def _of_choice(hold: Hold, choice: int) -> list[Event]:
+    """Return a further choice as it was, but for the tool that carried its answer."""
+    own = [event for event in hold.kept if getattr(event, "choice", 0) == choice]
+    if not hold.called(choice):
+        return own
+    block = next(event.block for event in own if hasattr(event, "block"))
+    return [ContentChunk(block, hold.said(choice), choice), Finish("stop", choice=choice)]
 
 
 def _is_answer(event: Event) -> bool:

@@ -78,6 +78,7 @@ def assemble(
         formats=formats_of(settings),
         known=knowing.known,
         layers=knowing.layers,
+        rendered=knowing.rendered,
         learn=knowing.learn,
         today=knowing.today,
         budgets=settings.reasoning.budgets,

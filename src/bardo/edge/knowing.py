@@ -61,6 +61,11 @@ class Knowing:
         self._known[place] = (layers, found)
         return found
 
+    def rendered(self, target: Target) -> bool | None:
+        """Return whether the prompt that the server renders opens the thinking, where it leaves thinking in the text, as it says."""
+        live = self._introspector.facts(target.provider, target.model) if self._introspector is not None else None
+        return live.starts_inside if live is not None and live.text_format == "none" else None
+
     def learn(self, fact: RouteFact) -> None:
         """Keep what a refusal taught."""
         if len(self._learned) >= _MOST_KEPT:

@@ -163,7 +163,14 @@ def _written(
     if answer is not None:
         may_forward &= answer.as_asked
         lost = (*lost, *answer.degraded)
-    reading = reading_of(row, target.model, formats=knowledge.formats, toggles=_toggles(done), tools=asked.tools)
+    reading = reading_of(
+        row,
+        target.model,
+        formats=knowledge.formats,
+        toggles=_toggles(done),
+        rendered=knowledge.rendered(target),
+        tools=asked.tools,
+    )
     speaks_same = asked.dialect == row.dialect and asked.body is not None
     forward = may_forward and speaks_same and row.quirks.plain and reading == PLAIN and not _transforms(asked)
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage

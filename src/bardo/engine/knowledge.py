@@ -39,14 +39,15 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """`formats` None stands for those that come with bardo.
 
     `known` gives all that is known of a target's model, and `layers` what of it an operator and live servers say, from memory: planning
-    waits for nobody. `budgets` is the one
-    table between levels and tokens. `learn` keeps what a refusal taught, dated by `today`. `structured` is how answers in a schema
-    are asked for, `refused_forms` the ways that a target was seen to refuse, which `learn_form` keeps.
+    waits for nobody. `rendered` says whether the prompt a server renders opens the thinking that it leaves in the text. `budgets` is
+    the one table between levels and tokens. `learn` keeps what a refusal taught, dated by `today`. `structured` is how answers in a
+    schema are asked for, `refused_forms` the ways that a target was seen to refuse, which `learn_form` keeps.
     """
 
     formats: FormatRegistry | None = None
     known: Callable[[Target], Known] = _known
     layers: Callable[[Target], Sequence[Layer]] = _nothing
+    rendered: Callable[[Target], bool | None] = lambda _: None
     budgets: PortableBudgets = PORTABLE
     learn: Callable[[RouteFact], None] = _forget
     today: Callable[[], datetime.date] = lambda: datetime.date.min

@@ -11,7 +11,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.inline import InlineReasoning
 from bardo.reasoning.registry import FormatRegistry, builtin_formats
-from bardo.reasoning.starting import starting_state
+from bardo.reasoning.starting import explain_start
 from bardo.streams.stage import Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
 from bardo.tools.stage import InlineToolCalls
@@ -49,13 +49,14 @@ def reading_of(
     *,
     formats: FormatRegistry | None = None,
     toggles: Mapping[str, Any] | None = None,
-    prompt: str | None = None,
+    rendered: bool | None = None,
     tools: Sequence[Tool] = (),
 ) -> Reading:
     """Return how the replies of a model are read at a provider.
 
     A format of the user's own holds wherever its pattern fits; the built-in ones where the provider may leave thinking in the text.
-    `toggles` are the arguments of the chat template that the request sets, `prompt` is the rendered prompt or its end, where it is known.
+    `toggles` are the arguments of the chat template that the request sets, `rendered` whether the prompt that the server renders without
+    any opens the thinking, None where nobody knows.
     """
     known = formats or builtin_formats()
     choice = known.choose(model=model)
@@ -63,11 +64,16 @@ def reading_of(
         return PLAIN
     found = choice.format if choice.own or choice.by == "pattern" else known.find(row.quirks.inline_reasoning)
     # A host may hide thinking, or separate it: then nothing says whether its text begins inside.
-    begins = row.local or choice.own
+    begins = (row.local or choice.own) and _begins_inside(found, toggles, rendered)
     declared = tuple(tool for tool in tools if tool.carried is None and not tool.hosted)
     return Reading(
         reasoning=found,
-        starts_inside=begins and starting_state(found, toggles=toggles or None, prompt=prompt),
+        starts_inside=begins,
         calls=tool_call_format_for_model(model) if declared else None,
         tools=declared,
     )
+
+
+def _begins_inside(found: ReasoningFormat, toggles: Mapping[str, Any] | None, rendered: bool | None) -> bool:
+    start = explain_start(found, toggles=toggles or None)
+    return rendered if rendered is not None and start.because == "row" else start.inside

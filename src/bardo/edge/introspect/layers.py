@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import logging
 
-import msgspec
-
 from bardo.catalog.models import Facts
 from bardo.edge.introspect.live import LiveFacts
 from bardo.engine.route import Target
 from bardo.reasoning.control import Layer
 
 _log = logging.getLogger("bardo.introspection")
-FIELDS = tuple(field.name for field in msgspec.structs.fields(Facts))
+FIELDS = Facts.__struct_fields__
 
 
 def layers_of(live: LiveFacts | None, override: Facts | None = None) -> tuple[Layer, ...]:

@@ -22,7 +22,7 @@ class LiveFacts(Facts, frozen=True, kw_only=True):
     @property
     def silent(self) -> bool:
         """Whether nothing is said of thinking."""
-        return all(getattr(self, field.name) is None for field in msgspec.structs.fields(Facts))
+        return all(getattr(self, name) is None for name in Facts.__struct_fields__)
 
 
 NO_THINKING = LiveFacts(control=("none",), omit="off")

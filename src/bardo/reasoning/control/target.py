@@ -16,7 +16,7 @@ from bardo.values.request import Effort
 
 LayerName = Literal["operator", "L1", "L2", "L3"]
 _ORDER: tuple[LayerName, ...] = ("operator", "L1", "L2", "L3")
-_FIELDS = tuple(field.name for field in msgspec.structs.fields(Facts))
+_FIELDS = Facts.__struct_fields__
 
 
 class ControlTarget(msgspec.Struct, frozen=True):
