@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.http import USER_AGENT, Call, Deadlines, is_loopback
+from bardo.edge.http import Call, Deadlines
+from bardo.edge.http_proxy import is_loopback
+from bardo.edge.http_session import USER_AGENT
 from bardo.values.errors import BardoError, BrokenStream, InternalError, MalformedReply, Unreachable, UpstreamTimeout
 from support.tiny_provider import (
     PATIENCE,

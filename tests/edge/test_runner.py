@@ -15,8 +15,9 @@ from bardo.edge.directory import Directory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
-from bardo.edge.live_reply import LiveReply, Step
+from bardo.edge.live_reply import LiveReply
 from bardo.edge.log import LogRow
+from bardo.edge.reply_bytes import Step
 from bardo.edge.runner import Runner
 from bardo.edge.settings import ProviderEntry, Settings
 from bardo.values.errors import (

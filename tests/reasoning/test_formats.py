@@ -3,8 +3,9 @@
 import msgspec
 import pytest
 
+from bardo.catalog.matching import canonical
 from bardo.reasoning import ReasoningFormat, UnknownFormat, find_format, format_for_model, formats
-from bardo.reasoning.registry import PASSTHROUGH, canonical, fits
+from bardo.reasoning.registry import PASSTHROUGH
 from bardo.values.errors import CallerError
 
 MODELS = {
@@ -92,21 +93,6 @@ def test_a_name_like_no_other_is_answered_with_the_way_to_the_list() -> None:
     with pytest.raises(UnknownFormat, match=r"formats\(\)") as caught:
         find_format("§§§")
     assert caught.value.near == ()
-
-
-@pytest.mark.parametrize(
-    ("pattern", "model_id", "fit"),
-    [
-        ("lab", "Acme/LAB-1", True),
-        ("lab*think", "acme/lab-7b-think:latest", True),
-        ("lab*think", "acme/lab-7b", False),
-        ("lab-[12]b", "lab_2b", True),
-        ("lab.1", "lab-1", False),
-        ("Lab_1", "lab:1", True),
-    ],
-)
-def test_a_pattern_is_a_part_of_the_id_or_a_glob_of_one(pattern: str, model_id: str, fit: bool) -> None:
-    assert fits(pattern, model_id) is fit
 
 
 @pytest.mark.parametrize(

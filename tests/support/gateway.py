@@ -12,8 +12,8 @@ from typing import Any
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
-from bardo.edge.live_reply import Limits
 from bardo.edge.log import LogRow
+from bardo.edge.means import Limits
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer

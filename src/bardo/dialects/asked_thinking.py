@@ -31,6 +31,7 @@ FIELDS = frozenset(
     }
 )  # fmt: skip
 """The top-level fields that are read here, and stay in no request's `extra`."""
+_PLACES = FIELDS | {TEMPLATE}
 
 
 class Asked(NamedTuple):
@@ -85,6 +86,8 @@ class _Said:
 def read_thinking(fields: dict[str, Any], dialect: str) -> Asked:
     """Return the policy of a request body. Raises InvalidRequest, naming the field, for an unknown level, a negative budget, or fields that
     contradict each other. A level beside a budget, and either beside off, is kept in the policy, and reported by who writes it."""
+    if _PLACES.isdisjoint(fields):
+        return Asked(None, omit=False)
     said = _Said()
     _read_flat(fields, said)
     shown = _read_reasoning(fields, said)

@@ -14,7 +14,7 @@ from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
 from bardo.edge.knowing import Knowing
 from bardo.edge.learned_forms import LearnedForms
-from bardo.edge.live_reply import Limits
+from bardo.edge.means import Limits
 from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path

@@ -12,7 +12,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 import msgspec
 
 from bardo.edge import http_problems as problems
-from bardo.edge.http import Call, Deadlines, Reply, read_bounded
+from bardo.edge.http_bodies import read_bounded
+from bardo.edge.http_calls import Call, Deadlines, Reply
 from bardo.values.errors import BardoError, InternalError
 
 

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from bardo.edge.http_calls import Call, Deadlines
 from bardo.values.errors import (
     BardoError,
     BrokenStream,
@@ -22,8 +23,6 @@ from bardo.values.errors import (
 
 if TYPE_CHECKING:
     from aiohttp import ClientConnectorError, ClientError
-
-    from bardo.edge.http import Call, Deadlines
 
 _CHECK_ADDRESS = "check base_url, and that the server runs and listens there"
 _CHECK_NAME = "check the host name in base_url, and this machine's network and DNS"

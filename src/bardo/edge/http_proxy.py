@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import lru_cache
+from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from yarl import URL
@@ -21,6 +23,16 @@ def proxy_for(scheme: str, host: str) -> URL | None:
         hint = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
         raise ConfigError(f"the proxy for {host} is not an http(s) proxy", hint=hint)
     return proxy
+
+
+@lru_cache(maxsize=1024)
+def is_loopback(url: str) -> bool:
+    """Say whether `url` leads to this machine, where a proxy from the environment has no business."""
+    try:
+        host = urlsplit(url).hostname or ""
+        return host == "localhost" or host.endswith(".localhost") or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _is_within(host: str, exceptions: str) -> bool:

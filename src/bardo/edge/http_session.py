@@ -14,11 +14,15 @@ from functools import lru_cache
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
 from yarl import URL
 
+from bardo._version import __version__
 from bardo.edge import http_problems as problems
-from bardo.edge.http import USER_AGENT, Call, Deadlines, is_loopback, read_bounded
+from bardo.edge.http_bodies import read_bounded
+from bardo.edge.http_calls import Call, Deadlines
 from bardo.edge.http_connections import AbruptResponse, Connections
-from bardo.edge.http_proxy import proxy_for
+from bardo.edge.http_proxy import is_loopback, proxy_for
 from bardo.values.errors import BardoError, InternalError
+
+USER_AGENT = f"bardo/{__version__}"
 
 _HEADER_BYTES = 64 * 1024
 # aiohttp holds at most twice as much before it stops reading, which slows the provider down.

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 from bardo.edge.directory import Directory
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
-from bardo.edge.live_reply import Limits, LiveReply
+from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import LogRow
+from bardo.edge.means import Limits
 from bardo.edge.unclassified import OF_THIS_PROCESS
 from bardo.engine.exchange import Attempt, attempts
 from bardo.engine.knowledge import BUILTIN, Knowledge

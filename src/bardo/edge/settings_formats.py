@@ -8,9 +8,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from bardo.catalog.matching import canonical
 from bardo.edge.settings_problems import Place, explain
 from bardo.reasoning.formats import ReasoningFormat
-from bardo.reasoning.registry import canonical
 from bardo.values.errors import ConfigError
 
 TABLE = "reasoning_formats"

@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping
 from threading import Lock
 from typing import Any
 
+from bardo.catalog.matching import canonical
 from bardo.reasoning.classes import ClassFormat
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.parser import ReasoningParser
-from bardo.reasoning.registry import FormatRegistry, builtin_formats, canonical
+from bardo.reasoning.registry import FormatRegistry, builtin_formats
 from bardo.reasoning.starting import starting_state
 
 Creator = Callable[[], ReasoningParser]

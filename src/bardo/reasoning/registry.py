@@ -5,11 +5,9 @@ A registry never changes once it is made, so one may be shared by every reply an
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from fnmatch import translate
 from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -17,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from bardo.catalog.matching import canonical, fits
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.values.errors import InvalidRequest
 
@@ -167,24 +166,3 @@ def find_format(name: str) -> ReasoningFormat:
 def format_for_model(model_id: str) -> ReasoningFormat:
     """Return the first built-in format with a pattern that fits, or the one that leaves text as it is."""
     return builtin_formats().for_model(model_id)
-
-
-def fits(pattern: str, model_id: str) -> bool:
-    """Say whether a part of the model id equals the pattern, which may hold the wildcards of a glob."""
-    return _matcher(pattern).search(_comparable(model_id)) is not None
-
-
-def canonical(name: str) -> str:
-    """Return the one spelling under which a format's name is looked up."""
-    return name.strip().lower().replace("-", "_")
-
-
-@lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> re.Pattern[str]:
-    wanted = _comparable(pattern)
-    return re.compile(translate(f"*{wanted}*") if set(wanted) & set("*?[") else re.escape(wanted))
-
-
-def _comparable(model_id: str) -> str:
-    # Hosts write one model as qwen3:32b, qwen3_32b and Qwen/Qwen3-32B.
-    return model_id.lower().replace("_", "-").replace(":", "-")

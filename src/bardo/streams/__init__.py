@@ -1,1 +1,1 @@
-"""Bytes to frames and back. Everything here has `feed` and `finish`, and knows nothing of models."""
+"""Bytes to frames and back, and text that arrives in pieces. Everything here is fed, and knows nothing of models."""

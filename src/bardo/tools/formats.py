@@ -5,11 +5,9 @@ A row shows how a call looks, with holes for what differs. Code reads rows and n
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from fnmatch import translate
 from functools import cache, lru_cache
 from importlib.resources import files
 from types import MappingProxyType
@@ -17,6 +15,7 @@ from typing import Literal
 
 import msgspec
 
+from bardo.catalog.matching import canonical, fits
 from bardo.values.errors import InvalidRequest
 
 Machine = Literal["json", "header", "parameters", "notation"]
@@ -33,7 +32,7 @@ class UnknownToolFormat(InvalidRequest, ValueError):
     """No tool-call format has the name that was asked for; `near` holds names that resemble it."""
 
     def __init__(self, name: str, known: Iterable[str]) -> None:
-        self.near = tuple(get_close_matches(canonical(name), list(known), n=3, cutoff=0.5))
+        self.near = tuple(get_close_matches(_spelled(name), list(known), n=3, cutoff=0.5))
         hint = f"did you mean {' or '.join(self.near)}?" if self.near else "bardo.tools.tool_call_formats() lists all"
         super().__init__(f"no tool-call format is named {name!r}", hint=hint)
 
@@ -106,7 +105,7 @@ def find_tool_call_format(name: str) -> ToolCallFormat:
 
     Raises UnknownToolFormat, which lists near names.
     """
-    found = _by_any_name().get(canonical(name))
+    found = _by_any_name().get(_spelled(name))
     if found is None:
         raise UnknownToolFormat(name, tool_call_formats())
     return found
@@ -119,28 +118,12 @@ def tool_call_format_for_model(model_id: str) -> ToolCallFormat | None:
     return next((row for row in rows if any(fits(pattern, model_id) for pattern in row.patterns)), None)
 
 
-def fits(pattern: str, model_id: str) -> bool:
-    """Say whether a part of the model id equals the pattern, which may hold the wildcards of a glob."""
-    return _matcher(pattern).search(_comparable(model_id)) is not None
-
-
-def canonical(name: str) -> str:
-    """Return the one spelling under which a format's name is looked up."""
-    return name.strip().lower().replace("-", "_").replace(".", "_")
-
-
 @cache
 def _by_any_name() -> Mapping[str, ToolCallFormat]:
     rows = tool_call_formats()
-    return {canonical(alias): row for row in rows.values() for alias in row.aliases} | dict(rows)
+    return {_spelled(alias): row for row in rows.values() for alias in row.aliases} | dict(rows)
 
 
-@lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> re.Pattern[str]:
-    wanted = _comparable(pattern)
-    return re.compile(translate(f"*{wanted}*") if set(wanted) & set("*?[") else re.escape(wanted))
-
-
-def _comparable(model_id: str) -> str:
-    # Hosts write one model as qwen3:32b, qwen3_32b and Qwen/Qwen3-32B.
-    return model_id.lower().replace("_", "-").replace(":", "-")
+def _spelled(name: str) -> str:
+    # Names of tool-call formats hold versions, as in deepseek_v3.1.
+    return canonical(name).replace(".", "_")

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bardo.streams.fences import FenceWatch
 from bardo.tools.calls import MakeId, OpenCall
 from bardo.tools.declared import DeclaredTools
-from bardo.tools.fences import Fences
 from bardo.tools.formats import ToolCallFormat
 from bardo.tools.grammar import CallGrammar
 from bardo.tools.markers import markers
@@ -45,7 +45,7 @@ class ToolCallReader:
         self._tape = Tape(hold)
         self._pieces = Pieces()
         self._shapes = shapes_of(format)
-        self._fences = Fences()
+        self._fences = FenceWatch()
         self._call = OpenCall(self._tape, self._pieces, DeclaredTools(tools), make_id)
         self._grammar = CallGrammar(self._tape, self._call, format, hold=hold)
         self._announced = False

@@ -46,9 +46,16 @@ class _Bench:
         self.values["choices"] = request.choices
         self.fields: dict[str, Any] = {}
         self.degraded: list[Degradation] = []
+        self.touched = False
+
+    def move(self, name: str, path: str) -> None:
+        """Give a parameter its place in the provider's own body."""
+        self.touched = True
+        self.fields = merged(self.fields, placed(path, self.values.pop(name)))
 
     def lose(self, name: str, why: str, *, sent: Any = None) -> None:
         """Take a parameter out, and say so unless it said nothing."""
+        self.touched = True
         asked = self.values.pop(name)
         if asked != _DEFAULTS.get(name):
             self.degraded.append(Degradation(_name(name), asked=_plain(asked), sent=sent, why=why))
@@ -56,6 +63,7 @@ class _Bench:
     def change(self, name: str, value: Any, why: str) -> None:
         """Set a parameter to something else."""
         self.degraded.append(Degradation(_name(name), asked=_plain(self.values[name]), sent=_plain(value), why=why))
+        self.touched = True
         self.values[name] = value
 
 
@@ -95,7 +103,10 @@ def fit_parameters(request: Request, plan: ControlPlan, *, parameters: Parameter
     stand_in = _stand_in(holding, table)
     for rule in holding:
         _apply(rule, bench, stand_in)
-    return Fitted(_rebuilt(_with_choice(request, choice), bench), bench.fields, plan, (*degraded, *bench.degraded))
+    chosen = _with_choice(request, choice)
+    if not bench.touched:
+        return Fitted(chosen, {}, plan, degraded)
+    return Fitted(_rebuilt(chosen, bench), bench.fields, plan, (*degraded, *bench.degraded))
 
 
 def _rules(plan: ControlPlan, table: Parameters) -> tuple[ParameterRule, ...]:
@@ -127,7 +138,7 @@ def _stand_in(rules: Iterable[ParameterRule], table: Parameters) -> _StandIn:
 def _apply(rule: ParameterRule, bench: _Bench, stand_in: _StandIn) -> None:
     for name, path in rule.rename.items():
         if name in bench.values:
-            bench.fields = merged(bench.fields, placed(path, bench.values.pop(name)))
+            bench.move(name, path)
     for name in rule.drop:
         if name in bench.values:
             _drop(name, bench, rule.why, stand_in)

@@ -11,7 +11,8 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.dialects.options import includable
-from bardo.edge.live_reply import LiveReply, Step
+from bardo.edge.live_reply import LiveReply
+from bardo.edge.reply_bytes import Step
 from bardo.edge.runner import Runner
 from bardo.engine.receipt import early_headers, late_headers
 from bardo.surfaces.gateway.answer import Answer

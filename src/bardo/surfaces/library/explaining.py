@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.load import builtin
 from bardo.dialects import DIALECTS
 from bardo.dialects import dialect as dialect_named
 from bardo.edge.directory import with_keys
@@ -21,6 +20,7 @@ from bardo.engine.explaining import explain as explain_route
 from bardo.engine.explanation import Explanation
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.route import Provider, Target, resolve
+from bardo.surfaces.presets import provider_named, target_of_catalog
 from bardo.values.errors import InvalidRequest, UnknownModel
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -91,32 +91,11 @@ def providers_of(settings: Settings) -> list[Provider]:
 def find_targets(model: str, provider: str, providers: Sequence[Provider]) -> tuple[list[Target], str]:
     """Return who is meant, best first, and why where no route was looked for. Raises UnknownModel or InvalidRequest."""
     if provider:
-        return [Target(provider=_named(provider, providers), model=model)], "it was named"
+        return [Target(provider=provider_named(provider, providers), model=model)], "it was named"
     try:
         return resolve(model, providers), ""
     except UnknownModel as problem:
-        found = _of_catalog(model)
+        found = target_of_catalog(model)
         if found is None:
             raise UnknownModel(problem.message, hint=f"{problem.hint}; or name the provider to ask") from problem
         return [found], "nobody is configured for it; the catalog's provider of such names"
-
-
-def _named(name: str, providers: Sequence[Provider]) -> Provider:
-    configured = {held.id: held for held in providers}
-    if name in configured:
-        return configured[name]
-    row = builtin().provider(name)
-    if row is not None:
-        return Provider(id=row.id, row=row, base_url=row.base_url)
-    near = get_close_matches(name, [*configured, *builtin().names()], n=3)
-    hint = f"did you mean {' or '.join(near)}?" if near else "`bardo catalog` shows all presets"
-    raise InvalidRequest(f"no provider is called {name!r}", hint=hint, param="provider")
-
-
-def _of_catalog(model: str) -> Target | None:
-    prefix, _, rest = model.partition("/")
-    named = builtin().provider(prefix) if rest else None
-    row = named or builtin().serving(model)
-    if row is None:
-        return None
-    return Target(provider=Provider(id=row.id, row=row, base_url=row.base_url), model=rest if named else model)

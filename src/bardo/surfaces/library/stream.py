@@ -9,7 +9,8 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
-from bardo.edge.live_reply import LiveReply, Step
+from bardo.edge.live_reply import LiveReply
+from bardo.edge.reply_bytes import Step
 from bardo.edge.runner import Runner
 from bardo.engine.receipt import told
 from bardo.structured import Json

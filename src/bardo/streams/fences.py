@@ -3,6 +3,8 @@
 Only the beginning of a line decides, so no more than that is kept.
 """
 
+from __future__ import annotations
+
 import re
 
 FENCES = ("```", "~~~")
@@ -29,6 +31,7 @@ class FenceWatch:
         return bool(self._fence) or _opening_run(self._line) != ""
 
     def feed(self, text: str) -> None:
+        """Read on."""
         if "\n" not in text:
             if not self._decided:
                 self._begin_line(self._line + text)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.reasoning.fences import LINE_LIMIT, FenceWatch
+from bardo.streams.fences import LINE_LIMIT, FenceWatch
 
 TEXTS = {
     "nothing": ("", False),

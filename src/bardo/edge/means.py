@@ -1,0 +1,52 @@
+"""What a reply needs of whoever runs it: a transport, keys, limits, and somewhere to keep what is worth keeping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from bardo.edge.http_calls import Deadlines, Transport
+from bardo.edge.keys import Keyring
+from bardo.edge.log.row import LogRow
+from bardo.engine.exchange import Attempt
+from bardo.engine.knowledge import Knowledge
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a call may take and how large a whole reply may be."""
+
+    deadlines: Deadlines = Deadlines()
+    max_reply_bytes: int = 64 * 1024 * 1024
+    keep_content: bool = False
+
+
+class Means(Protocol):
+    """What a reply needs of whoever runs it."""
+
+    transport: Transport
+    keyring: Keyring
+    limits: Limits
+    knowledge: Knowledge
+    clock: Callable[[], float]
+
+    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None: ...
+
+    def write(self, row: LogRow) -> None: ...
+
+
+class Quietly:
+    """Means that note nothing: a further reply belongs to the call that asked for it."""
+
+    def __init__(self, means: Means) -> None:
+        self.transport, self.keyring, self.limits = means.transport, means.keyring, means.limits
+        self.knowledge, self.clock = means.knowledge, means.clock
+
+    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None:
+        """Keep nothing."""
+
+    def write(self, row: LogRow) -> None:
+        """Write nothing."""

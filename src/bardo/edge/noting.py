@@ -1,0 +1,70 @@
+"""What is kept of one call: its reasoning, before the client learns that the reply is over, and its row in the log, once."""
+
+from __future__ import annotations
+
+from bardo.edge.log.row import CallOutcome
+from bardo.edge.means import Means
+from bardo.edge.record import Timing, log_row
+from bardo.edge.reply_bytes import Step
+from bardo.engine.exchange import Attempt
+from bardo.engine.pipeline import ReplyReader
+from bardo.values.blocks import ReplyBlock
+from bardo.values.errors import BardoError
+from bardo.values.events import Finish
+from bardo.values.request import Request
+
+
+class Noting:
+    """Keeps and notes one call. It begins when this is made: `started_at` is Unix time."""
+
+    def __init__(self, means: Means, request: Request, request_id: str, tenant: str) -> None:
+        self._means = means
+        self._request = request
+        self._request_id = request_id
+        self._tenant = tenant
+        self._first_byte: float | None = None
+        self._attempts = 0
+        self._kept: tuple[ReplyBlock, ...] = ()
+        self.started_at = means.clock()
+        self._noted = False
+
+    def sent(self) -> None:
+        """Count one more attempt."""
+        self._attempts += 1
+
+    def heard(self) -> None:
+        """Take the time at which a reply had begun."""
+        self._first_byte = self._means.clock() - self.started_at
+
+    async def remember(self, step: Step, reader: ReplyReader, attempt: Attempt) -> None:
+        """Keep the reply's reasoning before the client learns that the reply is over, and may go on."""
+        if any(type(event) is Finish for event in step.events) or (self._kept and step.events):
+            response = reader.heard()
+            if response.blocks != self._kept:
+                self._kept = response.blocks
+                await self._means.remember(response, self._request, attempt, self._tenant)
+
+    def note(
+        self, outcome: CallOutcome, *, attempt: Attempt | None, reader: ReplyReader | None, error: BardoError | None
+    ) -> None:
+        """Write the call into the log, once: as far as the reply has come, where one began."""
+        if self._noted:
+            return
+        self._noted = True
+        timing = Timing(
+            started_at=self.started_at,
+            seconds=max(0.0, self._means.clock() - self.started_at),
+            first_byte_seconds=self._first_byte,
+        )
+        row = log_row(
+            self._request_id,
+            self._request,
+            timing,
+            outcome=outcome,
+            attempts=self._attempts,
+            attempt=attempt,
+            response=None if reader is None else reader.fold.response(),
+            error=error,
+            keep_content=self._means.limits.keep_content,
+        )
+        self._means.write(row)

@@ -1,0 +1,115 @@
+"""Separate what stands inside the content of a reply: a stage over events, made of whatever reads the text.
+
+Each text block has a reader of its own. Blocks are numbered anew, because one block of content may become several.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from bardo.values.events import ContentChunk, Event, Failed, Finish
+
+Piece = TypeVar("Piece")
+Read = TypeVar("Read", covariant=True)
+
+
+class BlockReader(Protocol[Read]):
+    """Reads the text of one block while it arrives."""
+
+    def feed(self, text: str, /) -> Sequence[Read]: ...
+
+    def finish(self) -> Sequence[Read]: ...
+
+
+class SeparatedChoice(ABC, Generic[Piece]):
+    """The state of one choice: which block is being read, and what each is called outside."""
+
+    def __init__(self, index: int) -> None:
+        self._index = index
+        self._numbers: dict[int, int] = {}
+        self._read: set[int] = set()
+        self._next = 0
+        self._reader: BlockReader[Piece] | None = None
+        self._reading = -1
+
+    @abstractmethod
+    def _open(self) -> BlockReader[Piece]:
+        """Return the reader of a block that begins."""
+
+    @abstractmethod
+    def _events(self, pieces: Sequence[Piece]) -> list[Event]:
+        """Tell what was read."""
+
+    @abstractmethod
+    def _close(self) -> list[Event]:
+        """Tell what is left to tell of the block that ends."""
+
+    def _finish(self, item: Finish) -> Finish:
+        """Mend the end of the choice."""
+        return item
+
+    def content(self, item: ContentChunk) -> Sequence[Event]:
+        """Read a piece of content."""
+        begun: list[Event] = []
+        if item.block != self._reading:
+            begun = self.flush()
+            if item.block not in self._read:
+                self._read.add(item.block)
+                self._reader, self._reading = self._open(), item.block
+        if self._reader is None or item.block != self._reading:
+            return [*begun, ContentChunk(self._number(item.block), item.text, self._index)]
+        return begun + self._events(self._reader.feed(item.text))
+
+    def other(self, item: Event) -> Sequence[Event]:
+        """Pass on an event that is not content, its block renumbered."""
+        block = getattr(item, "block", None)
+        if block is None:
+            return [*self.flush(), self._finish(item)] if type(item) is Finish else (item,)
+        held = self.flush() if block != self._reading else []
+        number = self._number(block)
+        return [*held, item if number == block else msgspec.structs.replace(item, block=number)]
+
+    def flush(self) -> list[Event]:
+        """Give back what the reader held; the block it read is over."""
+        reader, self._reader = self._reader, None
+        if reader is None:
+            return []
+        events = self._events(reader.finish()) + self._close()
+        self._reading = -1
+        return events
+
+    def _number(self, block: int) -> int:
+        number = self._numbers.get(block)
+        if number is None:
+            number = self._numbers[block] = self._fresh()
+        return number
+
+    def _fresh(self) -> int:
+        self._next += 1
+        return self._next - 1
+
+
+class Separation(Generic[Piece]):
+    """Separates the content of one reply; `begin` makes the state of a choice from its number."""
+
+    def __init__(self, begin: Callable[[int], SeparatedChoice[Piece]]) -> None:
+        self._begin = begin
+        self._choices: dict[int, SeparatedChoice[Piece]] = {}
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        """Pass on every event, content separated."""
+        index = getattr(item, "choice", None)
+        if index is None:
+            return [*self.finish(), item] if type(item) is Failed else (item,)
+        choice = self._choices.get(index)
+        if choice is None:
+            choice = self._choices[index] = self._begin(index)
+        return choice.content(item) if type(item) is ContentChunk else choice.other(item)
+
+    def finish(self) -> Sequence[Event]:
+        """Give back what the readers held."""
+        return [event for choice in self._choices.values() for event in choice.flush()]
