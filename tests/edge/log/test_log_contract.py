@@ -365,3 +365,9 @@ def test_a_log_of_the_first_form_gets_receipts_and_keeps_its_rows(place: str, op
         assert (old.request_id, old.streamed, old.receipt) == ("old", True, {"intent": None})
         assert (old.reasoning_intent, old.reasoning_verdict) == (None, None)
         assert reader.recent(5, verdict="contradicted") == ([new] if opened == "written" else [])
+
+
+def test_a_batch_of_any_size_is_stored_whole_and_in_order(place: str) -> None:
+    wanted = [f"req_{number:03}" for number in range(61)]
+    with written(place, *(row(request_id) for request_id in wanted)) as log:
+        assert [one.request_id for one in reversed(log.recent(limit=100))] == wanted
