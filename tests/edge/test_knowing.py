@@ -15,8 +15,9 @@ from bardo.dialects import dialect
 from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
-from bardo.edge.knowing import Knowing, control_target
+from bardo.edge.knowing import Knowing
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings, parse_settings
+from bardo.engine.knowledge import control_target
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import RouteFact
 from bardo.values.errors import ConfigError, UpstreamRefused

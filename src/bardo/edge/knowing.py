@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 
 from bardo.catalog.models import Facts, ModelRow
 from bardo.edge.introspect import Introspector, log_override
+from bardo.engine.knowledge import control_target
 from bardo.engine.route import Target
 from bardo.reasoning.control import ControlTarget, Known, Layer, RouteFact, know
 
@@ -90,12 +91,6 @@ class Knowing:
         if place not in self._told and len(self._told) < _MOST_KEPT:
             self._told.add(place)
             log_override(target, live, override)
-
-
-def control_target(target: Target) -> ControlTarget:
-    """Return a target as control knows it."""
-    row = target.provider.row
-    return ControlTarget(row.id, row.dialect, target.model)
 
 
 def _speaks_of(row: ModelRow, target: Target) -> bool:

@@ -16,6 +16,7 @@ from bardo.structured import (
     Failure,
     Provenance,
     extract_repair,
+    extract_sound,
     extract_strict,
     retry_message,
     with_defaults,
@@ -55,14 +56,9 @@ def read_strictly(answer: AnswerPlan, said: Said) -> Read | None:
     """Return the answer where it is sound JSON; None where `read_closely` has to look."""
     if said.refused:
         return Read(Extraction(error="refusal", message="the model refused to answer", text=said.text))
-    if not answer.plan.changes_answers:
-        try:
-            value = msgspec.json.decode(said.text)
-        except (ValueError, RecursionError):
-            pass
-        else:
-            if answer.judge.accepts(value):
-                return Read(Extraction(value=value, text=said.text), verbatim=True)
+    sound = None if answer.plan.changes_answers else extract_sound(said.text, answer.judge)
+    if sound is not None:
+        return Read(sound, verbatim=True)
     found = extract_strict(said.text, answer.read_by, reasoning_removed=said.plain)
     if found is None or not found.ok:
         return None

@@ -14,9 +14,14 @@ from bardo.structured import StructuredSettings
 from bardo.structured.modes import Form
 
 
-def _known(target: Target) -> Known:
+def control_target(target: Target) -> ControlTarget:
+    """Return a target as control knows it."""
     row = target.provider.row
-    return know(ControlTarget(row.id, row.dialect, target.model))
+    return ControlTarget(row.id, row.dialect, target.model)
+
+
+def _known(target: Target) -> Known:
+    return know(control_target(target))
 
 
 def _nothing(_: Target) -> Sequence[Layer]:

@@ -23,7 +23,7 @@ from bardo.structured import (
 from bardo.structured.modes import Circumstances, Form, refusal, rungs_of
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamRefused
-from bardo.values.request import OutputFormat, Request
+from bardo.values.request import OutputFormat, Request, StructuredOptions
 
 Take = Callable[[Json], tuple[Failure, ...]]
 """A caller's own look at a value that conforms to the schema: what is wrong with it beyond that."""
@@ -93,14 +93,19 @@ def answer_plan(
     )
     if whatever and spoken and made.form in ("json_schema", "json_object"):
         return None
-    retries = settings.max_retries if settings.retry_on_validation_failure else 0
-    if options is not None and options.retries is not None:
-        retries = options.retries
+    retries = _retries(options, settings)
     judge = checker(schema if settings.validation else True)
     if spoken and best in (None, "schema_enforced") and _takes_as_asked(made, wanted, asked_of, around):
         own = StructuredPlan(mode="schema_enforced", form="json_schema", name=made.name, schema=wanted.schema)
         return AnswerPlan(plan=own, judge=judge, request=request, as_asked=True, retries=retries)
     return _applied(made, request, wanted, judge, retries=retries)
+
+
+def _retries(options: StructuredOptions | None, settings: StructuredSettings) -> int:
+    """Return how often an answer that cannot be used is asked for again: as the request says, else the configuration."""
+    if options is not None and options.retries is not None:
+        return options.retries
+    return settings.max_retries if settings.retry_on_validation_failure else 0
 
 
 def _applied(

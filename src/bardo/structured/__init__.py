@@ -8,7 +8,7 @@ from __future__ import annotations
 from bardo.structured.apply import Applied, apply
 from bardo.structured.defaults import with_defaults
 from bardo.structured.errors import UnusableAnswer
-from bardo.structured.extracting import extract, extract_repair, extract_strict
+from bardo.structured.extracting import extract, extract_repair, extract_sound, extract_strict
 from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema
 from bardo.structured.modes import Mode, SchemaTarget
 from bardo.structured.partial import PartialJson
@@ -47,6 +47,7 @@ __all__ = [
     "checker",
     "extract",
     "extract_repair",
+    "extract_sound",
     "extract_strict",
     "parse_response",
     "plan",

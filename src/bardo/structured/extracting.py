@@ -49,6 +49,15 @@ def extract(
     return found if found is not None else extract_repair(text, judge, cut=cut, reasoning_removed=reasoning_removed)
 
 
+def extract_sound(text: str, judge: Checker) -> Extraction | None:
+    """Return the answer where the text is one JSON value and nothing else, and conforms."""
+    try:
+        value = msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return Extraction(value=value, text=text) if judge.accepts(value) else None
+
+
 def extract_strict(
     text: str, schema: JsonSchema | Checker, *, refused: bool = False, reasoning_removed: bool = False
 ) -> Extraction | None:
@@ -56,13 +65,8 @@ def extract_strict(
     judge = checker(schema)
     if refused:
         return Extraction(error="refusal", message="the model refused to answer", text=text)
-    try:
-        value = msgspec.json.decode(text)
-    except (ValueError, RecursionError):
-        pass
-    else:
-        if judge.accepts(value):
-            return Extraction(value=value, text=text)
+    if (sound := extract_sound(text, judge)) is not None:
+        return sound
     found = strict_values(text if reasoning_removed else without_reasoning(text))
     return _Search(judge, text).as_it_stands(found) if found else None
 

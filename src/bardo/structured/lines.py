@@ -126,7 +126,10 @@ def _said(text: str) -> Json:
     try:
         return loads(text)
     except ValueError:
-        pass
+        return _said_loosely(text)
+
+
+def _said_loosely(text: str) -> Json:
     quoted = re.fullmatch(r"(['\"])(.*)\1", text)
     return quoted.group(2) if quoted else scalar(re.sub(r"\s#\s.*$", "", text))[0]
 

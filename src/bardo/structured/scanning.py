@@ -114,7 +114,10 @@ def _value(text: str, start: int) -> Found | int:
         value, end = _LAX.raw_decode(text, start)
         return Found(value, start, end)
     except (ValueError, RecursionError):
-        pass
+        return _read(text, start, strict)
+
+
+def _read(text: str, start: int, strict: int) -> Found | int:
     try:
         return read_value(text, start)
     except NotData as problem:

@@ -163,7 +163,10 @@ def _python_number(word: str) -> str:
     try:
         return str(int(word, 0))
     except ValueError:
-        pass
+        return _python_float(word)
+
+
+def _python_float(word: str) -> str:
     try:
         number = float(word)
     except ValueError:

@@ -11,8 +11,9 @@ import msgspec
 from bardo.catalog.models import Models, builtin_models
 from bardo.edge.introspect.layers import FIELDS
 from bardo.edge.introspect.live import Learned
-from bardo.engine.route import Provider
-from bardo.reasoning.control import ControlTarget, Layer, know
+from bardo.engine.knowledge import control_target
+from bardo.engine.route import Provider, Target
+from bardo.reasoning.control import Layer, know
 from bardo.reasoning.control.target import Known, LayerName
 
 
@@ -70,7 +71,7 @@ def merge(
     models: Models | None = None,
 ) -> Merged:
     """Return all that is known of `model` at `provider`: the operator's `own` layers, what its server said, the catalog."""
-    target = ControlTarget(provider.row.id, provider.row.dialect, model)
+    target = control_target(Target(provider=provider, model=model))
     layers = list(own)
     if learned is not None and learned.facts is not None:
         layers.append(Layer("L1", learned.facts))

@@ -23,7 +23,8 @@ from bardo.edge.probe.overlay import overlay_toml
 from bardo.edge.probe.prober import REPEATS, Limits, conclude, plan_probe, run_probe
 from bardo.edge.probe.sending import Sender
 from bardo.edge.settings import Settings, load_settings
-from bardo.reasoning.control import ControlTarget, Known, know
+from bardo.engine.knowledge import control_target
+from bardo.reasoning.control import Known, know
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import say, show, show_json
@@ -95,8 +96,7 @@ async def _probe(model: str, provider: str, settings: Settings, options: Options
     try:
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         target = await target_named(model, provider, directory, discovers=not options.dry_run)
-        row = target.provider.row
-        known = know(ControlTarget(row.id, row.dialect, target.model))
+        known = know(control_target(target))
         timeouts = settings.timeouts
         deadlines = Deadlines(connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle)
         sender = Sender(target, transport, keyring, deadlines=deadlines)
