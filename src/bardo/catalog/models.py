@@ -58,11 +58,13 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     `match` are globs of ids; dots and dashes are the same. `assumed`: nothing was read of these models, the row is a guess by their
     name. `rules` name rows of `parameters.toml`. `off_result` and `budget_result` are what the provider does with what it does not take.
+    `open_weights`: the weights are published, so the fields of `API_FIELDS` hold at the maker's own API and not where others serve them.
     """
 
     provider: str
     match: tuple[str, ...]
     assumed: bool = False
+    open_weights: bool = False
     default_display: Literal["summarized", "omitted"] | None = None
     rules: tuple[str, ...] | None = None
     forced_tool: ForcedTool | None = None
@@ -81,6 +83,10 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     note: str = ""
 
 
+API_FIELDS = ("rules", "forced_tool", "tools_in", "output_limit", "budget", "off_result", "budget_result")
+"""What a row says of the maker's API and not of the model itself."""
+
+
 class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
     """The row an id means at a provider, the id as the catalog spells it, who made the model, and how the row was found."""
 
@@ -91,12 +97,17 @@ class FoundModel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Who says what the rows of one provider say, as of when. `host`: it serves the models of others."""
+    """Who says what the rows of one provider say, as of when.
+
+    `host`: it serves the models of others. `runs_weights`: it is a server of weights that its operator names as they like, so that no rule
+    of any maker's API holds there.
+    """
 
     id: str
     source: str
     date: datetime.date
     host: bool = False
+    runs_weights: bool = False
 
 
 class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -156,9 +167,17 @@ class Models:
         asked, spelled = _comparable(model), _comparable(name)
         own = self._longest(spelled, asked, lambda row: row.provider == owner)
         made = self._longest(spelled, asked, lambda row: row.provider != owner and not self._host(row))
+        made = self._as_served(made, owner)
         row = _laid_over(own, made) if own and self._host(own) else own or made
         maker = (own if own and not self._host(own) else made or own).provider if (own or made) else ""  # type: ignore[union-attr]
         return FoundModel(row=row, id=name, maker=maker, how=_how(row, asked, spelled))
+
+    def _as_served(self, made: ModelRow | None, owner: str) -> ModelRow | None:
+        """Return a maker's row without the rules of the maker's API where `owner` does not have them."""
+        source = self.sources.get(owner)
+        if made is None or not (made.open_weights or (source is not None and source.runs_weights)):
+            return made
+        return msgspec.structs.replace(made, **dict.fromkeys(API_FIELDS))
 
     def _host(self, row: ModelRow) -> bool:
         source = self.sources.get(row.provider)

@@ -22,7 +22,8 @@ class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     `owners` are owners of endpoints, `dialects` and `models` (globs) narrow them. `when`: always, while the model thinks, while it thinks
     within a budget, or at `level`. `drop` names parameters that are taken out, `within` those that are taken out beyond a range,
     `limits` those that are brought into one, `one_of` those of which only the first may go. `choices` and `stops` are the most there may
-    be. `rename` gives a parameter its path in the provider's body. `no_forced_tool`: no tool can be forced.
+    be. `rename` gives a parameter its path in the provider's body. `no_forced_tool`: no tool can be forced. `of_row`: the rule holds for
+    models whose row names it, and `dialects` only narrow it.
     """
 
     name: str
@@ -39,14 +40,15 @@ class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     choices: int | None = None
     stops: int | None = None
     no_forced_tool: bool = False
+    of_row: bool = False
     why: str
 
     def fits(self, *, owner: str, dialect: str, model: str, named: Iterable[str]) -> bool:
         """Whether the rule is about this model here."""
-        if self.name in named:
-            return True
-        here = owner in self.owners if self.owners else bool(self.dialects)
         spoken = not self.dialects or dialect in self.dialects
+        if self.name in named:
+            return spoken
+        here = owner in self.owners if self.owners else bool(self.dialects) and not self.of_row
         return here and spoken and (not self.models or any(fnmatchcase(model, glob) for glob in self.models))
 
 
