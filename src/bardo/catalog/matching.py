@@ -1,15 +1,31 @@
-"""How rows are found by what people write: model ids that patterns fit, and names, whatever their spelling."""
+"""How rows are found by what people write: model ids that globs match, and names, whatever their spelling.
+
+A wildcard never splits a number: `claude-5-2*` matches `claude-5-2` and `claude-5-2-fast`, and not `claude-5-20260610`, which is a date
+behind another model's name. A row that wants digits there says so with a class: `kimi-k2-0[0-9]*`.
+"""
 
 from __future__ import annotations
 
 import re
-from fnmatch import translate
+from collections.abc import Iterable
 from functools import lru_cache
+
+_TOKENS = re.compile(r"\*+|\?|\[!?\]?[^\]]+\]|.", re.DOTALL)
+
+
+def matches_glob(text: str, glob: str) -> bool:
+    """Return whether the whole text matches the glob (`*`, `?`, `[…]`), letter by letter. Takes time linear in the text."""
+    return _compiled(glob).fullmatch(text) is not None
+
+
+def matches_any(text: str, globs: Iterable[str]) -> bool:
+    """Return whether the whole text matches one of the globs."""
+    return any(_compiled(glob).fullmatch(text) is not None for glob in globs)
 
 
 def fits(pattern: str, model_id: str) -> bool:
-    """Say whether a part of the model id equals the pattern, which may hold the wildcards of a glob."""
-    return _matcher(pattern).search(_comparable(model_id)) is not None
+    """Return whether a part of the model id matches the pattern, a glob, however hosts spell the id."""
+    return matches_glob(_comparable(model_id), _part(pattern))
 
 
 def canonical(name: str) -> str:
@@ -18,11 +34,59 @@ def canonical(name: str) -> str:
 
 
 @lru_cache(maxsize=1024)
-def _matcher(pattern: str) -> re.Pattern[str]:
-    wanted = _comparable(pattern)
-    return re.compile(translate(f"*{wanted}*") if set(wanted) & set("*?[") else re.escape(wanted))
+def _part(pattern: str) -> str:
+    return f"*{_comparable(pattern)}*"
 
 
 def _comparable(model_id: str) -> str:
     # Hosts write one model as qwen3:32b, qwen3_32b and Qwen/Qwen3-32B.
     return model_id.lower().replace("_", "-").replace(":", "-")
+
+
+@lru_cache(maxsize=4096)
+def _compiled(glob: str) -> re.Pattern[str]:
+    """Return the glob as a regular expression that never goes back: the first place where a fixed part stands is as good as any."""
+    first, *others = _fixed_parts(glob)
+    if not others:
+        return re.compile(first, re.DOTALL)
+    *middle, last = others
+    searched = "".join(f"(?>.*?{part})" for part in middle if part)
+    return re.compile(f"{first}{searched}.*{last}", re.DOTALL)
+
+
+def _fixed_parts(glob: str) -> list[str]:
+    """Return what stands between the wildcards, each with its number kept whole."""
+    parts: list[list[str]] = [[]]
+    for token in _TOKENS.findall(glob):
+        if token.startswith("*"):
+            parts.append([])
+        else:
+            parts[-1].append(token)
+    last = len(parts) - 1
+    return [_fixed(tokens, after=place > 0, before=place < last) for place, tokens in enumerate(parts)]
+
+
+def _fixed(tokens: list[str], *, after: bool, before: bool) -> str:
+    """Return one part between wildcards; `after` and `before` say on which sides a wildcard stands."""
+    if not tokens:
+        return ""
+    begin = "(?<![0-9])" if after and _is_digit(tokens[0]) else ""
+    end = "(?![0-9])" if before and _is_digit(tokens[-1]) else ""
+    return begin + "".join(map(_token, tokens)) + end
+
+
+def _token(token: str) -> str:
+    if token == "?":
+        return "."
+    if len(token) > 1:
+        return f"[{'^' if token[1] == '!' else ''}{_members(token)}]"
+    return re.escape(token)
+
+
+def _members(token: str) -> str:
+    inner = token[1:-1].removeprefix("!")
+    return inner.replace("\\", r"\\").replace("[", r"\[").replace("^", r"\^")
+
+
+def _is_digit(token: str) -> bool:
+    return len(token) == 1 and token.isascii() and token.isdigit()

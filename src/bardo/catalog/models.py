@@ -10,13 +10,13 @@ import datetime
 import re
 import tomllib
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.matching import matches_glob
 from bardo.values.errors import ConfigError
 from bardo.values.request import Effort
 
@@ -157,7 +157,7 @@ class Models:
         """Return an id as the catalog spells it: without the path, geography, host's prefix, variant or date around it."""
         name = model.strip().lower().rpartition("/")[2]
         for pattern, rule in self._rules:
-            if not rule.only or fnmatchcase(name, rule.only):
+            if not rule.only or matches_glob(name, rule.only):
                 name = pattern.sub(rule.replace, name)
         return name
 
@@ -189,7 +189,7 @@ class Models:
             if not wanted(row):
                 continue
             for glob in globs:
-                if fnmatchcase(spelled, glob) or fnmatchcase(asked, glob):
+                if matches_glob(spelled, glob) or matches_glob(asked, glob):
                     rank = ("*" not in glob, len(glob))
                     if best is None or rank > best[0]:
                         best = (rank, row)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from fnmatch import fnmatchcase
 from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.matching import matches_any
 from bardo.values.errors import ConfigError
 
 Span = tuple[float, float]
@@ -49,7 +49,7 @@ class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         if self.name in named:
             return spoken
         here = owner in self.owners if self.owners else bool(self.dialects) and not self.of_row
-        return here and spoken and (not self.models or any(fnmatchcase(model, glob) for glob in self.models))
+        return here and spoken and (not self.models or matches_any(model, self.models))
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.matching import matches_any, matches_glob
 from bardo.catalog.rows import ProviderRow
 from bardo.values.blocks import Origin
 from bardo.values.errors import ConfigError
@@ -149,7 +149,7 @@ def plain_id(model: str) -> str:
 
 
 def _any(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
+    return matches_any(name, globs)
 
 
 def _at(reader: Reader, rule: Binding | Needed) -> bool:
@@ -158,7 +158,7 @@ def _at(reader: Reader, rule: Binding | Needed) -> bool:
 
 def _fits(rule: StateRule, format_name: str, origin: Origin | None, reader: Reader) -> bool:
     read = _any(reader.platform, rule.read_at) and _any(plain_id(reader.model), rule.read_by)
-    if not read or not fnmatchcase(format_name, rule.format):
+    if not read or not matches_glob(format_name, rule.format):
         return False
     # A row for what certain models made says nothing of what nobody knows the maker of.
     if origin is None:

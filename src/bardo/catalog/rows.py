@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Literal
 
 import msgspec
+
+from bardo.catalog.matching import matches_any
 
 Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "aws", "none"]
 DialectName = Literal[
@@ -88,4 +89,4 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
     def serves(self, model: str) -> bool:
         """Whether one of the row's globs fits the model id, case aside."""
-        return any(fnmatchcase(model.lower(), pattern.lower()) for pattern in self.models)
+        return matches_any(model.lower(), map(str.lower, self.models))

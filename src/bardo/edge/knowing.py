@@ -8,8 +8,8 @@ from __future__ import annotations
 import datetime
 import time
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 
+from bardo.catalog.matching import matches_any
 from bardo.catalog.models import Facts, ModelRow
 from bardo.edge.introspect import Introspector, log_override
 from bardo.engine.knowledge import control_target
@@ -96,4 +96,4 @@ class Knowing:
 def _speaks_of(row: ModelRow, target: Target) -> bool:
     if row.provider not in ("*", target.provider.id, target.provider.row.id):
         return False
-    return any(fnmatchcase(target.model.lower(), glob.lower()) for glob in row.match)
+    return matches_any(target.model.lower(), map(str.lower, row.match))

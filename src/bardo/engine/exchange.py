@@ -23,7 +23,7 @@ from bardo.reasoning.control import ControlPlan
 from bardo.reasoning.replay import NOTHING, Recalled, amended, prefix_of, restore
 from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
-from bardo.values.degradation import Degradation
+from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.request import Message, Request
 from bardo.values.wire import WireRequest
@@ -184,7 +184,7 @@ def _written(
         forward=forward,
         withhold_usage=withhold,
         answer=answer,
-        degraded=(*lost, *done.degraded, *wire.degraded),
+        degraded=distinct((*lost, *done.degraded, *wire.degraded)),
     )
 
 

@@ -11,11 +11,15 @@ from bardo.engine.unsayable import unsayable_counts, unsayable_finish
 from bardo.reasoning import control
 from bardo.reasoning.control import observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
-from bardo.values.degradation import Degradation
+from bardo.values.degradation import UNLISTED, Degradation, unlisted
 from bardo.values.events import BlockFields, Degraded, Event, Failed, Finish, ThinkStart, UnknownContent, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.usage import Usage
+
+_MAX_NAMES = 1_500
+"""Characters of `X-Bardo-Degraded`. Proxies allow about 8 kB for all headers of a reply."""
+_MAX_NAME = 100
 
 
 def early_headers(request_id: str, attempt: Attempt, response: Response | None = None) -> list[tuple[str, str]]:
@@ -23,7 +27,7 @@ def early_headers(request_id: str, attempt: Attempt, response: Response | None =
     degraded = attempt.degraded if response is None else response.degraded
     headers = [
         ("X-Bardo-Request-Id", request_id),
-        ("X-Bardo-Provider", attempt.target.provider.id),
+        ("X-Bardo-Provider", _printable(attempt.target.provider.id)),
         ("X-Bardo-Model", _printable(attempt.target.model)),
     ]
     if attempt.control is not None and response is None:
@@ -50,11 +54,22 @@ def late_headers(response: Response, attempt: Attempt) -> list[tuple[str, str]]:
 
 
 def _names(degraded: tuple[Degradation, ...]) -> str:
-    return ", ".join(dict.fromkeys(_printable(degradation.what) for degradation in degraded))
+    """Return what was degraded, by name, and after the bound how many more there are."""
+    names = list(dict.fromkeys(_printable(one.what, _MAX_NAME) for one in degraded if one.what != UNLISTED))
+    listed, size = 0, 0
+    for name in names:
+        size += len(name) + 2
+        if size > _MAX_NAMES:
+            break
+        listed += 1
+    more = len(names) - listed + unlisted(degraded)
+    return ", ".join((*names[:listed], f"{more} more") if more else names)
 
 
-def _printable(text: str) -> str:
-    """Return text as a header can hold it: clients choose names of models, and must not end a header with one."""
+def _printable(text: str, longest: int = 400) -> str:
+    """Return text as a header can hold it, cut where it is long: clients choose names, and must not end a header with one."""
+    if len(text) > longest:
+        text = f"{text[: longest - 3]}..."
     if text.isascii() and text.isprintable():
         return text
     return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)

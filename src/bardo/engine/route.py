@@ -12,7 +12,10 @@ from difflib import get_close_matches
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.values.errors import UnknownModel
+from bardo.values.errors import InvalidRequest, UnknownModel
+
+MAX_MODEL_NAME = 256
+"""Characters; the longest known ids, ARNs of inference profiles, have about 150."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,7 +40,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
-    """Return the targets for a model name, best first. Raises UnknownModel."""
+    """Return the targets for a model name, best first. Raises UnknownModel, and InvalidRequest for what cannot be a name."""
+    check_model_name(model)
     named = _named(model, providers)
     if named is not None:
         return [named]
@@ -51,6 +55,16 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     if not targets:
         raise unknown_model(model, providers)
     return targets
+
+
+def check_model_name(model: str) -> None:
+    """Raise InvalidRequest for a name over MAX_MODEL_NAME characters, or with a character that cannot be shown."""
+    if len(model) > MAX_MODEL_NAME:
+        message = f"the model name has {len(model)} characters, and may have {MAX_MODEL_NAME}"
+        raise InvalidRequest(message, hint="name a model, as listed at /v1/models", param="model")
+    if not model.isprintable():
+        message = "the model name holds a control character, or another that cannot be shown"
+        raise InvalidRequest(message, hint="name a model, as listed at /v1/models", param="model")
 
 
 def _named(model: str, providers: Sequence[Provider]) -> Target | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable
-from fnmatch import fnmatchcase
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.matching import matches_any
 from bardo.values.errors import ConfigError
 
 Mode = Literal["schema_enforced", "tool_use_workaround", "prompt_guided", "none"]
@@ -145,4 +145,4 @@ def _row(table: dict[str, Any]) -> Ladder:
 
 
 def _any(globs: Iterable[str], name: str) -> bool:
-    return any(fnmatchcase(name.lower(), one) for one in globs)
+    return matches_any(name.lower(), globs)

@@ -9,7 +9,6 @@ import msgspec
 
 from bardo.values.blocks import (
     Carried,
-    Opaque,
     ReasoningBlock,
     RefusalBlock,
     ReplyBlock,
@@ -18,7 +17,8 @@ from bardo.values.blocks import (
     UnknownBlock,
 )
 from bardo.values.chain import build_chain
-from bardo.values.degradation import Degradation
+from bardo.values.collected import CarriedFields, OpaqueStates
+from bardo.values.degradation import DegradationList
 from bardo.values.errors import BardoError
 from bardo.values.events import (
     BlockFields,
@@ -56,9 +56,9 @@ class ResponseFold:
         self._start = ReplyStart(model=model)
         self._choices: dict[int, _Choice] = {}
         self._usage = Usage()
-        self._degraded: list[Degradation] = []
+        self._degraded = DegradationList()
         self._error: BardoError | None = None
-        self._carried: Carried | None = None
+        self._carried = CarriedFields()
         self._extension: dict[str, Any] = {}
         self._made: Response | None = None
 
@@ -97,10 +97,10 @@ class ResponseFold:
             reasoning=self._chain(blocks),
             usage=self._usage,
             finish=finish,
-            degraded=tuple(self._degraded),
+            degraded=self._degraded.all,
             error=self._error,
-            carried=self._carried,
-            choice_carried=choice.carried,
+            carried=self._carried.carried(),
+            choice_carried=choice.carried.carried(),
             bardo=self._extension,
         )
 
@@ -149,28 +149,25 @@ class ResponseFold:
         self._block(event.choice, event.block, _Call).pieces.append(event.arguments)
 
     def _take_opaque(self, event: OpaqueState) -> None:
-        self._block(event.choice, event.block, _Text).add_opaque(event.opaque)
+        self._block(event.choice, event.block, _Text).opaque.add(event.opaque)
 
     def _take_block_fields(self, event: BlockFields) -> None:
-        block = self._block(event.choice, event.block, _Text)
-        block.carried = merge_carried(block.carried, event.dialect, event.fields)
+        self._block(event.choice, event.block, _Text).carried.merge(event.dialect, event.fields)
 
     def _take_unknown(self, event: UnknownContent) -> None:
         self._choice(event.choice).put(event.block, UnknownBlock(event.dialect, event.value))
 
     def _take_reply_fields(self, event: ReplyFields) -> None:
         if event.choice is None:
-            self._carried = merge_carried(self._carried, event.dialect, event.fields)
+            self._carried.merge(event.dialect, event.fields)
         else:
-            choice = self._choice(event.choice)
-            choice.carried = merge_carried(choice.carried, event.dialect, event.fields)
+            self._choice(event.choice).carried.merge(event.dialect, event.fields)
 
     def _take_usage(self, event: UsageUpdate) -> None:
         self._usage = event.usage
 
     def _take_degraded(self, event: Degraded) -> None:
-        if event.degradation not in self._degraded:
-            self._degraded.append(event.degradation)
+        self._degraded.add(event.degradation)
 
     def _take_finish(self, event: Finish) -> None:
         self._choice(event.choice).finish = event
@@ -218,13 +215,11 @@ def fold(events: Iterable[Event], *, provider: str = "", model: str = "", billed
 
 def merge_carried(held: Carried | None, dialect: str, fields: dict[str, Any]) -> Carried:
     """Add fields; lists are appended to, anything else is replaced. Fields of another dialect are replaced whole."""
-    if held is None or held.dialect != dialect:
-        return Carried(dialect, dict(fields))
-    merged = dict(held.fields)
-    for name, value in fields.items():
-        before = merged.get(name)
-        merged[name] = before + value if isinstance(before, list) and isinstance(value, list) else value
-    return Carried(dialect, merged)
+    merged = CarriedFields()
+    if held is not None:
+        merged.merge(held.dialect, held.fields)
+    merged.merge(dialect, fields)
+    return merged.carried() or Carried(dialect, {})
 
 
 def _with_alternatives(first: Response, others: tuple[Response, ...]) -> Response:
@@ -240,19 +235,14 @@ class _Growing:
     def __init__(self) -> None:
         self.pieces: list[str] = []
         self.parts: dict[int, list[str]] = {}
-        self.opaque: list[Opaque] = []
-        self.carried: Carried | None = None
+        self.opaque = OpaqueStates()
+        self.carried = CarriedFields()
         self.id = self.name = self.format = ""
 
     def think(self, text: str, part: int | None) -> None:
         """Add thinking text, or a piece of one part of its summary."""
         target = self.pieces if part is None else self.parts.setdefault(part, [])
         target.append(text)
-
-    def add_opaque(self, opaque: Opaque) -> None:
-        """Add opaque state; a later piece of the same kind replaces the earlier (OpenAI sends a provisional ciphertext first)."""
-        self.opaque = [held for held in self.opaque if held.kind != opaque.kind or held.kind == "redacted"]
-        self.opaque.append(opaque)
 
     def block(self) -> ReplyBlock:
         raise NotImplementedError
@@ -262,14 +252,14 @@ class _Text(_Growing):
     __slots__ = ()
 
     def block(self) -> ReplyBlock:
-        return TextBlock("".join(self.pieces), tuple(self.opaque), self.carried)
+        return TextBlock("".join(self.pieces), self.opaque.states(), self.carried.carried())
 
 
 class _Refusal(_Growing):
     __slots__ = ()
 
     def block(self) -> ReplyBlock:
-        return RefusalBlock("".join(self.pieces), self.carried)
+        return RefusalBlock("".join(self.pieces), self.carried.carried())
 
 
 class _Thinking(_Growing):
@@ -280,8 +270,8 @@ class _Thinking(_Growing):
             text="".join(self.pieces),
             summary=tuple("".join(self.parts[part]) for part in sorted(self.parts)),
             format=self.format,
-            opaque=tuple(self.opaque),
-            carried=self.carried,
+            opaque=self.opaque.states(),
+            carried=self.carried.carried(),
         )
 
 
@@ -293,8 +283,8 @@ class _Call(_Growing):
             id=self.id,
             name=self.name,
             arguments="".join(self.pieces),
-            opaque=tuple(self.opaque),
-            carried=self.carried,
+            opaque=self.opaque.states(),
+            carried=self.carried.carried(),
         )
 
 
@@ -304,7 +294,7 @@ class _Choice:
     def __init__(self) -> None:
         self._blocks: dict[int, _Growing | UnknownBlock] = {}
         self.finish: Finish | None = None
-        self.carried: Carried | None = None
+        self.carried = CarriedFields()
 
     def growing(self, number: int, kind: type[_Growing]) -> _Growing:
         """Return block `number`, begun as `kind` where it is new."""

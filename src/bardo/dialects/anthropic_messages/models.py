@@ -5,12 +5,12 @@ Source: Anthropic's page on structured outputs, as of 2026-11.
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from bardo.catalog.matching import matches_any
 
 _WITHOUT = (
     *("claude-3-*", "claude-2*", "claude-instant*"),
-    *("claude-opus-4", "claude-opus-4-0*", "claude-opus-4-2025*", "claude-opus-4@*"),
-    *("claude-sonnet-4", "claude-sonnet-4-0*", "claude-sonnet-4-2025*", "claude-sonnet-4@*"),
+    *("claude-opus-4", "claude-opus-4-0*", "claude-opus-4-2025[0-9][0-9][0-9][0-9]*", "claude-opus-4@*"),
+    *("claude-sonnet-4", "claude-sonnet-4-0*", "claude-sonnet-4-2025[0-9][0-9][0-9][0-9]*", "claude-sonnet-4@*"),
 )
 
 
@@ -21,4 +21,4 @@ def binds_schemas(model: str) -> bool:
     """
     name = model.lower().rsplit("/", 1)[-1].replace(".", "-")
     name = name[max(0, name.find("claude-")) :]
-    return name.startswith("claude-") and not any(fnmatchcase(name, pattern) for pattern in _WITHOUT)
+    return name.startswith("claude-") and not matches_any(name, _WITHOUT)

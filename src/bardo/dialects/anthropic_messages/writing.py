@@ -8,6 +8,7 @@ from bardo.dialects.anthropic_messages.opaque import carrier, sign
 from bardo.dialects.anthropic_messages.words import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
+from bardo.values.collected import OpaqueStates
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallChunk
 
 Kind = Literal["text", "thinking", "tool_use"]
@@ -89,7 +90,7 @@ class Writing:
         self.begun = False
         self.part: int | None = None
         self.prefix = b""
-        self._states: list[Opaque] = []
+        self._states = OpaqueStates()
         self._late: dict[str, Any] = {}
 
     def begin(self, frames: Frames) -> None:
@@ -109,8 +110,7 @@ class Writing:
 
     def add_state(self, state: Opaque) -> None:
         """Keep opaque state; a later one of its kind replaces it."""
-        self._states = [held for held in self._states if held.kind != state.kind or held.kind == "redacted"]
-        self._states.append(state)
+        self._states.add(state)
 
     def add_fields(self, fields: dict[str, Any], frames: Frames) -> None:
         """Write the dialect's own fields: citations and deltas as they are, others in the start or else the stop."""
@@ -145,7 +145,7 @@ class Writing:
         self.begin(frames)
         frames.stop(self._late)
         if self._states:
-            frames.whole(carrier(self._states, self.owner))
+            frames.whole(carrier(self._states.states(), self.owner))
 
     @property
     def owner(self) -> str:
@@ -155,7 +155,7 @@ class Writing:
     def _end_thinking(self, frames: Frames) -> None:
         if self.hidden and not self._states:
             return
-        signed = sign(self._states)
+        signed = sign(self._states.states())
         behind = signed.behind
         if signed.only_behind and not self.begun:
             added = {name: value for name, value in self.header.items() if name not in _EMPTY["thinking"]}

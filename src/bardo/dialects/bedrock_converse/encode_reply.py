@@ -17,7 +17,7 @@ from bardo.dialects.bedrock_converse.usage import write_usage
 from bardo.dialects.bedrock_converse.words import NAME, encode_json
 from bardo.dialects.bedrock_converse.writing import DELTA, Frames, Kind, Writing
 from bardo.streams.eventstream import CONTENT_TYPE, encode_message
-from bardo.values.blocks import Carried
+from bardo.values.collected import CarriedFields
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -38,7 +38,6 @@ from bardo.values.events import (
     UnknownContent,
     UsageUpdate,
 )
-from bardo.values.fold import merge_carried
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 
@@ -70,7 +69,7 @@ class Encoder:
         self._hide = hides_thinking(request)
         self._metrics: dict[str, Any] = {"metrics": {"latencyMs": 0}} if metrics else {}
         self._usage = Usage()
-        self._carried = Carried(NAME, {})
+        self._carried = CarriedFields(NAME)
         self._finish: Finish | None = None
         self._extension: dict[str, Any] = {}
         self._frames = Frames()
@@ -128,7 +127,7 @@ class Encoder:
             self._usage = item.usage
         elif isinstance(item, ReplyFields):
             if item.dialect == NAME and not item.choice:
-                self._carried = merge_carried(self._carried, NAME, item.fields)
+                self._carried.merge(NAME, item.fields)
         elif isinstance(item, Finish):
             self._finish = self._finish if item.choice else item
         elif isinstance(item, Extension):

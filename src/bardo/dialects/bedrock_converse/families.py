@@ -5,16 +5,16 @@ Source: Amazon's pages on Converse and Nova 2's extended thinking, the recording
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+from bardo.catalog.matching import matches_any, matches_glob
 
 _UNSIGNED = ("*amazon.nova-2*", "*minimax.*")
 
 
 def is_claude(model: str) -> bool:
     """Whether a model id, with its geography or an ARN before it, is one of Claude's: it takes back what it signed."""
-    return fnmatchcase(model.lower(), "*anthropic.claude*")
+    return matches_glob(model.lower(), "*anthropic.claude*")
 
 
 def takes_unsigned(model: str) -> bool:
     """Whether earlier reasoning is taken back without a signature."""
-    return any(fnmatchcase(model.lower(), glob) for glob in _UNSIGNED)
+    return matches_any(model.lower(), _UNSIGNED)

@@ -9,6 +9,7 @@ from bardo.dialects.bedrock_converse.words import FIELD, THOUGHT, beyond, encode
 from bardo.dialects.fragments import laid_into
 from bardo.streams.eventstream import encode_headers, encode_message
 from bardo.values.blocks import Opaque
+from bardo.values.collected import OpaqueStates
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallChunk
 
 Kind = Literal["text", "think", "call"]
@@ -120,7 +121,7 @@ class Writing:
         self.part: int | None = None
         self.prefix = self.suffix = b""
         self._fields: dict[str, Any] = {}
-        self._states: list[Opaque] = []
+        self._states = OpaqueStates()
 
     def begin(self, frames: Frames) -> None:
         """Write the start, once; only tool calls have one."""
@@ -140,8 +141,7 @@ class Writing:
 
     def add_state(self, state: Opaque) -> None:
         """Keep opaque state; a later one of its kind replaces it."""
-        self._states = [held for held in self._states if held.kind != state.kind or held.kind == "redacted"]
-        self._states.append(state)
+        self._states.add(state)
 
     def add_fields(self, fields: dict[str, Any], frames: Frames) -> None:
         """Write the dialect's own fields: citations as pieces, those of a call in its start, others beside a piece."""
@@ -163,7 +163,7 @@ class Writing:
             self.piece("", frames) if self.kind == "text" else self.begin(frames)
         frames.stop()
         if self._states:
-            frames.whole(carrier(self._states, self.owner))
+            frames.whole(carrier(self._states.states(), self.owner))
 
     @property
     def owner(self) -> str:
@@ -179,7 +179,7 @@ class Writing:
     def _end_thinking(self, frames: Frames) -> None:
         if self.hidden and not self._states:
             return
-        signed = sign(self._states)
+        signed = sign(self._states.states())
         behind = signed.behind
         if signed.only_behind and not self.begun:
             behind = (laid_into(behind[0], self._fields), *behind[1:])

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Any, Literal
 
+from bardo.catalog.matching import matches_glob
 from bardo.values.errors import Unsupported
 
 NAME = "bedrock_invoke"
@@ -34,7 +34,7 @@ _CONVERSE = frozenset(
 
 def payload_of(model: str) -> Payload:
     """Return the language of a model's payloads. Raises Unsupported where it is one of the model's own."""
-    found = next(payload for glob, payload in _BY_MODEL if fnmatchcase(model.lower(), glob))
+    found = next(payload for glob, payload in _BY_MODEL if matches_glob(model.lower(), glob))
     if found is None:
         raise Unsupported(
             f"InvokeModel wants a body of its own for {model}",

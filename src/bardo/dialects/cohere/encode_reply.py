@@ -15,7 +15,7 @@ from bardo.dialects.cohere.usage import encode_usage
 from bardo.dialects.cohere.words import NAME, PLAN, encode_json, write_finish
 from bardo.dialects.cohere.writing import END, Frames, Kind, Writing
 from bardo.streams.sse import KEEP_ALIVE
-from bardo.values.blocks import Carried
+from bardo.values.collected import CarriedFields
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -35,7 +35,6 @@ from bardo.values.events import (
     UnknownContent,
     UsageUpdate,
 )
-from bardo.values.fold import merge_carried
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 
@@ -62,8 +61,8 @@ class Encoder:
     def __init__(self, request: Request) -> None:
         self._start = ReplyStart()
         self._usage = Usage()
-        self._fields: dict[str, Any] = {}
-        self._message: dict[str, Any] = {}
+        self._fields = CarriedFields(NAME)
+        self._message = CarriedFields(NAME)
         self._finish = Finish("unknown")
         self._extension: dict[str, Any] = {}
         self._frames = Frames()
@@ -98,7 +97,7 @@ class Encoder:
             return ()
         self._drain()
         calls = any(block.kind == "call" for block in self._closed.values())
-        word = self._fields.pop("finish_reason", None) or write_finish(self._finish, calls=calls)
+        word = self._fields.pop("finish_reason") or write_finish(self._finish, calls=calls)
         self._end({"finish_reason": word, "usage": encode_usage(self._usage)})
         return self._frames.take()
 
@@ -126,23 +125,23 @@ class Encoder:
     def _end(self, delta: dict[str, Any]) -> None:
         self._over = True
         self._frames.begin(self._start.id)
-        message = {"message": self._message} if self._message else {}
+        message = {"message": self._message.fields} if self._message.fields else {}
         logprobs = {"logprobs": self._frames.logprobs} if self._frames.logprobs else {}
         extension = {"bardo": self._extension} if self._extension else {}
         self._frames.logprobs = []
-        self._frames.write("message-end", delta={**delta, **message}, **self._fields, **logprobs, **extension)
+        self._frames.write("message-end", delta={**delta, **message}, **self._fields.fields, **logprobs, **extension)
         self._frames.out.append(b"data: [DONE]\n\n")
 
     def _take_reply_fields(self, item: ReplyFields) -> None:
         if item.dialect != NAME or item.choice:
             return
         if item.choice is not None:
-            self._message = _joined(self._message, item.fields)
+            self._message.merge(NAME, item.fields)
             return
         fields = dict(item.fields)
         logprobs = fields.pop("logprobs", None)
         self._frames.logprobs += logprobs if isinstance(logprobs, list) else []
-        self._fields = _joined(self._fields, fields)
+        self._fields.merge(NAME, fields)
 
     def _take_or_hold(self, item: BlockEvent) -> None:
         self._frames.begin(self._start.id)
@@ -223,10 +222,6 @@ class Encoder:
         if item.dialect == NAME:
             self._close()
             self._frames.whole(item.value)
-
-
-def _joined(held: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    return merge_carried(Carried(NAME, held), NAME, fields).fields
 
 
 def _kind_of(style: str) -> Kind:

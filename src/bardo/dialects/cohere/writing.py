@@ -8,6 +8,7 @@ from bardo.dialects.cohere.encode_whole import sealed
 from bardo.dialects.cohere.words import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
+from bardo.values.collected import OpaqueStates
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallChunk
 
 Kind = Literal["text", "thinking", "plan", "call"]
@@ -86,7 +87,7 @@ class Writing:
         self.begun = False
         self.spoke = False
         self._ended = False
-        self._states: list[Opaque] = []
+        self._states = OpaqueStates()
         self._frames = frames
         self.index = 0 if kind == "plan" else frames.fresh("tool_calls" if kind == "call" else "content")
         self.prefix, self.suffix = _around(kind, self.index)
@@ -126,13 +127,12 @@ class Writing:
 
     def add_state(self, state: Opaque) -> None:
         """Keep opaque state for the block's end; a later one of its kind replaces it. After the end it is written at once."""
-        self._states = [held for held in self._states if held.kind != state.kind or held.kind == "redacted"]
-        self._states.append(state)
+        self._states.add(state)
         if self._ended:
             self._seal()
 
     def _seal(self) -> None:
-        fields = sealed(tuple(self._states))
+        fields = sealed(self._states.states())
         if fields and self.kind == "plan":
             # A plan is bare text, so that its state stands in a block behind it.
             self._frames.whole({"type": "thinking", "thinking": "", **fields})

@@ -12,17 +12,17 @@ import msgspec
 
 from bardo.dialects.gemini.reply_blocks import Part, call_part, is_malformed, text_part
 from bardo.dialects.gemini.words import FORMAT, NAME, is_native
-from bardo.values.blocks import Carried, Opaque, ToolCallBlock
+from bardo.values.blocks import Opaque, ToolCallBlock
+from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import Finish
-from bardo.values.fold import merge_carried
 
 
 class _Waiting:
     """State and fields of a block which are not written yet."""
 
     def __init__(self) -> None:
-        self.opaque: list[Opaque] = []
-        self.carried: Carried | None = None
+        self.opaque = OpaqueStates()
+        self.carried = CarriedFields()
 
     def __bool__(self) -> bool:
         return bool(self.opaque or self.carried)
@@ -30,18 +30,17 @@ class _Waiting:
     @property
     def own(self) -> bool:
         """Whether all of it is Gemini's, and so belongs to the very next text of the block."""
-        return bool(self) and all(map(is_native, self.opaque))
+        return bool(self) and all(map(is_native, self.opaque.states()))
 
     def add(self, state: Opaque | dict[str, Any]) -> None:
         if isinstance(state, dict):
-            self.carried = merge_carried(self.carried, NAME, state)
-            return
-        self.opaque = [held for held in self.opaque if held.kind != state.kind or held.kind == "redacted"]
-        self.opaque.append(state)
+            self.carried.merge(NAME, state)
+        else:
+            self.opaque.add(state)
 
     def part(self, text: str, *, thought: bool) -> Part:
         fields = self.carried.fields if self.carried else None
-        return text_part(text, thought=thought, fields=fields, opaque=tuple(self.opaque))
+        return text_part(text, thought=thought, fields=fields, opaque=self.opaque.states())
 
 
 class _Call:
@@ -58,8 +57,8 @@ class _Call:
             id=self.id,
             name=self.name,
             arguments="".join(self.pieces),
-            opaque=tuple(self.waiting.opaque),
-            carried=self.waiting.carried,
+            opaque=self.waiting.opaque.states(),
+            carried=self.waiting.carried.carried(),
         )
 
 
@@ -70,7 +69,7 @@ class OpenParts:
         self.block = -1
         self.thought = False
         self.finish: Finish | None = None
-        self.carried: Carried | None = None
+        self.carried = CarriedFields()
         self.malformed: list[ToolCallBlock] = []
         self.began = False
         self._own = False

@@ -15,7 +15,7 @@ from bardo.dialects.gemini.errors import encode_error
 from bardo.dialects.gemini.open_parts import OpenParts
 from bardo.dialects.gemini.reply_blocks import Part, text_part
 from bardo.dialects.gemini.words import NAME, finish_word
-from bardo.values.blocks import Carried
+from bardo.values.collected import CarriedFields
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -35,7 +35,6 @@ from bardo.values.events import (
     UnknownContent,
     UsageUpdate,
 )
-from bardo.values.fold import merge_carried
 from bardo.values.usage import Usage
 
 _TEXT = b'{"candidates":[{"content":{"parts":[{"text":'
@@ -55,7 +54,7 @@ class GeminiEncoder:
         self._ids: dict[str, str] = {}
         self._choices: dict[int, OpenParts] = {}
         self._usage = Usage()
-        self._carried: Carried | None = None
+        self._carried = CarriedFields()
         self._extension: dict[str, Any] = {}
         self._closed = False
         # The block whose next piece is written without a look at anything else, and the bytes that follow its text.
@@ -118,7 +117,7 @@ class GeminiEncoder:
         return (self._frame({"candidates": [candidate], **self._ids}),)
 
     def _ending(self) -> dict[str, Any]:
-        fields = self._carried.fields if self._carried else {}
+        fields = self._carried.fields
         candidates = [self._last(index) for index in sorted(self._choices) if not self._is_silent(index, fields)]
         malformed = [call for choice in self._choices.values() for call in choice.malformed]
         end = reply_end(self._usage, fields, with_raw_arguments(self._extension, malformed))
@@ -127,7 +126,7 @@ class GeminiEncoder:
     def _last(self, index: int) -> dict[str, Any]:
         choice = self._choices[index]
         parts = choice.rest() or [text_part("")]
-        fields = choice.carried.fields if choice.carried else {}
+        fields = choice.carried.fields
         word = finish_word(choice.finish) if choice.finish else ""
         return candidate_of(parts, index, finish=word, fields=fields)
 
@@ -184,10 +183,9 @@ class GeminiEncoder:
         if event.dialect != NAME:
             return ()
         if event.choice is None:
-            self._carried = merge_carried(self._carried, NAME, event.fields)
+            self._carried.merge(NAME, event.fields)
         else:
-            choice = self._choice(event.choice)
-            choice.carried = merge_carried(choice.carried, NAME, event.fields)
+            self._choice(event.choice).carried.merge(NAME, event.fields)
         return ()
 
     def _take_usage(self, event: UsageUpdate) -> Sequence[bytes]:

@@ -16,7 +16,7 @@ from bardo.dialects.gemini_interactions.usage import write_usage
 from bardo.dialects.gemini_interactions.words import NAME, encode_json, stamp_of, status_of
 from bardo.dialects.gemini_interactions.writing import Frames, Kind, Writing
 from bardo.streams.sse import KEEP_ALIVE
-from bardo.values.blocks import Carried
+from bardo.values.collected import CarriedFields
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -36,7 +36,6 @@ from bardo.values.events import (
     UnknownContent,
     UsageUpdate,
 )
-from bardo.values.fold import merge_carried
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 
@@ -53,7 +52,7 @@ class Encoder:
         self._silent = hides_thoughts(request)
         self._start = ReplyStart(model=request.model)
         self._usage = Usage()
-        self._fields: dict[str, Any] = {}
+        self._fields = CarriedFields(NAME)
         self._finish = Finish("unknown")
         self._extension: dict[str, Any] = {}
         self._frames = Frames()
@@ -98,7 +97,7 @@ class Encoder:
             "updated": created,
             "object": "interaction",
             "model": self._start.model,
-            **self._fields,
+            **self._fields.fields,
             "bardo": self._extension or None,
         }
         told = {name: value for name, value in interaction.items() if value is not None}
@@ -184,7 +183,7 @@ class Encoder:
 
     def _take_reply_fields(self, item: ReplyFields) -> None:
         if item.dialect == NAME and item.choice is None:
-            self._fields = merge_carried(Carried(NAME, self._fields), NAME, item.fields).fields
+            self._fields.merge(NAME, item.fields)
 
     def _take_usage(self, item: UsageUpdate) -> None:
         self._usage = item.usage

@@ -8,6 +8,7 @@ from bardo.dialects.gemini_interactions.words import encode_json
 from bardo.dialects.gemini_interactions.written import as_list, output_contents, signed
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
+from bardo.values.collected import OpaqueStates
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallChunk
 
 Kind = Literal["text", "thought", "call"]
@@ -70,7 +71,7 @@ class Writing:
         self.spoke = False
         self.ended = False
         self._frames = frames
-        self._states: list[Opaque] = []
+        self._states = OpaqueStates()
         self.index = frames.fresh()
         self.prefix = b'event: step.delta\ndata: {"index":%d,' % self.index + _HEADS[kind]
         # A piece of a summary is an item of its own for the dialect: that it goes on with the one before is bardo's word.
@@ -104,15 +105,14 @@ class Writing:
         if self.ended:
             self._sign((state,))
             return
-        self._states = [held for held in self._states if held.kind != state.kind or held.kind == "redacted"]
-        self._states.append(state)
+        self._states.add(state)
 
     def end(self) -> None:
         """Write the end, once."""
         if self.ended:
             return
         self.ended = True
-        self._sign(tuple(self._states))
+        self._sign(self._states.states())
         self._frames.write("step.stop", index=self.index)
 
     def _sign(self, states: tuple[Opaque, ...]) -> None:

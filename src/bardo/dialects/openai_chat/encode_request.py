@@ -12,7 +12,7 @@ from bardo.dialects.fragments import laid_into
 from bardo.dialects.openai_chat.words import NAME
 from bardo.dialects.openai_chat.write_messages import MessageWriter
 from bardo.values.blocks import fields_for
-from bardo.values.degradation import Degradation, distinct
+from bardo.values.degradation import Degradation, DegradationList
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 
@@ -40,7 +40,7 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     body |= _extra(request, degraded)
     body = laid_into(body, _thinking(request, writer))
     body |= _stream(request, quirks, body.pop("stream_options", None))
-    return WireRequest(path="chat/completions", body=msgspec.json.encode(body), degraded=distinct(degraded))
+    return WireRequest(path="chat/completions", body=msgspec.json.encode(body), degraded=degraded.all)
 
 
 def _stream(request: Request, quirks: Quirks, asked: Any) -> dict[str, Any]:
@@ -56,7 +56,7 @@ def _tool(tool: Tool, writer: MessageWriter) -> list[dict[str, Any]]:
         if own:
             return [own]
         why = "this provider does not run that tool itself"
-        writer.degraded.append(Degradation("tools", asked=tool.name, why=why))
+        writer.degraded.add(Degradation("tools", asked=tool.name, why=why))
         return []
     writer.note_carried(tool.carried)
     function: dict[str, Any] = {"name": tool.name}
@@ -111,13 +111,13 @@ def _thinking(request: Request, writer: MessageWriter) -> dict[str, Any]:
     written, left = with_own_words(request.control.fields, request, NAME)
     for path, value in left.items():
         why = "it goes with words that are not sent to this provider"
-        writer.degraded.append(Degradation(path, asked=value, why=why))
+        writer.degraded.add(Degradation(path, asked=value, why=why))
     return written
 
 
-def _extra(request: Request, degraded: list[Degradation]) -> dict[str, Any]:
+def _extra(request: Request, degraded: DegradationList) -> dict[str, Any]:
     if request.dialect in ("", NAME):
         return request.extra
     for name, value in request.extra.items():
-        degraded.append(Degradation(name, asked=value, why="Chat Completions has no such field"))
+        degraded.add(Degradation(name, asked=value, why="Chat Completions has no such field"))
     return {}

@@ -25,7 +25,7 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
-from bardo.values.degradation import Degradation
+from bardo.values.degradation import Degradation, DegradationList
 from bardo.values.request import Message
 
 Parts = str | list[dict[str, Any]]
@@ -37,7 +37,7 @@ class MessageWriter:
     def __init__(self, quirks: Quirks) -> None:
         self._quirks = quirks
         self._noted: set[str] = set()
-        self.degraded: list[Degradation] = []
+        self.degraded = DegradationList()
 
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""
@@ -64,13 +64,11 @@ class MessageWriter:
     def _note(self, what: str, asked: Any, why: str, sent: Any = None) -> None:
         if what not in self._noted:
             self._noted.add(what)
-            self.degraded.append(Degradation(what, asked=asked, sent=sent, why=why))
+            self.degraded.add(Degradation(what, asked=asked, sent=sent, why=why))
 
     def _drop_state(self, style: str, sent: str | None = None) -> None:
         why = "this provider takes no earlier reasoning of that form"
-        degradation = Degradation("reasoning", asked=style or "text", sent=sent, why=why)
-        if degradation not in self.degraded:
-            self.degraded.append(degradation)
+        self.degraded.add(Degradation("reasoning", asked=style or "text", sent=sent, why=why))
 
     def _result(self, result: ToolResultBlock) -> dict[str, Any]:
         if result.is_error:

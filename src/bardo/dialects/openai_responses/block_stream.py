@@ -24,6 +24,7 @@ from bardo.dialects.openai_responses.written import (
     target_of,
 )
 from bardo.values.blocks import Opaque
+from bardo.values.collected import OpaqueStates
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -111,7 +112,7 @@ class BlockStream:
         if not event.choice:
             early = self._early.pop(event.block, None) or _Early()
             call = WrittenCall(event.id, event.name, early.fields)
-            call.states = early.states
+            call.states = OpaqueStates.of(early.states)
             self._wait(event.block, call, out)
         return out
 
@@ -187,7 +188,7 @@ class BlockStream:
         if not isinstance(unit, WrittenPart) or unit.closed or unit.kind != kind:
             early = self._early.pop(block, None) or _Early()
             unit = WrittenPart(kind, early.fields)
-            unit.states = early.states
+            unit.states = OpaqueStates.of(early.states)
             self._wait(block, unit, out)
         if text:
             self.settle(out)

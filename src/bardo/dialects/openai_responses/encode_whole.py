@@ -31,6 +31,7 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
+from bardo.values.collected import OpaqueStates
 from bardo.values.events import Extension, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -88,7 +89,7 @@ def _part(
 ) -> WrittenPart:
     part = WrittenPart(kind, dict(fields_for(NAME, carried)), number=number)
     part.pieces.append(text)
-    part.states = list(opaque)
+    part.states = OpaqueStates.of(opaque)
     return part
 
 
@@ -104,7 +105,7 @@ def _reasoning(block: ReasoningBlock) -> WrittenReasoning:
 def _call(block: ToolCallBlock) -> WrittenCall:
     item = WrittenCall(block.id, block.name, dict(fields_for(NAME, block.carried)))
     item.parts.append(_part("arguments", block.arguments))
-    item.states = list(block.opaque)
+    item.states = OpaqueStates.of(block.opaque)
     return item
 
 

@@ -35,11 +35,6 @@ def is_native(opaque: Opaque, fields: Mapping[str, Any]) -> bool:
     return known and opaque.kind in ("id", "encrypted")
 
 
-def replaced(states: Sequence[Opaque], opaque: Opaque) -> list[Opaque]:
-    """Return `states` with `opaque` added; a later one of its kind replaces the earlier, as in a Response."""
-    return [held for held in states if held.kind != opaque.kind or held.kind == "redacted"] + [opaque]
-
-
 def attach(target: str, states: Sequence[Opaque]) -> str:
     """Seal state that belongs to something else than the item it travels in."""
     return seal((Opaque("id", target, _ATTACHED), *states))

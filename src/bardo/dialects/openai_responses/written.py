@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.openai_responses.state import attach, is_native, replaced
+from bardo.dialects.openai_responses.state import attach, is_native
 from bardo.dialects.sealing import seal
 from bardo.values.blocks import Opaque
+from bardo.values.collected import OpaqueStates
 
 
 class WrittenPart:
@@ -26,7 +27,7 @@ class WrittenPart:
         # Set when it is announced: where it stands, and how each of its deltas begins.
         self.index = 0
         self.item: Written | None = None
-        self.states: list[Opaque] = []
+        self.states = OpaqueStates()
         self.prefix = b""
         self.closed = False
 
@@ -42,7 +43,7 @@ class WrittenPart:
 
     def take(self, opaque: Opaque) -> None:
         """Keep opaque state."""
-        self.states = replaced(self.states, opaque)
+        self.states.add(opaque)
 
     def learn(self, fields: dict[str, Any]) -> None:
         """Take fields of this dialect; those of the message become the message's."""
@@ -72,7 +73,7 @@ class Written:
         self.id = str(fields.get("id") or "")
         self.index = -1
         self.parts: list[WrittenPart] = []
-        self.states: list[Opaque] = []
+        self.states = OpaqueStates()
         self.status = ""
 
     @property
@@ -100,7 +101,7 @@ class Written:
 
     def take(self, opaque: Opaque) -> None:
         """Keep opaque state; a later one of its kind replaces the earlier."""
-        self.states = replaced(self.states, opaque)
+        self.states.add(opaque)
 
     def learn(self, fields: dict[str, Any]) -> None:
         """Take fields of this dialect."""
@@ -157,7 +158,7 @@ class WrittenReasoning(Written):
         """Return its own ciphertext as it is. Anything else is sealed, an id that came after the announcement included."""
         native = all(is_native(opaque, self.fields) for opaque in self.states)
         if not native or any(opaque.kind == "id" and opaque.data != self.id for opaque in self.states):
-            return seal(self.states)
+            return seal(self.states.states())
         return next((opaque.data for opaque in self.states if opaque.kind == "encrypted"), "")
 
     def _ordered(self) -> list[WrittenPart]:
@@ -189,7 +190,7 @@ class WrittenCall(Written):
         return {**self.shown("in_progress"), "status": "in_progress", "arguments": ""}
 
     def riders(self) -> list[tuple[str, list[Opaque]]]:
-        return [(f"call:{self.call_id}", self.states)] if self.states else []
+        return [(f"call:{self.call_id}", [*self.states])] if self.states else []
 
 
 class WrittenOther(Written):

@@ -1,0 +1,59 @@
+"""The headers of a reply stay small, whatever was degraded and however things are called."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.engine.exchange import Attempt, attempts
+from bardo.engine.receipt import early_headers, late_headers
+from bardo.engine.route import Provider, Target
+from bardo.values.blocks import TextBlock
+from bardo.values.degradation import Degradation, distinct
+from bardo.values.request import Message, Request
+from bardo.values.response import Response
+
+# A usual proxy allows 8 kB for all headers of a reply.
+MOST_BYTES = 4_000
+
+
+def _attempt(degraded: tuple[Degradation, ...], model: str = "m1") -> Attempt:
+    row = builtin().provider("deepseek")
+    assert row is not None
+    target = Target(provider=Provider(id="deepseek", row=row, base_url=row.base_url), model=model)
+    request = Request(model=model, messages=(Message("user", (TextBlock("x"),)),))
+    return msgspec.structs.replace(next(attempts(request, [target])), degraded=distinct(degraded))
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        [f"field_{place}" for place in range(16_000)],
+        ["x" * 200_000],
+        [f"{place}{'y' * 5_000}" for place in range(200)],
+        ["\r\nset-cookie: a=b"],
+        ["ß" * 3_000],
+    ],
+    ids=["many", "one long", "many long", "a line break", "not ascii"],
+)
+@pytest.mark.parametrize("finished", [False, True], ids=["streamed", "whole"])
+def test_all_headers_together_stay_small(names: list[str], finished: bool) -> None:
+    attempt = _attempt(tuple(map(Degradation, names)), model="m" * 256)
+    response = Response(degraded=attempt.degraded) if finished else None
+    headers = early_headers("req_" + "0" * 24, attempt, response)
+    headers += late_headers(response, attempt) if response is not None else []
+    assert sum(len(name) + len(value) + 4 for name, value in headers) < MOST_BYTES
+    assert all(value.isascii() and value.isprintable() for _, value in headers)
+
+
+def test_the_names_after_the_bound_are_counted() -> None:
+    attempt = _attempt(tuple(Degradation(f"field_{place}") for place in range(16_000)))
+    listed = dict(early_headers("r", attempt))["X-Bardo-Degraded"].split(", ")
+    assert listed[0] == "field_0"
+    assert listed[-1] == f"{16_000 - len(listed) + 1} more"
+
+
+def test_a_name_stands_once() -> None:
+    attempt = _attempt((Degradation("seed", asked=1), Degradation("seed", asked=2), Degradation("stop")))
+    assert dict(early_headers("r", attempt))["X-Bardo-Degraded"] == "seed, stop"
