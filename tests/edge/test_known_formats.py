@@ -45,6 +45,24 @@ class Shouting:
 class Unfinished:
     def parse_reasoning_streaming_incremental(self, text):
         return None
+
+
+long_delimiter = {"start": "<" * 400, "end": ">"}
+equal_delimiters = {"start": ["<a>", "%%"], "end": "%%"}
+empty_delimiter = {"start": "<a>", "end": ""}
+
+
+class LongToken(ReasoningParser):
+    def __init__(self):
+        super().__init__(ParserConfig("<" * 400, "</a>"))
+
+
+class PatternsAsText(Subclass):
+    patterns = "lab"
+
+
+class EmptyPattern(Subclass):
+    patterns = ("",)
 """
 
 Install = Callable[..., None]
@@ -150,8 +168,26 @@ def test_a_file_goes_before_a_package_and_a_package_before_what_is_built_in(inst
         ("lab_formats:wrong_mapping", "stop"),
         ("lab_formats:number", "a value of type int is neither a ReasoningFormat"),
         ("lab_formats:Unfinished", "no method finish"),
+        ("lab_formats:long_delimiter", "start has 400 characters"),
+        ("lab_formats:equal_delimiters", "both '%%'"),
+        ("lab_formats:empty_delimiter", "end is empty"),
+        ("lab_formats:LongToken", "think_start_token has 400 characters"),
+        ("lab_formats:PatternsAsText", "patterns or aliases"),
+        ("lab_formats:EmptyPattern", "empty pattern"),
     ],
-    ids=["no attribute", "no module", "a wrong mapping", "a number", "a class without finish"],
+    ids=[
+        "no attribute",
+        "no module",
+        "a wrong mapping",
+        "a number",
+        "a class without finish",
+        "a long delimiter",
+        "equal delimiters",
+        "an empty delimiter",
+        "a long token",
+        "patterns as a text",
+        "an empty pattern",
+    ],
 )
 def test_a_broken_package_is_named(install: Install, value: str, said: str) -> None:
     install(mine=value)

@@ -95,4 +95,9 @@ def _as_format(name: str, given: Any) -> ReasoningFormat:
     if missing:
         raise TypeError(f"its class has no method {missing[0]}")
     patterns, aliases = getattr(given, "patterns", ()), getattr(given, "aliases", ())
+    given()  # One is made for each reply; a class that makes none is refused now.
+    if isinstance(patterns, str) or isinstance(aliases, str):
+        raise TypeError("its class has a text for patterns or aliases, which are lists of texts")
+    if not all(pattern.strip() for pattern in patterns):
+        raise TypeError("its class has an empty pattern, which fits every model")
     return ClassFormat(name=name, creator=given, patterns=tuple(patterns), aliases=tuple(aliases))

@@ -10,7 +10,7 @@ import msgspec
 
 from bardo.catalog.matching import canonical
 from bardo.edge.settings_problems import Place, explain
-from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.formats import BadDelimiter, ReasoningFormat
 from bardo.values.errors import ConfigError
 
 TABLE = "reasoning_formats"
@@ -26,6 +26,9 @@ def _row(table: Mapping[str, Any], place: Place, seen: dict[str, str]) -> Reason
     try:
         row = msgspec.convert(table, ReasoningFormat)
     except msgspec.ValidationError as problem:
+        if isinstance(problem.__cause__, BadDelimiter):
+            bad = problem.__cause__
+            raise ConfigError(f"{place.of(bad.key)}: {bad.message}", hint=bad.hint) from bad
         raise explain(problem, place, ReasoningFormat.__struct_fields__, choices_of(ReasoningFormat)) from problem
     _check_name(row, place, seen)
     for key in _unset(row):

@@ -7,7 +7,25 @@ from typing import Literal
 
 import msgspec
 
+from bardo.values.errors import InvalidRequest
+
+MAX_DELIMITER = 128
+"""Characters of a delimiter; the longest built-in one has 35."""
+MAX_SPELLINGS = 64
+_DELIMITERS = (
+    "start", "end", "implicit_ends", "dropped", "answer_start", "answer_end", "call_start", "call_end", "stripped", "turns"
+)  # fmt: skip
+_PAIRS = (("start", "end"), ("answer_start", "answer_end"), ("call_start", "call_end"))
+
 Machine = Literal["delimiters", "harmony", "muse", "inkling", "suffixed", "restored"]
+
+
+class BadDelimiter(InvalidRequest, ValueError):
+    """A delimiter of a format cannot be used; `key` is where it stands in the format's row."""
+
+    def __init__(self, message: str, *, key: str, hint: str) -> None:
+        super().__init__(message, hint=hint, param=key)
+        self.key = key
 
 
 class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -62,6 +80,15 @@ class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """A short reply in this format, for formats whose delimiters do not already show one."""
     notes: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise BadDelimiter for a delimiter that is empty or too long, and for an opener that is also its closer."""
+        for key in _DELIMITERS:
+            given = getattr(self, key)
+            if given != ():
+                check_delimiters(f"format {self.name[:100]!r}", key, given)
+        for opener, closer in _PAIRS:
+            check_pair(f"format {self.name[:100]!r}", (opener, getattr(self, opener)), (closer, getattr(self, closer)))
+
     @property
     def starts(self) -> tuple[str, ...]:
         return spellings(self.start)
@@ -75,3 +102,27 @@ def spellings(delimiter: str | tuple[str, ...]) -> tuple[str, ...]:
     """Return the spellings of a delimiter, of which a row may give one or several; empty ones do not count."""
     given = (delimiter,) if isinstance(delimiter, str) else delimiter
     return tuple(spelling for spelling in given if spelling)
+
+
+def check_delimiters(whose: str, key: str, given: str | tuple[str, ...]) -> None:
+    """Raise BadDelimiter where one of the spellings given under `key` cannot be looked for."""
+    listed = (given,) if isinstance(given, str) else given
+    if len(listed) > MAX_SPELLINGS:
+        message = f"{whose}: {key} has {len(listed)} spellings"
+        raise BadDelimiter(message, key=key, hint=f"give up to {MAX_SPELLINGS}")
+    for spelling in listed:
+        if not spelling:
+            raise BadDelimiter(f"{whose}: {key} is empty", key=key, hint=f"write the text of it, or leave {key} out")
+        if len(spelling) > MAX_DELIMITER:
+            message = f"{whose}: {key} has {len(spelling)} characters"
+            raise BadDelimiter(message, key=key, hint=f"a delimiter has up to {MAX_DELIMITER}")
+
+
+def check_pair(
+    whose: str, opener: tuple[str, str | tuple[str, ...]], closer: tuple[str, str | tuple[str, ...]]
+) -> None:
+    """Raise BadDelimiter where a text both opens and closes: nobody could tell which it does."""
+    both = set(spellings(opener[1])) & set(spellings(closer[1]))
+    if both:
+        message = f"{whose}: {opener[0]} and {closer[0]} are both {min(both)!r}"
+        raise BadDelimiter(message, key=closer[0], hint="an opener and its closer must differ")

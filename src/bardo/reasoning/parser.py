@@ -8,7 +8,7 @@ from copy import copy
 
 import msgspec
 
-from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.formats import ReasoningFormat, check_delimiters, check_pair
 from bardo.reasoning.machines import splitter_for
 from bardo.reasoning.splitter import Segment, Splitter
 from bardo.reasoning.utf8 import Utf8Feed
@@ -26,6 +26,13 @@ class ParserConfig(msgspec.Struct, frozen=True):
     stream_reasoning: bool = True
     max_buffer_size: int = 65536
     initial_in_reasoning: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise BadDelimiter for a token that is empty or too long, and where both are the same."""
+        start, end = ("think_start_token", self.think_start_token), ("think_end_token", self.think_end_token)
+        for key, token in (start, end):
+            check_delimiters("ParserConfig", key, token)
+        check_pair("ParserConfig", start, end)
 
 
 class ParserResult(msgspec.Struct, frozen=True, gc=False):
