@@ -64,7 +64,11 @@ class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Needed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Models that think only where the calls whose results they get still have their thinking."""
+    """Models that think only where the calls whose results they get still have their thinking.
+
+    Among `expected`: those that think on without it, and less well, so that its loss is reported. Among `signed`: those that refuse
+    thinking without a signature.
+    """
 
     platforms: tuple[str, ...]
     models: tuple[str, ...]
@@ -111,12 +115,16 @@ class ReplayRules:
         texts: Iterable[TextRule],
         bindings: Iterable[Binding],
         needed: Iterable[Needed] = (),
+        expected: Iterable[Needed] = (),
+        signed: Iterable[Needed] = (),
     ) -> None:
         self._platforms = {row: platform.name for platform in platforms for row in platform.providers}
         self.states = tuple(states)
         self.texts = tuple(texts)
         self.bindings = tuple(bindings)
         self.needed = tuple(needed)
+        self.expected = tuple(expected)
+        self.signed = tuple(signed)
 
     def reader(self, provider: str, row: ProviderRow, model: str) -> Reader:
         """Return who reads at a configured provider. A server known only by its dialect is a platform of its own."""
@@ -137,6 +145,14 @@ class ReplayRules:
     def needs_thinking(self, reader: Reader) -> bool:
         """Whether `reader` can think only behind calls that have their thinking."""
         return any(_at(reader, rule) for rule in self.needed)
+
+    def expects_thinking(self, reader: Reader) -> bool:
+        """Whether `reader` is given the thinking behind earlier calls back, so that a loss of it has to be reported."""
+        return any(_at(reader, rule) for rule in self.expected)
+
+    def needs_signatures(self, reader: Reader) -> bool:
+        """Whether `reader` refuses thinking that has no signature."""
+        return any(_at(reader, rule) for rule in self.signed)
 
     def binding(self, reader: Reader) -> Binding | None:
         """Return how `reader` binds state to its prefix, None where it does not."""
@@ -196,6 +212,8 @@ def read_replay(data: Mapping[str, Any]) -> ReplayRules:
             msgspec.convert(data.get("text", []), list[TextRule]),
             msgspec.convert(data.get("binding", []), list[Binding]),
             msgspec.convert(data.get("needed", []), list[Needed]),
+            msgspec.convert(data.get("expected", []), list[Needed]),
+            msgspec.convert(data.get("signed", []), list[Needed]),
         )
     except msgspec.ValidationError as problem:
         raise ConfigError(f"replay.toml: {problem}") from problem

@@ -8,7 +8,7 @@ As a server it decodes what a client sends (`decode_request`) and encodes the re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from bardo.catalog.rows import ProviderRow
 from bardo.streams.frames import Frame
@@ -42,6 +42,14 @@ class RepeatingDecoder:
 
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of frames with these JSON values as their text, `joined` into one; None where they must be fed."""
+        raise NotImplementedError
+
+
+class ReturningDecoder:
+    """A decoder of replies with fields that the provider takes back unmodified in the next request."""
+
+    def fields_to_return(self) -> dict[int, dict[str, Any]]:
+        """Return these fields of the message of each choice, as far as the reply has come."""
         raise NotImplementedError
 
 

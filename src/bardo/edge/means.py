@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 import msgspec
 
@@ -33,7 +33,16 @@ class Means(Protocol):
     knowledge: Knowledge
     clock: Callable[[], float]
 
-    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None: ...
+    async def remember(
+        self,
+        response: Response,
+        request: Request,
+        attempt: Attempt,
+        tenant: str,
+        *,
+        reply: str,
+        fields: Mapping[int, dict[str, Any]],
+    ) -> None: ...
 
     def write(self, row: LogRow) -> None: ...
 
@@ -45,7 +54,16 @@ class Quietly:
         self.transport, self.keyring, self.limits = means.transport, means.keyring, means.limits
         self.knowledge, self.clock = means.knowledge, means.clock
 
-    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None:
+    async def remember(
+        self,
+        response: Response,
+        request: Request,
+        attempt: Attempt,
+        tenant: str,
+        *,
+        reply: str,
+        fields: Mapping[int, dict[str, Any]],
+    ) -> None:
         """Keep nothing."""
 
     def write(self, row: LogRow) -> None:

@@ -42,7 +42,14 @@ class Noting:
             response = reader.heard()
             if response.blocks != self._kept:
                 self._kept = response.blocks
-                await self._means.remember(response, self._request, attempt, self._tenant)
+                await self._means.remember(
+                    response,
+                    self._request,
+                    attempt,
+                    self._tenant,
+                    reply=self._request_id,
+                    fields=reader.fields_to_return(),
+                )
 
     def note(
         self, outcome: CallOutcome, *, attempt: Attempt | None, reader: ReplyReader | None, error: BardoError | None

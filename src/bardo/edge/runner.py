@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from bardo.edge.directory import Directory
 from bardo.edge.http import Transport
@@ -88,10 +88,19 @@ class Runner:
             live.note("cancelled")
             raise
 
-    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str) -> None:
+    async def remember(
+        self,
+        response: Response,
+        request: Request,
+        attempt: Attempt,
+        tenant: str,
+        *,
+        reply: str,
+        fields: Mapping[int, dict[str, Any]],
+    ) -> None:
         """Keep what of a reply is needed in the turns to come."""
         if self._replay is not None:
-            await self._replay.remember(response, request, attempt, tenant)
+            await self._replay.remember(response, request, attempt, tenant, reply=reply, fields=fields)
 
     def write(self, row: LogRow) -> None:
         """Note a finished call."""

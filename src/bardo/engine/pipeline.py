@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.dialects.base import ReturningDecoder
 from bardo.engine.framing import open_framing
 from bardo.engine.reading import Reading, reading_of
 from bardo.engine.run import Run
@@ -85,6 +86,10 @@ class ReplyReader:
     def heard(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""
         return (self._all or self._fold).response()
+
+    def fields_to_return(self) -> dict[int, dict[str, Any]]:
+        """Return the fields that the provider takes back unmodified in the next request, by choice."""
+        return self._decoder.fields_to_return() if isinstance(self._decoder, ReturningDecoder) else {}
 
     def feed(self, item: bytes) -> list[Event]:
         """Return the events of one chunk of bytes."""

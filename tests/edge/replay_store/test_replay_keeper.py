@@ -43,7 +43,7 @@ class Broken:
 
     waits = True
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float) -> NoReturn:
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> NoReturn:
         raise sqlite3.OperationalError("disk I/O error")
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> NoReturn:

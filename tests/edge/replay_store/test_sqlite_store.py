@@ -54,6 +54,18 @@ def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:
         SqliteStore(tmp_path / "replay.db")
 
 
+def test_a_file_of_the_version_before_is_begun_anew(tmp_path: Path) -> None:
+    connection = sqlite3.connect(tmp_path / "replay.db")
+    connection.executescript(
+        "CREATE TABLE entries (id); CREATE TABLE keys (entry); CREATE TABLE shares (tenant); PRAGMA user_version = 1;"
+    )
+    connection.close()
+    store = SqliteStore(tmp_path / "replay.db")
+    store.put("a", ["x"], b"value", now=0)
+    assert store.find("a", ["x"], now=1) == {"x": b"value"}
+    store.close()
+
+
 def test_an_entry_that_goes_takes_its_keys_along(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "replay.db", Bounds(entries=1))
     store.put("a", ["x", "y"], b"1", now=0)

@@ -35,11 +35,35 @@ def test_a_value_is_found_by_each_of_its_keys_and_by_no_other(make: Make) -> Non
     assert store.find("a", ["y", "x", "z"], now=1) == {"x": b"value", "y": b"value"}
 
 
-def test_a_key_that_is_put_again_leads_to_the_new_value(make: Make) -> None:
+def test_a_key_of_two_different_replies_leads_to_neither(make: Make) -> None:
     store = make()
-    store.put("a", ["x", "y"], b"old", now=0)
-    store.put("a", ["x"], b"new", now=1)
-    assert store.find("a", ["x", "y"], now=2) == {"x": b"new", "y": b"old"}
+    store.put("a", ["x", "y"], b"one", now=0, reply="1")
+    store.put("a", ["x", "z"], b"other", now=1, reply="2")
+    assert store.find("a", ["x", "y", "z"], now=2) == {"y": b"one", "z": b"other"}
+
+
+def test_a_key_stays_ambiguous_when_the_first_of_its_replies_is_gone(make: Make) -> None:
+    store = make(seconds=60)
+    store.put("a", ["x"], b"one", now=0)
+    store.put("a", ["x"], b"other", now=50)
+    store.put("a", ["y"], b"third", now=70)
+    assert store.find("a", ["x", "y"], now=70) == {"y": b"third"}
+
+
+def test_a_key_leads_somewhere_again_when_all_its_replies_are_gone(make: Make) -> None:
+    store = make(seconds=60)
+    store.put("a", ["x"], b"one", now=0)
+    store.put("a", ["x"], b"other", now=0)
+    store.put("a", ["x"], b"new", now=100)
+    assert store.find("a", ["x"], now=100) == {"x": b"new"}
+
+
+@pytest.mark.parametrize("reply", ["", "1"], ids=["the same words", "the same reply"])
+def test_what_is_put_again_of_one_reply_is_no_other_reply(make: Make, reply: str) -> None:
+    store = make()
+    store.put("a", ["x", "y"], b"new" if not reply else b"old", now=0, reply=reply)
+    store.put("a", ["x"], b"new", now=1, reply=reply)
+    assert store.find("a", ["x"], now=2) == {"x": b"new"}
 
 
 @pytest.mark.parametrize("tenant", ["b", "", "*", "t:a"])

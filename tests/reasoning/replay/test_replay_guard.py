@@ -20,6 +20,7 @@ from bardo.values.wire import WireRequest
 ROW = builtin().provider("anthropic")
 assert ROW is not None
 READER: Reader = builtin_replay().reader("anthropic", ROW, "claude-opus-5-5")
+IDS = {"one": "toolu_01Xq7Kd92LmPvR4sT8wYzB3n", "two": "toolu_01Jh5Gf83NcQwE6rU2iOaS9k"}
 CALL = ToolCallBlock(id="c1", name="weather", arguments='{"city":"Paris"}')
 TOOLS = (Tool(name="weather", schema={"type": "object"}), Tool(name="time"))
 FIRST = Request(
@@ -46,7 +47,7 @@ def two_turns(on_change: OnChange) -> tuple[Request, Recalled]:
     found: dict[str, Kept] = {}
     request = FIRST
     for signature in ("one", "two"):
-        call = msgspec.structs.replace(CALL, id=f"call {signature}")
+        call = msgspec.structs.replace(CALL, id=IDS[signature])
         blocks = (thought(signature), call)
         sent = restore(request, READER, Recalled(found=found)).request
         for memory in remember(Response(blocks=blocks), request, sent, READER):
@@ -138,9 +139,10 @@ def test_tools_in_another_order_are_put_back_and_that_is_said() -> None:
 def test_the_prefix_of_others_is_not_looked_at() -> None:
     assert ROW is not None
     free = builtin_replay().reader("anthropic", ROW, "claude-opus-4-5")
-    (memory,) = remember(Response(blocks=(thought("one"), CALL)), FIRST, FIRST, free)
+    call = msgspec.structs.replace(CALL, id=IDS["one"])
+    (memory,) = remember(Response(blocks=(thought("one"), call)), FIRST, FIRST, free)
     assert memory.kept.prefix is None
-    changed = CHANGED["system prompt"][0](after(FIRST, Message("assistant", (CALL,)), result()))
+    changed = CHANGED["system prompt"][0](after(FIRST, Message("assistant", (call,)), result()))
     found = restore(changed, free, Recalled(found=dict.fromkeys(memory.keys, memory.kept)))
     assert signatures(found.request) == ["one"]
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
-from bardo.reasoning.replay import Kept, Recalled, Restored, decode_kept, encode_kept, remember, restore, wanted
+from bardo.edge.replay_store import MemoryStore
+from bardo.reasoning.replay import Recalled, Restored, decode_kept, encode_kept, remember, restore, wanted
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -26,6 +27,7 @@ from bardo.values.request import Message, Request
 from bardo.values.response import Response
 
 CLAUDE = "anthropic-claude-v1"
+UNIQUE = "toolu_01Xq7Kd92LmPvR4sT8wYzB3n"
 QUESTION = Message("user", (TextBlock("What is the weather?"),))
 RESULT = Message("user", (ToolResultBlock(call_id="c1", content=(TextBlock("sunny"),)),))
 
@@ -46,19 +48,26 @@ def call(identity: str = "c1", city: str = "Paris", signature: str = "") -> Tool
     return ToolCallBlock(id=identity, name="weather", arguments=f'{{"city":"{city}"}}', opaque=opaque)
 
 
+def numbered(block: ToolCallBlock) -> ToolCallBlock:
+    """Return a call as a Gemini client sends it: without an id, so that its decoder made one up."""
+    return msgspec.structs.replace(block, carried=Carried("gemini", {"functionCall": {"id": None}}))
+
+
 def asked(*messages: Message) -> Request:
     return Request(model="m", messages=messages)
 
 
 def recalled(*replies: tuple[Request, tuple[ReplyBlock, ...], Reader]) -> Recalled:
     """Return what a store would find after these replies."""
-    found: dict[str, Kept] = {}
+    store = MemoryStore()
+    keys: list[str] = []
     for request, blocks, maker in replies:
         for memory in remember(Response(blocks=blocks), request, request, maker):
-            kept = decode_kept(encode_kept(memory.kept))
-            assert kept is not None
-            found |= dict.fromkeys(memory.keys, kept)
-    return Recalled(found=found)
+            store.put("", memory.keys, encode_kept(memory.kept), now=0)
+            keys += memory.keys
+    raw = store.find("", keys, now=0)
+    kept = {value: decode_kept(value) for value in set(raw.values())}
+    return Recalled(found={key: one for key, value in raw.items() if (one := kept[value]) is not None})
 
 
 def back(
@@ -101,12 +110,13 @@ def test_signatures_of_calls_and_of_empty_texts_come_back() -> None:
     assert found.request.messages[1].blocks == blocks
 
 
-def test_calls_without_their_ids_are_matched_by_their_order() -> None:
+def test_calls_of_a_client_whose_dialect_has_no_ids_are_matched_by_their_order() -> None:
     blocks = (call("x1", signature="g"), call("x2", "Rome"))
-    found = back(blocks, (call("other 1"), call("other 2", "Rome")), maker=reader("gemini", "gemini-3-pro"))
+    client = (numbered(call("call_0")), numbered(call("call_1", "Rome")))
+    found = back(blocks, client, maker=reader("gemini", "gemini-3-pro"))
     first, second = found.request.messages[1].blocks
     assert isinstance(first, ToolCallBlock)
-    assert (first.id, first.opaque[0].data) == ("other 1", "g")
+    assert (first.id, first.opaque[0].data) == ("call_0", "g")
     assert isinstance(second, ToolCallBlock)
     assert second.opaque == ()
 
@@ -114,14 +124,15 @@ def test_calls_without_their_ids_are_matched_by_their_order() -> None:
 def test_a_text_the_client_changed_keeps_its_words_and_loses_its_state() -> None:
     signed = TextBlock("It is sunny.", (Opaque("signature", "t", "google-gemini-v1"),))
     changed = TextBlock("It rains.")
-    found = back((call("c1", signature="g"), signed), (changed, call("c1")), maker=reader("gemini", "gemini-3-pro"))
+    reply = (call(UNIQUE, signature="g"), signed)
+    found = back(reply, (changed, call(UNIQUE)), maker=reader("gemini", "gemini-3-pro"))
     assert changed in found.request.messages[1].blocks
 
 
 def test_a_question_that_was_shortened_does_not_hide_the_call() -> None:
-    known = recalled((asked(QUESTION), (thought("Hm.", "sig"), call()), reader()))
+    known = recalled((asked(QUESTION), (thought("Hm.", "sig"), call(UNIQUE)), reader()))
     short = Message("user", (TextBlock("Weather?"),))
-    found = restore(asked(short, Message("assistant", (call(),)), RESULT), reader(), known)
+    found = restore(asked(short, Message("assistant", (call(UNIQUE),)), RESULT), reader(), known)
     assert found.request.messages[1].blocks[0] == thought("Hm.", "sig")
 
 

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.edge.replay_store.memory import MemoryStore
@@ -19,7 +20,7 @@ from bardo.edge.replay_store.store import Bounds, ReplayStore
 from bardo.edge.settings import ReplaySettings
 from bardo.engine.exchange import Attempt
 from bardo.engine.route import Target
-from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, remember, wanted
+from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, keys_in, remember, turns_of
 from bardo.reasoning.replay.guard import OnChange
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -46,21 +47,34 @@ class ReplayKeeper:
 
     async def recall(self, request: Request, tenant: str = "") -> Recalled:
         """Return what is known of the replies in a request's history."""
-        keys = wanted(request) if self._store is not None and self._may_hold(tenant) else []
+        turns = turns_of(request) if self._store is not None and self._may_hold(tenant) else ()
+        keys = keys_in(turns)
         raw = await self._find(tenant, keys) if keys else {}
         # One reply is found by several of its keys.
         kept = {value: decode_kept(value) for value in set(raw.values())}
         found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
-        return Recalled(found=found, on_change=self._on_change, rules=self._rules)
+        return Recalled(found=found, turns=turns, on_change=self._on_change, rules=self._rules)
 
-    async def remember(self, response: Response, request: Request, attempt: Attempt, tenant: str = "") -> None:
-        """Keep what of a reply is needed in the turns to come."""
+    async def remember(
+        self,
+        response: Response,
+        request: Request,
+        attempt: Attempt,
+        tenant: str = "",
+        *,
+        reply: str = "",
+        fields: Mapping[int, dict[str, Any]] | None = None,
+    ) -> None:
+        """Keep what of a reply is needed in the turns to come.
+
+        `reply` names it: what is kept of it later replaces this. `fields` are those its provider takes back unmodified, by choice.
+        """
         if self._store is None:
             return
         reader = self._reader(attempt.target)
-        memories = remember(response, request, attempt.sent or request, reader, self._rules)
+        memories = remember(response, request, attempt.sent or request, reader, self._rules, fields)
         if memories:
-            await self._put(tenant, memories)
+            await self._put(tenant, memories, reply)
 
     def close(self) -> None:
         """Close the store."""
@@ -85,16 +99,17 @@ class ReplayKeeper:
             _log.warning("earlier reasoning cannot be looked up: %s", problem)
             return {}
 
-    async def _put(self, tenant: str, memories: Sequence[Memory]) -> None:
+    async def _put(self, tenant: str, memories: Sequence[Memory], reply: str) -> None:
         store, now = self._store, self._clock()
         assert store is not None
         try:
             for memory in memories:
                 value = encode_kept(memory.kept)
+                name = f"{reply}/{memory.choice}" if reply else ""
                 if store.waits:
-                    await asyncio.to_thread(store.put, tenant, memory.keys, value, now=now)
+                    await asyncio.to_thread(store.put, tenant, memory.keys, value, now=now, reply=name)
                 else:
-                    store.put(tenant, memory.keys, value, now=now)
+                    store.put(tenant, memory.keys, value, now=now, reply=name)
         except _STORE_PROBLEMS as problem:
             _log.warning("the reasoning of a reply cannot be kept: %s", problem)
 

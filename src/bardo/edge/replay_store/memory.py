@@ -16,14 +16,20 @@ class _Entry:
     value: bytes
     size: int
     expires: float
+    reply: str = ""
+
+    def is_same_reply(self, other: _Entry) -> bool:
+        """Whether both are what is kept of one reply, or say the same."""
+        return self.value == other.value or (self.reply != "" and self.reply == other.reply)
 
 
 @dataclass(slots=True)
 class _Share:
-    """What one tenant holds: its entries, oldest first, and which entry each key leads to."""
+    """What one tenant holds: its entries, oldest first, and the latest entry of each key; `ambiguous` keys have had different ones."""
 
     entries: dict[int, _Entry] = field(default_factory=dict)
     by_key: dict[str, int] = field(default_factory=dict)
+    ambiguous: set[str] = field(default_factory=set)
     bytes: int = 0
 
 
@@ -40,14 +46,14 @@ class MemoryStore:
         self._bytes = 0
         self._next = 0
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float) -> None:
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> None:
         """Keep a value under its keys."""
         size = size_of(keys, value)
         with self._lock:
             self._expire(now)
             if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
                 return
-            self._add(_Entry(tenant, tuple(keys), value, size, now + self._bounds.seconds))
+            self._add(_Entry(tenant, tuple(keys), value, size, now + self._bounds.seconds, reply))
             self._shrink(tenant)
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
@@ -57,7 +63,7 @@ class MemoryStore:
             share = self._shares.get(tenant)
             for key in keys if share is not None else ():
                 entry = share.entries.get(share.by_key.get(key, -1)) if share is not None else None
-                if entry is not None and now < entry.expires:
+                if entry is not None and now < entry.expires and share is not None and key not in share.ambiguous:
                     found[key] = entry.value
         return found
 
@@ -80,7 +86,11 @@ class MemoryStore:
         number, self._next = self._next, self._next + 1
         share = self._shares.setdefault(entry.tenant, _Share())
         self._order[number] = share.entries[number] = entry
-        share.by_key |= dict.fromkeys(entry.keys, number)
+        for key in entry.keys:
+            before = share.entries.get(share.by_key.get(key, -1))
+            if before is not None and not before.is_same_reply(entry):
+                share.ambiguous.add(key)
+            share.by_key[key] = number
         share.bytes += entry.size
         self._bytes += entry.size
 
@@ -93,6 +103,7 @@ class MemoryStore:
         for key in entry.keys:
             if share.by_key.get(key) == number:
                 del share.by_key[key]
+                share.ambiguous.discard(key)
         if not share.entries:
             del self._shares[entry.tenant]
 

@@ -16,15 +16,17 @@ from bardo.values.errors import ConfigError
 
 _BUSY_SECONDS = 5.0
 _KEYS_AT_ONCE = 500
-_VERSION = 1
+_VERSION = 2
 # Sums are kept beside the entries, so that looking at a bound costs nothing that grows.
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS entries (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, value BLOB NOT NULL, size INTEGER NOT NULL, expires REAL NOT NULL
+    id INTEGER PRIMARY KEY AUTOINCREMENT, tenant TEXT NOT NULL, value BLOB NOT NULL, size INTEGER NOT NULL, expires REAL NOT NULL,
+    reply TEXT NOT NULL
 );
 CREATE INDEX IF NOT EXISTS entries_of_tenant ON entries (tenant, id);
 CREATE TABLE IF NOT EXISTS keys (
-    tenant TEXT NOT NULL, key TEXT NOT NULL, entry INTEGER NOT NULL, PRIMARY KEY (tenant, key)
+    tenant TEXT NOT NULL, key TEXT NOT NULL, entry INTEGER NOT NULL, ambiguous INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (tenant, key)
 ) WITHOUT ROWID;
 CREATE INDEX IF NOT EXISTS keys_of_entry ON keys (entry);
 CREATE TABLE IF NOT EXISTS shares (tenant TEXT PRIMARY KEY, entries INTEGER NOT NULL, bytes INTEGER NOT NULL) WITHOUT ROWID;
@@ -39,6 +41,15 @@ CREATE TRIGGER IF NOT EXISTS entry_gone AFTER DELETE ON entries BEGIN
 END;
 """
 _ALL = "*"
+# A key whose latest entry is of another reply, and says something else, is ambiguous from then on.
+_PUT_KEY = """
+INSERT INTO keys (tenant, key, entry) VALUES (?1, ?2, ?3)
+ON CONFLICT (tenant, key) DO UPDATE SET entry = ?3, ambiguous = ambiguous OR NOT EXISTS (
+    SELECT 1 FROM entries AS before, entries AS now
+    WHERE before.id = keys.entry AND now.id = ?3
+    AND (before.value = now.value OR (now.reply != '' AND before.reply = now.reply))
+)
+"""
 
 
 class SqliteStore:
@@ -52,7 +63,7 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._connection = _open(Path(path))
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float) -> None:
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> None:
         """Keep a value under its keys."""
         size = size_of(keys, value)
         if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
@@ -63,12 +74,10 @@ class SqliteStore:
             )
             expires = now + self._bounds.seconds
             added = rows.execute(
-                "INSERT INTO entries (tenant, value, size, expires) VALUES (?, ?, ?, ?)",
-                (_named(tenant), value, size, expires),
+                "INSERT INTO entries (tenant, value, size, expires, reply) VALUES (?, ?, ?, ?, ?)",
+                (_named(tenant), value, size, expires, reply),
             )
-            rows.executemany(
-                "INSERT OR REPLACE INTO keys VALUES (?, ?, ?)", [(_named(tenant), key, added.lastrowid) for key in keys]
-            )
+            rows.executemany(_PUT_KEY, [(_named(tenant), key, added.lastrowid) for key in keys])
             self._shrink(rows, _named(tenant))
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
@@ -80,7 +89,7 @@ class SqliteStore:
                 marks = ",".join("?" * len(some))
                 statement = (
                     "SELECT keys.key, entries.value FROM keys JOIN entries ON entries.id = keys.entry "
-                    f"WHERE keys.tenant = ? AND entries.expires > ? AND keys.key IN ({marks})"
+                    f"WHERE keys.tenant = ? AND NOT keys.ambiguous AND entries.expires > ? AND keys.key IN ({marks})"
                 )
                 found |= dict(self._connection.execute(statement, (_named(tenant), now, *some)))
         return found
@@ -149,7 +158,10 @@ def _prepare(connection: sqlite3.Connection) -> None:
     # A power cut may cost the last seconds; a conversation then goes on without its reasoning.
     connection.execute("PRAGMA synchronous = NORMAL")
     written = connection.execute("PRAGMA user_version").fetchone()[0]
-    if written not in (0, _VERSION):
+    if written == 1:
+        # Version 1 did not tell replies apart. What it holds would expire within hours, so nothing is converted.
+        connection.executescript("BEGIN IMMEDIATE; DROP TABLE keys; DROP TABLE entries; DROP TABLE shares; COMMIT;")
+    if written not in (0, 1, _VERSION):
         raise sqlite3.DatabaseError(f"it is of version {written}, and this bardo writes version {_VERSION}")
     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 

@@ -1,7 +1,8 @@
 """What a replay store promises: bounded, expiring, and no tenant finds what another put in.
 
-A value is put in under several keys and found by any of them; a key that is put again leads to the new value. What is oldest goes first:
-within a tenant that has had its share, then of all. Time is seconds, given by the caller.
+A value is put in under several keys and found by any of them. A key under which different replies were put in leads to none of them, as
+long as the latest is kept. What is oldest goes first: within a tenant that has had its share, then of all. Time is seconds, given by the
+caller.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ class ReplayStore(Protocol):
         """Whether a call may wait for a disk, so that it belongs off the event loop."""
         ...
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float) -> None:
-        """Keep a value; one that is larger than a tenant's share is not kept."""
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> None:
+        """Keep a value; one that is larger than a tenant's share is not kept. A later value of the same `reply` replaces the earlier."""
         ...
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
-        """Return what is kept under these keys and has not expired."""
+        """Return what is certainly meant by these keys and has not expired."""
         ...
 
     def held(self, tenant: str | None = None) -> tuple[int, int]:

@@ -5,7 +5,7 @@
 
 from bardo.reasoning.replay.ask import amended
 from bardo.reasoning.replay.kept import Kept, Memory, decode_kept, encode_kept
-from bardo.reasoning.replay.keys import wanted
+from bardo.reasoning.replay.keys import keys_in, turns_of, wanted
 from bardo.reasoning.replay.origin import Origins
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.reasoning.replay.remember import remember
@@ -22,8 +22,10 @@ __all__ = [
     "amended",
     "decode_kept",
     "encode_kept",
+    "keys_in",
     "prefix_of",
     "remember",
     "restore",
+    "turns_of",
     "wanted",
 ]

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from bardo.reasoning.replay.kept import Kept
-from bardo.reasoning.replay.keys import keys_of, state_key, states_of
-from bardo.values.request import Message, Request
+from bardo.reasoning.replay.keys import TurnKeys
 
 
-def assigned(request: Request, found: Mapping[str, Kept]) -> dict[int, Kept]:
+def assigned(turns: Sequence[TurnKeys], found: Mapping[str, Kept]) -> dict[int, Kept]:
     """Return the kept reply of each message, by its place; each reply is one message at most.
 
-    A message is known by its state, else by its words and what stood before it. What is left is known by its calls, whose ids may be
-    those of another reply too.
+    A message is known by its state, by what it says behind its conversation, or by calls with globally unique ids. Where these lead to
+    different replies, it is none of them.
     """
-    spoken = [(place, one) for place, one in enumerate(request.messages) if one.role == "assistant"]
     made: dict[int, Kept] = {}
     used: set[int] = set()
-    for sure in (True, False):
-        for place, message in spoken:
-            if place in made:
+    for by_conversation in (True, False):
+        for turn in turns:
+            if turn.place in made:
                 continue
-            kept = _first(_keys(request, place, message, sure=sure), found, used)
+            keys = _by_conversation(turn) if by_conversation else (turn.calls,)
+            kept = next((one for some in keys if (one := _only(some, found, used)) is not None), None)
             if kept is not None:
-                made[place] = kept
+                made[turn.place] = kept
                 used.add(id(kept))
     return made
 
 
-def _keys(request: Request, place: int, message: Message, *, sure: bool) -> list[str]:
-    exact, *calls = keys_of(request.messages[place - 1] if place else None, message.blocks)
-    if not sure:
-        return calls
-    return [*(state_key(state) for block in message.blocks for state in states_of(block)), exact]
+def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
+    return (turn.states, (turn.exact,), (turn.unnamed,) if turn.unnamed else ())
 
 
-def _first(keys: Sequence[str], found: Mapping[str, Kept], used: set[int]) -> Kept | None:
-    return next((kept for key in keys if (kept := found.get(key)) is not None and id(kept) not in used), None)
+def _only(keys: Iterable[str], found: Mapping[str, Kept], used: set[int]) -> Kept | None:
+    """Return the one reply that all of these keys lead to, so far as they lead anywhere."""
+    candidates = {id(kept): kept for key in keys if (kept := found.get(key)) is not None}
+    only = next(iter(candidates.values())) if len(candidates) == 1 else None
+    return None if only is None or id(only) in used else only

@@ -1,43 +1,68 @@
 """Under which keys the reasoning of a reply is found again, whatever a client keeps of it.
 
-A turn is known by what was said and called in it, and what stood right before; each call by its id and what it calls; opaque state by
-its own bytes. Ids alone would not do: some providers number their calls, and the next conversation begins at 0 again.
+A turn is known by the whole conversation before it and by what was said and called in it; a call whose id is globally unique by that id,
+its name and its arguments; opaque state by its own bytes. An id alone is never a key: some providers number their calls, and the next
+conversation begins at 0 again.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.reasoning.replay.call_ids import is_globally_unique, stated_id
+from bardo.reasoning.replay.canonical import canonical
+from bardo.values.blocks import (
+    Block,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
 from bardo.values.request import Message, Request
 
 _STATEFUL = (TextBlock, ToolCallBlock, ReasoningBlock)
+# State this long is one reply's: signatures and ciphertexts have hundreds of characters, names of items may be numbers.
+_TELLING_STATE = 24
 _encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class TurnKeys(msgspec.Struct, frozen=True):
+    """The keys of one assistant message.
+
+    `exact` holds the ids of its calls, `unnamed` does not and is empty where the client says ids, `calls` are those of calls with
+    globally unique ids, `states` those of opaque state that only one reply can have, `others` those of other state.
+    """
+
+    place: int
+    exact: str
+    unnamed: str
+    calls: tuple[str, ...]
+    states: tuple[str, ...]
+    others: tuple[str, ...]
+
+    @property
+    def all(self) -> Iterator[str]:
+        """Every key."""
+        yield self.exact
+        if self.unnamed:
+            yield self.unnamed
+        yield from self.calls
+        yield from self.states
+        yield from self.others
 
 
 def digest(*parts: str) -> str:
     """Return a short digest of texts; where one ends matters."""
-    made = hashlib.blake2b(digest_size=15)
-    for part in parts:
-        raw = part.encode("utf-8", "surrogatepass")
-        made.update(len(raw).to_bytes(8, "big") + raw)
-    return made.hexdigest()
-
-
-def canonical(arguments: str) -> str:
-    """Return arguments as JSON in one spelling, since clients write them anew; text that is no JSON stays."""
-    try:
-        return _encode(msgspec.json.decode(arguments or "{}")).decode()
-    except (ValueError, msgspec.MsgspecError, RecursionError):
-        return arguments
-
-
-def call_key(call: ToolCallBlock) -> str:
-    """Return the key of the reply that made a call."""
-    return "c" + digest(call.id, call.name, canonical(call.arguments))
+    raw = [part.encode("utf-8", "surrogatepass") for part in parts]
+    lengths = ",".join([str(len(one)) for one in raw]).encode()
+    return hashlib.blake2b(b"".join([lengths, b";", *raw]), digest_size=15).hexdigest()
 
 
 def state_key(state: Opaque) -> str:
@@ -45,27 +70,42 @@ def state_key(state: Opaque) -> str:
     return "s" + digest(state.data)
 
 
-def turn_key(before: Message | None, blocks: Iterable[Block]) -> str:
-    """Return the key of a turn behind a message. Ids are left out: some dialects have none."""
-    text, calls = [], []
-    for block in blocks:
-        if isinstance(block, TextBlock):
-            text.append(block.text)
-        elif isinstance(block, ToolCallBlock):
-            calls += [block.name, canonical(block.arguments)]
-    return "m" + digest(_said_before(before), "".join(text).strip(), *calls)
+def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
+    """Return the keys under which a reply to `request` is kept."""
+    before = ""
+    for message in request.messages:
+        before = _turn_digest(before, message) if message.role == "assistant" else _prompt_digest(before, message)
+    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+    ids = [call.id for call in calls]
+    text, said = _said(blocks)
+    unnamed = ["u" + digest(before, text, *said)] if calls else []
+    return ["m" + digest(before, text, *said, *ids), *unnamed, *_call_keys(ids, said)]
 
 
-def _said_before(message: Message | None) -> str:
-    if message is None:
-        return ""
-    results = [block.text for block in message.blocks if isinstance(block, ToolResultBlock)]
-    return "\n".join([message.text, *results])
+def turns_of(request: Request) -> tuple[TurnKeys, ...]:
+    """Return the keys of every assistant message of a request; none where no model has spoken yet."""
+    if not any(message.role == "assistant" for message in request.messages):
+        return ()
+    turns: list[TurnKeys] = []
+    before = ""
+    for place, message in enumerate(request.messages):
+        if message.role == "assistant":
+            turns.append(_turn(place, before, message))
+            # What a turn says behind what was before is all that is before the next.
+            before = turns[-1].exact[1:]
+        else:
+            before = _prompt_digest(before, message)
+    return tuple(turns)
 
 
-def keys_of(before: Message | None, blocks: Sequence[Block]) -> list[str]:
-    """Return the keys under which one turn may be found, the surest first."""
-    return [turn_key(before, blocks), *(call_key(block) for block in blocks if isinstance(block, ToolCallBlock))]
+def wanted(request: Request) -> list[str]:
+    """Return every key that may be needed to send a request; nothing where no model has spoken yet."""
+    return keys_in(turns_of(request))
+
+
+def keys_in(turns: Iterable[TurnKeys]) -> list[str]:
+    """Return all keys of these turns, each once."""
+    return list(dict.fromkeys(key for turn in turns for key in turn.all))
 
 
 def states_of(block: Block) -> tuple[Opaque, ...]:
@@ -73,13 +113,65 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
     return block.opaque if isinstance(block, _STATEFUL) else ()
 
 
-def wanted(request: Request) -> list[str]:
-    """Return every key that may be needed to send a request; nothing where no model has spoken yet."""
-    keys: dict[str, None] = {}
-    before: Message | None = None
-    for message in request.messages:
-        if message.role == "assistant":
-            keys |= dict.fromkeys(keys_of(before, message.blocks))
-            keys |= {state_key(state): None for block in message.blocks for state in states_of(block)}
-        before = message
-    return list(keys)
+def _turn(place: int, before: str, message: Message) -> TurnKeys:
+    ids = [stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock)]
+    text, said = _said(message.blocks)
+    states = [state for block in message.blocks for state in states_of(block)]
+    telling = [state for state in states if _is_telling(state)]
+    return TurnKeys(
+        place=place,
+        exact="m" + digest(before, text, *said, *ids),
+        unnamed="u" + digest(before, text, *said) if ids and not any(ids) else "",
+        calls=tuple(_call_keys(ids, said)),
+        states=tuple(map(state_key, telling)),
+        others=tuple(state_key(state) for state in states if state not in telling),
+    )
+
+
+def _turn_digest(before: str, message: Message) -> str:
+    """Return the digest of a conversation with one more turn of the model. Reasoning is left out: clients may drop it."""
+    text, said = _said(message.blocks)
+    return digest(
+        before, text, *said, *(stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock))
+    )
+
+
+def _prompt_digest(before: str, message: Message) -> str:
+    return digest(before, message.role, *(part for block in message.blocks for part in _prompt(block)))
+
+
+def _is_telling(state: Opaque) -> bool:
+    return len(state.data) >= _TELLING_STATE or is_globally_unique(state.data)
+
+
+def _call_keys(ids: Sequence[str], said: Sequence[str]) -> Iterator[str]:
+    """Give the keys of the calls whose ids are globally unique."""
+    for call_id, name, arguments in zip(ids, said[::2], said[1::2], strict=True):
+        if is_globally_unique(call_id, name):
+            yield "c" + digest(call_id, name, arguments)
+
+
+def _said(blocks: Iterable[Block]) -> tuple[str, list[str]]:
+    """Return what a turn says: its text, and the name and the arguments of each call in turn."""
+    text: list[str] = []
+    calls: list[str] = []
+    for block in blocks:
+        if isinstance(block, TextBlock):
+            text.append(block.text)
+        elif isinstance(block, ToolCallBlock):
+            calls += (block.name, canonical(block.arguments))
+    return "".join(text).strip(), calls
+
+
+def _prompt(block: Block) -> tuple[str, ...]:
+    match block:
+        case TextBlock(text=text) | RefusalBlock(text=text):
+            return ("text", text)
+        case ToolResultBlock():
+            return ("result", *(part for inner in block.content for part in _prompt(inner)))
+        case ImageBlock():
+            return ("image", block.data, block.url)
+        case UnknownBlock():
+            return ("other", _encode(block.value).decode())
+        case _:
+            return ()

@@ -21,6 +21,20 @@ def lacks_thinking(request: Request) -> bool:
     return not any(isinstance(block, ReasoningBlock) and states_of(block) for block in calling.blocks)
 
 
+def open_loop(request: Request) -> frozenset[int]:
+    """Return the places of the messages whose calls belong to the tool loop that goes on, where thinking is asked for."""
+    if request.reasoning is None or request.reasoning.mode == "off":
+        return frozenset()
+    places: set[int] = set()
+    for place in range(len(request.messages) - 1, -1, -1):
+        message = request.messages[place]
+        if message.role == "assistant":
+            places |= {place} if any(isinstance(block, ToolCallBlock) for block in message.blocks) else set()
+        elif not any(isinstance(block, ToolResultBlock) for block in message.blocks):
+            break
+    return frozenset(places)
+
+
 def thoughtless(request: Request, switch: Switch) -> Request:
     """Return the request with thinking turned off, and say so."""
     policy = request.reasoning

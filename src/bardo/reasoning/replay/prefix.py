@@ -10,7 +10,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.reasoning.replay.keys import canonical, digest
+from bardo.reasoning.replay.canonical import canonical
+from bardo.reasoning.replay.keys import digest
 from bardo.values.blocks import (
     Block,
     ImageBlock,

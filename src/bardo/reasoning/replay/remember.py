@@ -5,32 +5,50 @@ Providers ask for plain thinking back in the turns of a tool loop only; a conver
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
-from bardo.reasoning.replay.kept import Called, Kept, Memory, Part, Said, Thought
-from bardo.reasoning.replay.keys import keys_of, state_key
+from bardo.reasoning.replay.kept import Called, Kept, Memory, Other, Part, Said, Thought
+from bardo.reasoning.replay.keys import digest, reply_keys, state_key
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
-from bardo.values.blocks import Opaque, ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.blocks import (
+    Opaque,
+    ReasoningBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
 from bardo.values.request import Request
 from bardo.values.response import Response
 
 
 def remember(
-    response: Response, request: Request, sent: Request, reader: Reader, rules: ReplayRules | None = None
+    response: Response,
+    request: Request,
+    sent: Request,
+    reader: Reader,
+    rules: ReplayRules | None = None,
+    fields: Mapping[int, dict[str, Any]] | None = None,
 ) -> list[Memory]:
     """Return what is kept of each choice of a reply; nothing for most.
 
-    `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply.
+    `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
+    the provider takes back unmodified, by choice.
     """
     known = rules or builtin_replay()
-    choices = [one for one in (response, *response.alternatives) if _worth(one.blocks, request)]
-    if not choices or response.error is not None:
+    choices = enumerate((response, *response.alternatives))
+    worth = [(choice, one.blocks) for choice, one in choices if _worth(one.blocks, request)]
+    if not worth or response.error is not None:
         return []
     prefix = prefix_of(sent) if known.binding(reader) is not None else None
-    return [_memory(one.blocks, request, reader, prefix) for one in choices]
+    return [
+        _memory(blocks, choice, request, reader, prefix, (fields or {}).get(choice, {})) for choice, blocks in worth
+    ]
 
 
 def _worth(blocks: Sequence[ReplyBlock], request: Request) -> bool:
@@ -48,12 +66,18 @@ def _answers_tools(request: Request) -> bool:
     return any(isinstance(block, ToolResultBlock) for message in last for block in message.blocks)
 
 
-def _memory(blocks: Sequence[ReplyBlock], request: Request, reader: Reader, prefix: Prefix | None) -> Memory:
+def _memory(
+    blocks: Sequence[ReplyBlock],
+    choice: int,
+    request: Request,
+    reader: Reader,
+    prefix: Prefix | None,
+    fields: dict[str, Any],
+) -> Memory:
     parts = [part for block in blocks if (part := _part(block)) is not None]
-    kept = Kept(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix)
-    before = request.messages[-1] if request.messages else None
-    keys = [*keys_of(before, blocks), *(state_key(state) for state in kept.states)]
-    return Memory(tuple(dict.fromkeys(keys)), kept)
+    kept = Kept(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
+    keys = [*reply_keys(request, blocks), *(state_key(state) for state in kept.states)]
+    return Memory(tuple(dict.fromkeys(keys)), kept, choice)
 
 
 def _part(block: ReplyBlock) -> Part | None:
@@ -61,9 +85,11 @@ def _part(block: ReplyBlock) -> Part | None:
         case ReasoningBlock():
             return Thought(msgspec.structs.replace(block, opaque=_unstamped(block.opaque)))
         case TextBlock():
-            return Said(len(block.text), _unstamped(block.opaque))
+            return Said(len(block.text), _unstamped(block.opaque), digest(block.text))
         case ToolCallBlock():
             return Called(block.id, _unstamped(block.opaque))
+        case UnknownBlock():
+            return Other(block)
         case _:
             return None
 

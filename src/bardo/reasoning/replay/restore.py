@@ -6,18 +6,28 @@ Everything that differs from what the client sent in this regard is reported, ex
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.finding import assigned
 from bardo.reasoning.replay.guard import OnChange, guard
-from bardo.reasoning.replay.kept import Kept
-from bardo.reasoning.replay.keys import state_key, states_of
-from bardo.reasoning.replay.merge import merged
-from bardo.reasoning.replay.needed import lacks_thinking, thoughtless
+from bardo.reasoning.replay.kept import Kept, Other
+from bardo.reasoning.replay.keys import TurnKeys, state_key, states_of, turns_of
+from bardo.reasoning.replay.merge import agrees, merged
+from bardo.reasoning.replay.needed import lacks_thinking, open_loop, thoughtless
 from bardo.reasoning.replay.switch import Switch
-from bardo.values.blocks import Block, Opaque, Origin, ReasoningBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    Opaque,
+    Origin,
+    ReasoningBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    fields_for,
+)
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request
 
@@ -25,9 +35,13 @@ _PLAIN = "reasoning_content"
 
 
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
-    """What was found for one request, by its keys, and how a changed prefix is dealt with."""
+    """What was found for one request, by its keys, and how a changed prefix is dealt with.
+
+    `turns` are the keys it was looked for by; None where they are to be made.
+    """
 
     found: Mapping[str, Kept] = {}
+    turns: tuple[TurnKeys, ...] | None = None
     on_change: OnChange = "restore"
     rules: ReplayRules | None = None
 
@@ -76,9 +90,10 @@ class _Work:
         self._request = request
         self._reader = reader
         self._found = recalled.found
-        self._kept = assigned(request, recalled.found) if recalled.found else {}
+        self._kept = _assigned(request, recalled) if recalled.found else {}
         self._fill = self.rules.text(reader)
         self._tools = _tool_turns(request) if self._fill.required else frozenset()
+        self._loop = open_loop(request) if self.rules.expects_thinking(reader) else frozenset()
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""
@@ -88,37 +103,53 @@ class _Work:
         if message.role != "assistant":
             return message
         kept = self._kept.get(place)
-        if kept is None and place not in self._tools and not any(map(states_of, message.blocks)):
+        if kept is None and place in self._loop and not _has_thinking(message.blocks):
+            why = "the client did not send it, and what is kept has no reply that is certainly this one"
+            self.switch.tell("the reasoning behind a tool call", None, why)
+        if kept is None and place not in self._tools and not self.switch.sorts(message.blocks):
             return message
         blocks = self._restored(message.blocks, kept) if kept is not None else None
         if kept is not None and not self.switch.refusal(kept.states, kept.origin):
             self.made[place] = kept
+        native = kept.fields if kept is not None and blocks is not None and self._is_native(kept) else {}
         blocks = self.switch.sorted_out(message.blocks) if blocks is None else blocks
         blocks = self._required(blocks, kept) if place in self._tools else blocks
         same = len(blocks) == len(message.blocks) and all(map(_is, blocks, message.blocks))
-        return message if same else msgspec.structs.replace(message, blocks=blocks)
+        changed = message if same else msgspec.structs.replace(message, blocks=blocks)
+        return _with_fields(changed, native, self._reader.row.dialect) if native else changed
 
     def _restored(self, blocks: tuple[Block, ...], kept: Kept) -> tuple[Block, ...] | None:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
-        if self._holds(blocks, kept):
+        if not agrees(blocks, kept):
+            return None
+        whole = merged(blocks, self._readable(kept))
+        if len(whole) == len(blocks) and all(map(_is, whole, blocks)):
             return None
         if kept.states:
             why = self.switch.refusal(kept.states, kept.origin)
             if not why:
-                return merged(blocks, kept)
-            self.switch.tell(_named(kept), "text" if self._gives_text(blocks, kept) else None, why)
+                return whole
+            if not self._holds(blocks, kept):
+                self.switch.tell(_named(kept), "text" if self._gives_text(blocks, kept) else None, why)
             return None
         at_home = kept.origin.platform == self._reader.platform
-        return merged(blocks, kept) if at_home and self._reader.row.quirks.replay != "none" else None
+        return whole if at_home and self._reader.row.quirks.replay != "none" else None
+
+    def _readable(self, kept: Kept) -> Kept:
+        """Return what was kept without the blocks that this reader's dialect does not know."""
+        if self._is_native(kept) or not any(isinstance(part, Other) for part in kept.parts):
+            return kept
+        return msgspec.structs.replace(kept, parts=tuple(part for part in kept.parts if not isinstance(part, Other)))
+
+    def _is_native(self, kept: Kept) -> bool:
+        return kept.origin.dialect == self._reader.row.dialect and kept.origin.platform == self._reader.platform
 
     def _gives_text(self, blocks: tuple[Block, ...], kept: Kept) -> bool:
         return bool(self._fill.required and kept.readable and any(isinstance(one, ToolCallBlock) for one in blocks))
 
     def _holds(self, blocks: tuple[Block, ...], kept: Kept) -> bool:
         held = {state.data for block in blocks for state in states_of(block)}
-        if kept.states:
-            return all(state.data in held for state in kept.states)
-        return any(isinstance(block, ReasoningBlock) and block.readable for block in blocks)
+        return all(state.data in held for state in kept.states)
 
     def _required(self, blocks: tuple[Block, ...], kept: Kept | None) -> tuple[Block, ...]:
         """Return a turn with calls and some thinking before them, where the provider refuses it without."""
@@ -137,6 +168,20 @@ class _Work:
             return state.origin
         kept = self._found.get(state_key(state)) if self._found else None
         return kept.origin if kept is not None else None
+
+
+def _assigned(request: Request, recalled: Recalled) -> dict[int, Kept]:
+    turns = recalled.turns if recalled.turns is not None else turns_of(request)
+    return assigned(turns, recalled.found)
+
+
+def _has_thinking(blocks: tuple[Block, ...]) -> bool:
+    return any(isinstance(block, ReasoningBlock) or states_of(block) for block in blocks)
+
+
+def _with_fields(message: Message, fields: dict[str, Any], dialect: str) -> Message:
+    """Return a message with fields that its provider takes back unmodified; the client's own go first."""
+    return msgspec.structs.replace(message, carried=Carried(dialect, fields | fields_for(dialect, message.carried)))
 
 
 def _is(one: Block, other: Block) -> bool:

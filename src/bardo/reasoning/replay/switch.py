@@ -27,6 +27,7 @@ class Switch:
         self.told: list[Degradation] = []
         self._origin_of = origin_of
         self._refusals: dict[tuple[str, ...], str] = {}
+        self._signed = rules.needs_signatures(reader)
 
     def refusal(self, states: Sequence[Opaque], origin: Origin | None = None) -> str:
         """Return why any of these states may not be sent, empty where all may."""
@@ -39,6 +40,10 @@ class Switch:
         if known is None:
             known = self._refusals[key] = self.rules.refusal(form, origin, self.reader)
         return known
+
+    def sorts(self, blocks: Sequence[Block]) -> bool:
+        """Whether any of these blocks has state, or is thinking that may not be sent without."""
+        return any(map(states_of, blocks)) or any(map(self._is_unsigned, blocks))
 
     def sorted_out(self, blocks: Sequence[Block]) -> tuple[Block, ...]:
         """Return the blocks of one message without the state that may not be sent."""
@@ -61,6 +66,9 @@ class Switch:
         return block.format if isinstance(block, ReasoningBlock) else ""
 
     def _sorted(self, block: Block) -> Block | None:
+        if self._is_unsigned(block):
+            self.tell("thinking without a signature", None, "this model refuses thinking without its own signature")
+            return None
         states = states_of(block)
         if not states or not (why := self.refusal(states)):
             return block
@@ -69,6 +77,10 @@ class Switch:
         self.tell(self.name(block), None, why)
         assert isinstance(block, TextBlock | ToolCallBlock)
         return msgspec.structs.replace(block, opaque=())
+
+    def _is_unsigned(self, block: Block) -> bool:
+        """Whether the reader refuses a block because it is thinking without state."""
+        return isinstance(block, ReasoningBlock) and not block.opaque and self._signed
 
     def _thought(self, block: ReasoningBlock, why: str) -> ReasoningBlock | None:
         text = block.readable if self.takes_text() else ""
