@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from bardo.catalog.load import builtin
+from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import ProviderRow, Quirks
@@ -382,6 +383,35 @@ def _parameter_rule(rule: ParameterRule) -> tuple[str, ...]:
     return rule.name, place, when, code(rule.drop), "; ".join(ranges), rule.why
 
 
+def meaningful_fields() -> str:
+    """Fields and parts of a request whose loss is refused."""
+    rows = builtin_meaningful()
+    columns = ("client dialect", "name", "where it matters", "why", "what to do instead")
+    fields = [
+        (f"`{row.dialect}`", f"`{row.name}`", _where(row), row.why, row.instead)
+        for listed in rows.fields.values()
+        for row in listed
+    ]
+    parts = [
+        (
+            f"`{part.dialect}`",
+            code(part.kinds),
+            f"a part of a turn of the {' or '.join(part.roles)}",
+            "it is content",
+            "leave it out",
+        )
+        for part in rows.parts
+    ]
+    return table(columns, [*fields, *parts])
+
+
+def _where(row: MeaningfulField) -> str:
+    place = f"its `{row.at}` is " if row.at else ""
+    if row.only:
+        return place + code(map(_shown, row.only))
+    return f"{place}not {code(map(_shown, row.unless))}" if row.unless else "given"
+
+
 def decisions() -> str:
     """Every decision record, by its title."""
     records = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
@@ -405,6 +435,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "reasoning-control": reasoning_control,
     "model-facts": model_facts,
     "parameter-rules": parameter_rules,
+    "meaningful-fields": meaningful_fields,
 }
 
 

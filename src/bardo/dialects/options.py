@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -12,6 +13,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, BardoOptions, OnImpossible, ReasoningPolicy, StructuredOptions
 
 INCLUDABLE = ("reasoning_chain", "receipt", "structured", "partials")
+KEYS = ("include", "reasoning", "on_impossible", "structured", "allow_loss")
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("fail", "floor", "reroute")
 
 
@@ -20,6 +22,7 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
     asked = optional(fields, "bardo", dict)
     if asked is None:
         return BardoOptions()
+    refuse_unknown(asked, KEYS, "bardo.")
     include = optional(asked, "include", list, "bardo.") or []
     reasoning = asked.get("reasoning")
     shown = reasoning in (None, "include", "omit")
@@ -28,17 +31,36 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
         omit_reasoning=reasoning == "omit",
         on_impossible=_on_impossible(asked),
         reasoning=None if shown else policy_of(reasoning, "bardo.reasoning", also=("include", "omit")),
-        structured=_structured(asked),
+        structured=read_structured(asked.get("structured"), "bardo.structured"),
+        allow_loss=_allowed(asked),
     )
 
 
-def _structured(asked: dict[str, Any]) -> StructuredOptions | None:
-    if asked.get("structured") is None:
-        return None
+def refuse_unknown(asked: dict[str, Any], known: Iterable[str], at: str) -> None:
+    """Raise InvalidRequest for a key that is not `known`, naming it and the nearest known one; `at` is where the keys stand."""
+    names = tuple(known)
+    for name in asked:
+        if name not in names:
+            near = get_close_matches(name[:100], names, n=1)
+            hint = f"did you mean {at}{near[0]}?" if near else f"use {', '.join(names)}"
+            shown = name if len(name) <= 100 else f"{name[:100]}…"
+            raise InvalidRequest(f"bardo knows no {at}{shown}", hint=hint, param=f"{at}{shown}")
+
+
+def _allowed(asked: dict[str, Any]) -> tuple[str, ...]:
+    listed = optional(asked, "allow_loss", list, "bardo.") or []
+    return tuple(take(name, str, f"bardo.allow_loss[{place}]") for place, name in enumerate(listed))
+
+
+def read_structured(asked: Any, at: str) -> StructuredOptions | None:
+    """Return how an answer in a schema is asked for, None where nothing is said of it. Raises InvalidRequest."""
+    if asked is None or isinstance(asked, StructuredOptions):
+        return asked
+    if isinstance(asked, dict):
+        refuse_unknown(asked, StructuredOptions.__struct_fields__, f"{at}.")
     try:
-        return msgspec.convert(asked["structured"], StructuredOptions)
+        return msgspec.convert(asked, StructuredOptions)
     except msgspec.ValidationError as problem:
-        at = "bardo.structured"
         hint = "it takes mode (schema_enforced, tool_use_workaround, prompt_guided, none) and retries (0 to 5)"
         raise InvalidRequest(f"{at}: {problem}", hint=hint, param=at) from problem
 

@@ -107,8 +107,13 @@ def conditions(request: Request, target: Target, knowledge: Knowledge) -> dict[s
 
 def _spoken(request: Request, target: Target, knowledge: Knowledge) -> bool:
     """Whether the request came in the language that the target's model is told how to think in."""
-    row, known = target.provider.row, knowledge.known(target)
-    return request.dialect in (row.dialect, known.endpoint.payloads.get(known.found.maker))
+    return request.dialect in dialects_of(target, knowledge)
+
+
+def dialects_of(target: Target, knowledge: Knowledge) -> tuple[str | None, ...]:
+    """Return the dialects that a target reads as they come: its own, and the one that its endpoint wraps for this model."""
+    known = knowledge.known(target)
+    return target.provider.row.dialect, known.endpoint.payloads.get(known.found.maker)
 
 
 def _told(request: Request, text: str) -> Request:

@@ -14,8 +14,9 @@ import msgspec
 from bardo.catalog.replay import Binding, builtin_replay
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.controlling import Controlled, control, repaired
+from bardo.engine.controlling import Controlled, control, dialects_of, repaired
 from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.losses import refuse_losses
 from bardo.engine.reading import PLAIN, Reading, reading_of
 from bardo.engine.route import Target
 from bardo.engine.structuring import AnswerPlan, answer_plan, refused_for_good, refused_form
@@ -176,6 +177,7 @@ def _written(
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
     wire = _as_it_came(done, row, asks_usage=withhold) if forward else None
     wire = wire or dialect(row.dialect).encode_request(done.request, row)
+    refuse_losses(asked, row.id, dialects_of(target, knowledge), (*done.degraded, *wire.degraded))
     return Attempt(
         target=target,
         wire=_with_own_headers(wire, asked, row.dialect),

@@ -125,7 +125,17 @@ class TooLarge(CallerError):
 
 
 class Unsupported(CallerError):
-    """The target cannot express what was asked, and leaving it out would change the meaning."""
+    """The target cannot express what was asked, and leaving it out would change the meaning.
+
+    `param` names the place, `details` what a program can read of it: `unsupported`, and the dialect's own `error_code`.
+    """
+
+    def __init__(
+        self, message: str, *, hint: str = "", param: str | None = None, details: dict[str, Any] | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.param = param
+        self.details = details or {}
 
 
 class OperatorError(BardoError):

@@ -117,7 +117,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     `include` may hold `reasoning_chain`, `receipt`, `structured` (how a typed answer came about) and `partials` (events that show one
     while it grows). `omit_reasoning` leaves all reasoning out of the reply. `on_impossible` says what
     becomes of a call that asks for no thinking where the model always thinks: it fails, gets the least there is, or goes to another
-    provider. `reasoning` goes before the dialect's own fields.
+    provider. `reasoning` goes before the dialect's own fields. `allow_loss` names fields and parts whose loss is reported instead of
+    refused although it changes what the request means; `*` names all.
     """
 
     include: tuple[str, ...] = ()
@@ -125,6 +126,7 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     on_impossible: OnImpossible = "floor"
     reasoning: ReasoningPolicy | None = None
     structured: StructuredOptions | None = None
+    allow_loss: tuple[str, ...] = ()
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ import pytest
 from bardo.surfaces.library.asking import Options, build_request, policy_of
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import Message, ReasoningPolicy, Request, Tool
+from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, StructuredOptions, Tool
 from bardo.values.response import Response
 
 HELLO = Message("user", (TextBlock("Hello."),))
@@ -83,3 +83,11 @@ def test_a_policy_is_said_shortly(asked: Any, expected: ReasoningPolicy | None) 
 def test_a_policy_that_is_none_is_refused(asked: Any) -> None:
     with pytest.raises(InvalidRequest, match="reasoning"):
         policy_of(asked)
+
+
+def test_an_unknown_key_of_an_option_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"structured\.retry") as refusal:
+        build_request("Hello.", "m", {"structured": {"retry": 1}}, stream=False)
+    assert "structured.retries" in refusal.value.hint
+    asked = build_request("Hello.", "m", {"structured": {"retries": 2}, "allow_loss": ["audio"]}, stream=False)
+    assert asked.options == BardoOptions(structured=StructuredOptions(retries=2), allow_loss=("audio",))

@@ -6,7 +6,7 @@ from typing import Any
 
 from bardo.dialects.anthropic_messages.words import encode_json
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
-from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, Kind, Unsupported, UpstreamRefused
 
 _QUOTED = 500
 
@@ -49,8 +49,10 @@ def encode_error(error: BardoError) -> bytes:
 def error_object(error: BardoError) -> dict[str, Any]:
     """Return the error as the object that stands in a body or in an `error` event."""
     said: dict[str, Any] = {"type": _type_of(error), "message": str(error), "code": error.code}
-    if isinstance(error, InvalidRequest) and error.param:
+    if isinstance(error, InvalidRequest | Unsupported) and error.param:
         said["param"] = error.param
+    if isinstance(error, Unsupported) and error.details:
+        said["details"] = error.details
     return {"type": "error", "error": said}
 
 

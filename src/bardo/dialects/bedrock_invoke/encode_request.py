@@ -39,7 +39,7 @@ _BETAS = frozenset(
     )
 )
 # Fields of Anthropic's own service.
-_ABSENT = ("container", "inference_geo", "mcp_servers", "service_tier", "speed")
+_ABSENT = ("container", "inference_geo", "mcp_servers", "service_tier", "speed", "thread")
 
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:

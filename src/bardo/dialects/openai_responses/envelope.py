@@ -42,8 +42,8 @@ _DEFAULTS: dict[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
-# bardo keeps no replies and runs none in the background, whatever was asked.
-_NOT_ECHOED = frozenset({"store", "background", "service_tier"})
+# bardo keeps no replies and runs none in the background, whatever was asked; a provider that does says so in its own fields.
+_NOT_ECHOED = frozenset({"store", "background", "service_tier", "previous_response_id"})
 
 
 class Envelope:

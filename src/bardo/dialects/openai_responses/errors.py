@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.lenient import decode_leniently, excerpt
-from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, Kind, Unsupported, UpstreamRefused
 
 _TYPES: dict[Kind, str] = {
     "invalid_request": "invalid_request_error",
@@ -47,7 +47,7 @@ def error_object(error: BardoError) -> dict[str, Any]:
     kind, code, param = _TYPES[error.kind], error.code, None
     if isinstance(error, UpstreamRefused):
         kind, code, param = error.upstream_type or kind, error.upstream_code or code, error.param
-    elif isinstance(error, InvalidRequest):
+    elif isinstance(error, InvalidRequest | Unsupported):
         param = error.param
     return {"message": str(error), "type": kind, "param": param, "code": code}
 

@@ -180,20 +180,25 @@ def with_header_options(request: Request, scope: Scope) -> Request:
     """Return the request with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
     include = header(scope, b"x-bardo-include")
     reasoning = header(scope, b"x-bardo-reasoning").strip().lower()
-    if not include and not reasoning:
+    allowed = header(scope, b"x-bardo-allow-loss")
+    if not include and not reasoning and not allowed:
         return request
     if reasoning not in ("", "include", "omit"):
         raise InvalidRequest(
             f"X-Bardo-Reasoning is {reasoning!r}", hint="use include or omit", param="X-Bardo-Reasoning"
         )
-    names = [name.strip() for name in include.split(",") if name.strip()]
-    asked = [includable(name, "X-Bardo-Include") for name in names]
+    asked = [includable(name, "X-Bardo-Include") for name in _listed(include)]
     options = msgspec.structs.replace(
         request.options,
         include=tuple(dict.fromkeys((*request.options.include, *asked))),
         omit_reasoning=request.options.omit_reasoning or reasoning == "omit",
+        allow_loss=(*request.options.allow_loss, *_listed(allowed)),
     )
     return msgspec.structs.replace(request, options=options)
+
+
+def _listed(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
 
 
 # Headers that belong to a dialect: they ask its provider for features, and hold no secret.

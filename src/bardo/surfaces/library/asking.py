@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import get_close_matches
 from typing import Any, TypedDict
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from bardo.dialects.openai_chat.decode_request import read_tool
 from bardo.dialects.openai_chat.messages import read_message
 from bardo.dialects.options import policy_of as read_policy
+from bardo.dialects.options import read_structured
 from bardo.values.blocks import TextBlock
 from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, Sampling, StructuredOptions, Tool
 from bardo.values.response import Response
@@ -29,7 +31,8 @@ class Options(TypedDict, total=False):
     top_p: float | None
     seed: int | None
     stop: str | Sequence[str]
-    structured: StructuredOptions | None
+    structured: StructuredOptions | dict[str, Any] | None
+    allow_loss: Sequence[str]
 
 
 def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
@@ -40,7 +43,9 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     """
     unknown = sorted(options.keys() - Options.__annotations__.keys())
     if unknown:
-        raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}")
+        near = get_close_matches(unknown[0], Options.__annotations__, n=1)
+        meant = f" (did you mean {near[0]!r}?)" if near else ""
+        raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}{meant}")
     turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _turns(prompt)
     stop = options.get("stop", ())
     system = options.get("system")
@@ -62,7 +67,10 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
         ),
         reasoning=policy_of(options.get("reasoning")),
         stream=stream,
-        options=BardoOptions(structured=options.get("structured")),
+        options=BardoOptions(
+            structured=read_structured(options.get("structured"), "structured"),
+            allow_loss=tuple(options.get("allow_loss", ())),
+        ),
     )
 
 

@@ -1,0 +1,100 @@
+"""Losses that change what a request means: refused before anything is sent, unless the caller allows them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import NamedTuple
+
+from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
+from bardo.values.blocks import ImageBlock, UnknownBlock
+from bardo.values.degradation import Degradation
+from bardo.values.errors import Unsupported
+from bardo.values.request import Request
+
+ALL = "*"
+
+
+class Loss(NamedTuple):
+    """What would be lost: the names it may be allowed by (the first is told), why, what to do instead, and the dialect's code."""
+
+    names: tuple[str, ...]
+    why: str
+    instead: str = "leave it out"
+    code: str = ""
+
+
+def refuse_losses(
+    request: Request, provider: str, spoken: Collection[str | None], reported: Iterable[Degradation]
+) -> None:
+    """Raise Unsupported where the request would lose what changes its meaning, and the caller does not allow it.
+
+    `spoken` are the dialects that the provider reads as they come, `reported` what the encoder says of the request.
+    """
+    names = {degradation.what for degradation in reported}
+    if not names and not request.extra:
+        return
+    rows = builtin_meaningful()
+    allowed = request.options.allow_loss
+    if ALL in allowed:
+        return
+    losses = [*_fields(request, provider, rows, names)]
+    if names:
+        losses += [*_parts(request, rows, spoken, names), *_tools(request, spoken)]
+    refused = [loss for loss in dict.fromkeys(losses) if not set(loss.names) & set(allowed)]
+    if refused:
+        raise _refusal(refused, provider)
+
+
+def _fields(request: Request, provider: str, rows: MeaningfulFields, reported: Collection[str]) -> Iterator[Loss]:
+    for row in rows.fields.get(request.dialect, ()):
+        value = request.extra.get(row.name)
+        if value is not None and row.matters(value) and (row.name in reported or row.absent(provider)):
+            yield Loss((row.name,), row.why, row.instead, row.code)
+
+
+def _parts(
+    request: Request, rows: MeaningfulFields, spoken: Collection[str | None], reported: Collection[str]
+) -> Iterator[Loss]:
+    for message in request.messages:
+        for block in message.blocks:
+            if isinstance(block, UnknownBlock) and block.dialect not in spoken:
+                kind = rows.part(block.dialect, message.role, block.value)
+                if kind:
+                    yield Loss((kind, *_plain_names(kind, block.value)), "the provider does not take such a part")
+            elif isinstance(block, ImageBlock) and message.role == "user" and "image" in reported:
+                yield Loss(("image",), "the provider does not take this picture", "send its data, or leave it out")
+
+
+def _plain_names(kind: str, value: object) -> Iterator[str]:
+    """Return what else a part is called: the medium that its own type or its content names."""
+    for medium in ("audio", "video", "document", "file"):
+        inner = value.get(kind) if isinstance(value, dict) else None
+        content = str(inner.get("mimeType") or inner.get("mime_type") or "") if isinstance(inner, dict) else ""
+        if medium in kind.lower() or content.startswith(f"{medium}/"):
+            yield medium
+
+
+def _tools(request: Request, spoken: Collection[str | None]) -> Iterator[Loss]:
+    """Return hosted tools that must be called, or may be the call that must be made."""
+    choice = request.tool_choice
+    if choice is None or choice.mode not in ("required", "named"):
+        return
+    for tool in request.tools:
+        foreign = tool.hosted and (tool.carried is None or tool.carried.dialect not in spoken)
+        if foreign and (choice.mode == "required" or choice.name == tool.name):
+            why = f"a tool must be called, and only its own provider runs {tool.name}"
+            instead = "give a function of your own, or leave the choice to the model"
+            yield Loss(("tool_choice", "tools", tool.name), why, instead)
+
+
+def _refusal(refused: list[Loss], provider: str) -> Unsupported:
+    names = list(dict.fromkeys(loss.names[0] for loss in refused))
+    listed = ", ".join(f'"{name}"' for name in names)
+    first = refused[0]
+    message = (
+        f"{provider} cannot take {', '.join(names)}, and without it the request would mean something else: {first.why}"
+    )
+    hint = f'{first.instead}; or allow the loss with "bardo": {{"allow_loss": [{listed}]}}'
+    code = next((loss.code for loss in refused if loss.code), "")
+    details = {**({"error_code": code} if code else {}), "unsupported": names}
+    return Unsupported(message, hint=hint, param=names[0], details=details)
