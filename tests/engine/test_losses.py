@@ -193,6 +193,12 @@ def test_all_that_would_be_lost_is_named_at_once() -> None:
     assert '["previous_response_id", "background"]' in refusal.value.hint
 
 
+def test_it_is_refused_among_more_differences_than_are_listed() -> None:
+    unknown = {f"field_{number}": number for number in range(500)}
+    with pytest.raises(Unsupported, match="previous_response_id"):
+        planned(TARGETS[CHAT], asked(RESPONSES, **unknown, previous_response_id="r"))
+
+
 def test_the_next_provider_that_has_the_state_is_asked() -> None:
     targets = [target(*TARGETS[CHAT]), target(*TARGETS[RESPONSES])]
     attempt = next(attempts(asked(RESPONSES, previous_response_id="r"), targets))

@@ -47,10 +47,14 @@ class MeaningfulField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class MeaningfulPart(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parts of messages of these roles, by their type in `dialect`, or by their first key where parts have no type."""
+    """Parts of messages of these roles, by their type in `dialect`, or by their first key where parts have no type.
+
+    `name` is what they are called, each by its own kind where it is empty.
+    """
 
     dialect: str
     kinds: tuple[str, ...]
+    name: str = ""
     roles: tuple[Role, ...] = ("user",)
 
 
@@ -62,12 +66,16 @@ class MeaningfulFields:
         self.fields: dict[str, tuple[MeaningfulField, ...]] = {}
         for field in fields:
             self.fields[field.dialect] = (*self.fields.get(field.dialect, ()), field)
-        self._kinds = {(part.dialect, role, kind) for part in parts for role in part.roles for kind in part.kinds}
+        self._names = {
+            (part.dialect, role, kind): part.name or kind
+            for part in parts
+            for role in part.roles
+            for kind in part.kinds
+        }
 
     def part(self, dialect: str, role: Role, value: Any) -> str:
-        """Return the kind of a part that matters, empty for any other."""
-        kind = kind_of_part(value)
-        return kind if (dialect, role, kind) in self._kinds else ""
+        """Return what a part that matters is called, empty for any other."""
+        return self._names.get((dialect, role, kind_of_part(value)), "")
 
 
 def kind_of_part(value: Any) -> str:

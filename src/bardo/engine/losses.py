@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
 from bardo.values.blocks import ImageBlock, UnknownBlock
-from bardo.values.degradation import Degradation
+from bardo.values.degradation import UNLISTED, Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request
 
@@ -37,7 +37,9 @@ def refuse_losses(
     allowed = request.options.allow_loss
     if ALL in allowed:
         return
-    losses = [*_fields(request, provider, rows, names)]
+    # A list of differences that is full names no more of them: then whatever the provider does not speak counts as lost.
+    all_lost = UNLISTED in names and request.dialect not in spoken
+    losses = [*_fields(request, provider, rows, names, all_lost=all_lost)]
     if names:
         losses += [*_parts(request, rows, spoken, names), *_tools(request, spoken)]
     refused = [loss for loss in dict.fromkeys(losses) if not set(loss.names) & set(allowed)]
@@ -45,10 +47,12 @@ def refuse_losses(
         raise _refusal(refused, provider)
 
 
-def _fields(request: Request, provider: str, rows: MeaningfulFields, reported: Collection[str]) -> Iterator[Loss]:
+def _fields(
+    request: Request, provider: str, rows: MeaningfulFields, reported: Collection[str], *, all_lost: bool
+) -> Iterator[Loss]:
     for row in rows.fields.get(request.dialect, ()):
         value = request.extra.get(row.name)
-        if value is not None and row.matters(value) and (row.name in reported or row.absent(provider)):
+        if value is not None and row.matters(value) and (all_lost or row.name in reported or row.absent(provider)):
             yield Loss((row.name,), row.why, row.instead, row.code)
 
 

@@ -55,7 +55,7 @@ class _InputReader:
         if read is not None:
             read(self, item, at)
         else:
-            self._say(UnknownBlock(NAME, {**item, "type": kind}))
+            self._say(UnknownBlock(NAME, item))
 
     def finish(self) -> list[Message]:
         """Give the messages."""
