@@ -194,7 +194,7 @@ def test_all_that_would_be_lost_is_named_at_once() -> None:
 
 
 def test_it_is_refused_among_more_differences_than_are_listed() -> None:
-    unknown = {f"field_{number}": number for number in range(500)}
+    unknown: dict[str, Any] = {f"field_{number}": number for number in range(500)}
     with pytest.raises(Unsupported, match="previous_response_id"):
         planned(TARGETS[CHAT], asked(RESPONSES, **unknown, previous_response_id="r"))
 
