@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import bardo
+from support.patience import PATIENCE
 
 NAMES = [
     "AsyncClient",
@@ -71,7 +72,7 @@ def loaded_by(program: str) -> set[str]:
     """Return the top-level packages a fresh interpreter has loaded after `program`."""
     told = "import json, sys; print(json.dumps(sorted({name.partition('.')[0] for name in sys.modules})))"
     result = subprocess.run(
-        [sys.executable, "-c", f"{program}\n{told}"], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", f"{program}\n{told}"], capture_output=True, text=True, check=True, timeout=PATIENCE
     )
     assert result.stderr == ""
     return set(json.loads(result.stdout))

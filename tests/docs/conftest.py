@@ -12,6 +12,7 @@ from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import load_settings
 from bardo.simulators import Running, Simulator, running_many
 from bardo.surfaces.gateway.main import gateway_of
+from support.patience import PATIENCE
 
 KEY = "DOCS_KEY"
 # The ids that the pages use for their providers, and who plays them.
@@ -50,7 +51,7 @@ def recorded(servers: Mapping[str, Running]) -> bytes:
     """A streamed reply of Groq's form."""
     headers = {"content-type": "application/json", "authorization": "Bearer any"}
     call = Request(f"{servers['groq'].base_url}/chat/completions", STREAMED, headers)
-    with urlopen(call, timeout=15) as reply:
+    with urlopen(call, timeout=PATIENCE) as reply:
         body: bytes = reply.read()
         return body
 

@@ -14,8 +14,8 @@ from bardo.edge.http import Call, Deadlines
 from bardo.edge.http_proxy import is_loopback
 from bardo.edge.http_session import USER_AGENT
 from bardo.values.errors import BardoError, BrokenStream, InternalError, MalformedReply, Unreachable, UpstreamTimeout
+from support.patience import PATIENCE
 from support.tiny_provider import (
-    PATIENCE,
     SECRET,
     USUAL,
     Stage,

@@ -16,7 +16,8 @@ import pytest
 from bardo.edge.fake import FakeReply
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply
 from bardo.values.errors import BrokenStream
-from support.tiny_provider import PATIENCE, USUAL, Stage, TinyProvider, answering, asked, played, real, speaking
+from support.patience import PATIENCE
+from support.tiny_provider import USUAL, Stage, TinyProvider, answering, asked, played, real, speaking
 
 OK = FakeReply(chunks=[b"ok"])
 
@@ -145,11 +146,11 @@ def test_a_reply_that_is_compressed_unasked_is_unpacked() -> None:
 def test_a_stream_that_is_never_silent_for_long_may_last_longer_than_the_idle_deadline() -> None:
     async def scene(stage: Stage) -> None:
         loop = asyncio.get_running_loop()
-        ticks.extend(asyncio.Event() for _ in range(6))
+        ticks.extend(asyncio.Event() for _ in range(10))
         for number, tick in enumerate(ticks):
             loop.call_later(0.25 * number, tick.set)
-        reply = await stage.send(Deadlines(first_byte=PATIENCE, idle=1.0))
-        assert await reply.read(1000) == b"x" * 6
+        reply = await stage.send(Deadlines(first_byte=PATIENCE, idle=2.0))
+        assert await reply.read(1000) == b"x" * 10
 
     ticks: list[asyncio.Event] = []
     played("real", lambda call: FakeReply(chunks=[step for tick in ticks for step in (tick, b"x")]), scene)

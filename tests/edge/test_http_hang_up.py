@@ -19,7 +19,8 @@ from bardo.edge.fake import FakeReply
 from bardo.edge.http import Call, HttpTransport
 from bardo.values.errors import InternalError
 from support.certificate import certificate, server_context
-from support.tiny_provider import PATIENCE, USUAL, TinyProvider, asked, never, port_of, real
+from support.patience import PATIENCE
+from support.tiny_provider import USUAL, TinyProvider, asked, never, port_of, real
 
 
 class Listener:

@@ -20,8 +20,7 @@ import pytest
 from bardo.edge.lifecycle import Application, Message, Receive, Scope, Send
 from bardo.edge.serving import BackgroundServer, load_factory, serve
 from bardo.values.errors import ConfigError
-
-PATIENCE = 10.0
+from support.patience import PATIENCE, read_line
 
 Answer = Callable[[Receive, Send, "queue.Queue[object]"], Awaitable[None]]
 
@@ -289,8 +288,7 @@ class Process:
             text=True,
             start_new_session=True,
         )
-        assert self.process.stdout is not None
-        self.address = self.process.stdout.readline().strip()
+        self.address = read_line(self.process.stdout).strip()
 
     def ask(self) -> socket.socket:
         """Send a request as soon as somebody listens."""

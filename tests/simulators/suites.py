@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PATIENCE = 120
+from support.patience import PATIENCE
 
 
 def run_suite(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

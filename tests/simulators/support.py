@@ -15,6 +15,7 @@ import pytest
 from bardo.simulators import Incoming, Running, Simulator
 from bardo.simulators.delivery import Send
 from bardo.simulators.incoming import read_incoming
+from support.patience import PATIENCE
 
 QUESTION = "What is 27 * 43?"
 WEATHER = "What is the weather in Paris?"
@@ -140,7 +141,7 @@ def request(
     server: Running, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
 ) -> tuple[int, dict[str, str], bytes]:
     """Send one request on a connection of its own."""
-    connection = http.client.HTTPConnection(urlsplit(server.root).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(server.root).netloc, timeout=PATIENCE)
     try:
         connection.request(method, path, body, headers or {})
         response = connection.getresponse()

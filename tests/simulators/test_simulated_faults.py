@@ -13,6 +13,7 @@ import pytest
 
 from bardo.simulators import Fault, Running, Script, Simulator, Turn, parse_fault
 from simulators.support import answered, body_for, events_of, headers_for, path_for, post
+from support.patience import PATIENCE
 
 PRESETS_OF_EACH_DIALECT = (
     "openai_chat",
@@ -200,7 +201,7 @@ def test_a_stalled_stream_stays_open_until_the_client_leaves(preset: str) -> Non
             handlers = asyncio.all_tasks() - {asyncio.current_task()}
             assert len(handlers) == 1
             writer.close()
-            ended, _ = await asyncio.wait(handlers, timeout=10)
+            ended, _ = await asyncio.wait(handlers, timeout=PATIENCE)
             assert ended == handlers
             return received
 
@@ -243,7 +244,7 @@ def raw_request(preset: str, model: str) -> bytes:
 
 def raw_bytes(server: Running, preset: str, model: str) -> bytes:
     """Read all that comes before the connection closes."""
-    with socket.create_connection(address(server.root), timeout=20) as connection:
+    with socket.create_connection(address(server.root), timeout=PATIENCE) as connection:
         connection.sendall(raw_request(preset, model))
         received = b""
         while piece := connection.recv(65536):

@@ -26,6 +26,7 @@ from bardo.simulators import (
 )
 from bardo.simulators.gates import Gate
 from simulators.support import body_for, headers_for, path_for
+from support.patience import PATIENCE
 
 vllm = provider_fixture("vllm", turns=["one", "two"], in_order=True)
 shared = provider_fixture("groq", "shared", scope="module")
@@ -37,7 +38,7 @@ def ask(
 ) -> tuple[int, dict[str, str], bytes]:
     """Ask over plain HTTP, as a program without any library would."""
     body = json.dumps(body_for(provider.name, model=provider.model, streamed=streamed) | fields).encode()
-    connection = http.client.HTTPConnection(urlsplit(provider.root).netloc, timeout=20)
+    connection = http.client.HTTPConnection(urlsplit(provider.root).netloc, timeout=PATIENCE)
     try:
         path = path_for(provider.name, provider.model, streamed=streamed)
         connection.request("POST", path, body, headers_for(provider.name, key))
@@ -85,7 +86,7 @@ def test_no_key_is_shown(preset: str) -> None:
 
 def test_a_key_in_the_address_is_not_shown_either() -> None:
     with simulate("gemini") as provider:
-        connection = http.client.HTTPConnection(urlsplit(provider.root).netloc, timeout=20)
+        connection = http.client.HTTPConnection(urlsplit(provider.root).netloc, timeout=PATIENCE)
         connection.request("GET", "/v1beta/models?key=sk-very-secret&pageSize=5")
         assert connection.getresponse().status == 200
         connection.close()
@@ -188,7 +189,7 @@ def raw_request(provider: SimulatedProvider, *, streamed: bool) -> socket.socket
     body = json.dumps(body_for(provider.name, streamed=streamed)).encode()
     parts = urlsplit(provider.base_url)
     head = f"POST {parts.path}/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
-    connection = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20)
+    connection = socket.create_connection((parts.hostname or "", parts.port or 0), timeout=PATIENCE)
     connection.sendall(head.encode() + body)
     return connection
 

@@ -10,6 +10,7 @@ import pytest
 
 from bardo.simulators import PRESETS, Fault, Running, Simulator, presets
 from simulators.support import QUESTION, SCHEMA, WEATHER
+from support.patience import PATIENCE
 
 if TYPE_CHECKING:
     import openai
@@ -29,7 +30,7 @@ def running(request: pytest.FixtureRequest) -> Iterator[Running]:
 def openai_client(server: Running) -> openai.OpenAI:
     import openai
 
-    return openai.OpenAI(api_key="k", base_url=server.base_url, max_retries=0, timeout=20)
+    return openai.OpenAI(api_key="k", base_url=server.base_url, max_retries=0, timeout=PATIENCE)
 
 
 each_chat = pytest.mark.parametrize("running", CHAT, indirect=True)

@@ -21,10 +21,10 @@ from bardo.edge.settings import ProviderEntry, Settings
 from bardo.simulators import PRESETS, Incoming, Running, Simulator
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
+from support.patience import PATIENCE
 
 KEY_VARIABLE = "BARDO_TEST_KEY"
 SECRET = "sk-recognisable-0123456789abcdef"
-PATIENCE = 15.0
 
 # Models that the real providers have, where a dialect looks at the name.
 _MODELS = {
@@ -93,7 +93,7 @@ class House:
         """Return the body of a reply of a simulator that remembers: of its last, unless told which."""
         simulator = self.simulators[provider]
         assert isinstance(simulator, Remembering)
-        return simulator.sent[place]
+        return bytes(simulator.sent[place])
 
 
 def entry(simulator: Simulator, base_url: str, **changes: Any) -> ProviderEntry:
@@ -121,7 +121,7 @@ def house(
         own = [entry(one, servers[one.provider.name].base_url, **(each or {})) for one in simulators]
         log = Noted()
         limits = Limits(
-            deadlines=deadlines or Deadlines(connect=5, first_byte=30, idle=30),
+            deadlines=deadlines or Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE),
             max_reply_bytes=8_000_000,
             keep_content=keep_content,
         )
@@ -145,11 +145,12 @@ class Remembering(Simulator):
 
     def __init__(self, preset: str, **options: Any) -> None:
         super().__init__(preset, **options)
-        self.sent: list[bytes] = []
+        # Not bytes: pieces of a large body would each copy all that came before.
+        self.sent: list[bytearray] = []
 
     def actions(self, incoming: Incoming) -> Iterator[Action]:
         place = len(self.sent)
-        self.sent.append(b"")
+        self.sent.append(bytearray())
         for action in super().actions(incoming):
             if isinstance(action, Send):
                 self.sent[place] += action.data

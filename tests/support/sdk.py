@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+from support.patience import PATIENCE
 from support.talk import SCHEMA
 
 if TYPE_CHECKING:
@@ -300,14 +301,14 @@ def openai_client(address: str, **options: Any) -> openai.OpenAI:
     """Return OpenAI's client for a gateway."""
     import openai
 
-    return openai.OpenAI(api_key="of-the-client", base_url=f"{address}/v1", max_retries=0, timeout=30, **options)
+    return openai.OpenAI(api_key="of-the-client", base_url=f"{address}/v1", max_retries=0, timeout=PATIENCE, **options)
 
 
 def anthropic_client(address: str, **options: Any) -> anthropic.Anthropic:
     """Return Anthropic's client for a gateway."""
     import anthropic
 
-    return anthropic.Anthropic(api_key="of-the-client", base_url=address, max_retries=0, timeout=30, **options)
+    return anthropic.Anthropic(api_key="of-the-client", base_url=address, max_retries=0, timeout=PATIENCE, **options)
 
 
 def gemini_client(address: str) -> genai.Client:

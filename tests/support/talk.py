@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from support.patience import PATIENCE
+
 CLIENTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
 QUESTION = "What is 27 * 43?"
 WEATHER = "What is the weather in Paris?"
@@ -113,7 +115,7 @@ def ask(
 def request(address: str, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Answer:
     """Send one request on a connection of its own; bytes are sent as they are."""
     raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
-    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=30)
+    connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=PATIENCE)
     try:
         connection.request(method, path, raw, {"content-type": "application/json", **(headers or {})})
         response = connection.getresponse()
@@ -132,7 +134,7 @@ class Caller:
         head = (
             f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(raw)}\r\n\r\n"
         )
-        self._socket = socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=30)
+        self._socket = socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=PATIENCE)
         self._socket.sendall(head.encode() + raw)
         self.heard = bytearray()
 

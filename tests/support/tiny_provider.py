@@ -12,10 +12,10 @@ from typing import Any
 from bardo.edge.fake import FakeReply, FakeTransport, Handler
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply, Transport
 from bardo.values.errors import BardoError
+from support.patience import PATIENCE
 
 SECRET = "sk-secret-of-a-test"
-PATIENCE = 10.0
-USUAL = Deadlines(connect=5, first_byte=PATIENCE, idle=PATIENCE)
+USUAL = Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE)
 
 
 class TinyProvider:

@@ -7,6 +7,7 @@ does to a reply stands in `delivery.py`.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, get_args
 
@@ -29,6 +30,8 @@ Kind: TypeAlias = Literal[
 
 _SEPARATOR = "+fault:"
 _MEBIBYTE = 1024 * 1024
+_GIBIBYTE = 1024 * _MEBIBYTE
+_DAY = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +65,11 @@ def named_fault(model: str) -> tuple[str, Fault | None]:
 def parse_fault(wanted: str) -> Fault:
     """Read `kind[=value][,option=value…]`, such as `status=429,retry-after=2`."""
     first, *options = wanted.split(",")
-    name, _, value = first.partition("=")
+    name, given, value = first.partition("=")
     kind = next((known for known in KINDS if known == name), None)
     if kind is None:
         raise ValueError(f"no fault is called {name!r}; there are: {', '.join(KINDS)}")
-    if value:
+    if given:
         options.append(f"{_VALUE_MEANS.get(kind, 'after')}={value}")
     fault = Fault(kind, size=1) if kind == "drip" else Fault(kind)
     for option in options:
@@ -77,15 +80,33 @@ def parse_fault(wanted: str) -> Fault:
 def _with_option(fault: Fault, name: str, value: str) -> Fault:
     match name:
         case "status":
-            return replace(fault, status=int(value))
+            return replace(fault, status=_whole(name, value, 200, 999))
         case "retry-after":
-            return replace(fault, retry_after=float(value))
+            return replace(fault, retry_after=_seconds(name, value))
         case "after":
-            return replace(fault, after=int(value))
+            return replace(fault, after=_whole(name, value, 0))
         case "delay":
-            return replace(fault, delay=float(value))
+            return replace(fault, delay=_seconds(name, value))
         case "size":
-            return replace(fault, size=int(value))
+            return replace(fault, size=_whole(name, value, 1))
         case "times":
-            return replace(fault, times=int(value))
+            return replace(fault, times=_whole(name, value, 1))
     raise ValueError(f"a fault has no option {name!r}; there are: {', '.join(_OPTIONS)}")
+
+
+def _whole(name: str, value: str, least: int, most: int = _GIBIBYTE) -> int:
+    """Return a whole number within its bounds. Raises ValueError for anything else."""
+    if not (value.isascii() and value.isdecimal() and len(value) < 20 and least <= int(value) <= most):
+        raise ValueError(f"a fault's {name} is a whole number from {least} to {most}, not {value[:40]!r}")
+    return int(value)
+
+
+def _seconds(name: str, value: str) -> float:
+    """Return a length of time. Raises ValueError where it is none, or over a day."""
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = math.nan
+    if not 0 <= seconds <= _DAY:
+        raise ValueError(f"a fault's {name} is in seconds, from 0 to {_DAY}, not {value[:40]!r}")
+    return seconds

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from bardo.edge.log import LogReader
-
-PATIENCE = 60.0  # Only a failing test waits this long.
+from support.patience import PATIENCE, read_line
 
 OPEN = """
 import atexit, logging, os, resource, sys, threading, time
@@ -57,9 +56,9 @@ for number in range(1_000_000):
 """
     with start(script, path) as process:
         assert process.stdout is not None
-        lines = [process.stdout.readline()]
+        lines = [read_line(process.stdout)]
         while when(lines[-1]) < when(lines[0]) + 2.0:
-            lines.append(process.stdout.readline())
+            lines.append(read_line(process.stdout))
         killed_at = time.time()
         process.kill()
         lines += process.stdout.read().splitlines()[:-1]  # The last may be half a line.
@@ -113,8 +112,7 @@ print(writer.dropped)
 """
     processes = [start(script, path, name) for name in "abc"]
     for process in processes:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "ready\n"
+        assert read_line(process.stdout) == "ready\n"
     for process in processes:
         assert process.stdin is not None
         process.stdin.write("go\n")

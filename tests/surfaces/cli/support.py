@@ -23,8 +23,8 @@ from bardo.edge.log import LogReader, LogRow, LogWriter
 from bardo.edge.settings import Settings
 from bardo.simulators import Running, Simulator
 from bardo.surfaces.cli.app import make_app
+from support.patience import PATIENCE, read_line
 
-PATIENCE = 30.0
 PROGRAM = (sys.executable, "-W", "error", "-m", "bardo")
 
 
@@ -70,13 +70,12 @@ def running(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def line_with(stream: IO[bytes] | None, wanted: str) -> str:
-    """Read lines until one holds `wanted`."""
-    assert stream is not None
+    """Read lines until one holds `wanted`. Fails where the program ends, or writes nothing for too long."""
     lines = []
-    for line in stream:
-        lines.append(line.decode())
-        if wanted in lines[-1]:
-            return lines[-1]
+    while line := read_line(stream):
+        lines.append(line)
+        if wanted in line:
+            return line
     raise AssertionError(f"no line has {wanted!r}: {lines}")
 
 

@@ -225,3 +225,50 @@ def test_since_takes_a_date_and_refuses_what_it_does_not_understand() -> None:
     assert since_time("2026-01-31T18:00:00+00:00", 0.0) == 1769882400.0
     with pytest.raises(InvalidRequest, match="does not understand 'yesterday'"):
         since_time("yesterday", 0.0)
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b1m\u202egpt\r\nreq_forged  now"
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["log", "log --json", "log show req_1", "log show req_1 --json", "costs", "costs --json", "log show nobody"],
+)
+def test_no_name_or_message_in_the_log_plays_with_the_terminal(command: str) -> None:
+    write_log(
+        [
+            LogRow(
+                request_id="req_1",
+                started_at=1.0,
+                outcome="error",
+                model=HOSTILE,
+                model_asked=HOSTILE,
+                provider=HOSTILE,
+                client_dialect=HOSTILE,
+                provider_dialect=HOSTILE,
+                error_class=HOSTILE,
+                error_message=HOSTILE,
+                finish_raw=HOSTILE,
+                finish_reason=HOSTILE,
+                visibility=HOSTILE,
+                request_content=HOSTILE,
+                reply_content=HOSTILE,
+            )
+        ]
+    )
+    ran = bardo(*command.split())
+    shown = ran.out + ran.err
+    assert all(letter.isprintable() or letter in "\n\t" for letter in shown)
+    if "--json" in command:
+        assert HOSTILE in texts(ran.json), "for a program nothing is changed"
+    elif command in ("log", "costs"):
+        assert not any(line.startswith("req_forged") for line in shown.splitlines())
+
+
+def texts(value: Any) -> list[str]:
+    """Return every text of a JSON value."""
+    if isinstance(value, dict):
+        return [text for one in value.values() for text in texts(one)]
+    if isinstance(value, list):
+        return [text for one in value for text in texts(one)]
+    return [value] if isinstance(value, str) else []

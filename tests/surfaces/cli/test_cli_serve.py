@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from bardo.simulators import Simulator
-from surfaces.cli.support import PATIENCE, bardo, ended, line_with, logged, program, running, simulated
+from support.patience import PATIENCE
+from surfaces.cli.support import bardo, ended, line_with, logged, program, running, simulated
 
 
 def post(url: str, body: dict[str, Any]) -> Any:

@@ -11,6 +11,7 @@ from bardo.edge.http import Deadlines
 from bardo.edge.settings import ProviderEntry
 from bardo.simulators import Fault, Simulator
 from support.gateway import House, Watched, house
+from support.patience import PATIENCE
 from support.talk import CLIENTS, ask
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
@@ -21,7 +22,7 @@ each_client = pytest.mark.parametrize("client", CLIENTS)
 
 def chain(*simulators: Simulator, before: Sequence[ProviderEntry] = ()) -> AbstractContextManager[House]:
     """Run a gateway whose providers, in this order, all list the model."""
-    deadlines = Deadlines(connect=5, first_byte=5, idle=1)
+    deadlines = Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=2)
     return house(simulators, before=before, each={"models": (MODEL,)}, deadlines=deadlines)
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from bardo.simulators import Incoming
 from bardo.simulators.delivery import Action, Head, Pause, Send
-from support.gateway import PATIENCE, Remembering, house
+from support.gateway import Remembering, house
+from support.patience import PATIENCE
 from support.sdk import SDKS
 from support.talk import CLIENTS, QUESTION, THOUGHT, Caller, ask, body_for, path_for
 

@@ -9,7 +9,8 @@ import pytest
 
 from bardo.simulators import Fault, Incoming, Simulator
 from bardo.simulators.delivery import Action, End, Head, Send
-from support.gateway import PATIENCE, Watched, house
+from support.gateway import Watched, house
+from support.patience import PATIENCE
 from support.talk import CLIENTS, Caller, ask, body_for, path_for
 from surfaces.gateway.cells import whole_and_streamed
 

@@ -14,6 +14,7 @@ import pytest
 from bardo.edge.settings import ProviderEntry
 from bardo.simulators import Simulator
 from support.gateway import KEY_VARIABLE, House, house
+from support.patience import PATIENCE
 from support.talk import CLIENTS, Answer, ask, body_for, path_for, request
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import refusal
@@ -174,7 +175,7 @@ def test_a_body_over_the_limit_is_413(town: House, client: str, stream: bool) ->
 
 
 def test_a_body_of_unknown_length_is_measured_as_it_arrives(town: House) -> None:
-    connection = HTTPConnection(urlsplit(town.address).netloc, timeout=30)
+    connection = HTTPConnection(urlsplit(town.address).netloc, timeout=PATIENCE)
     try:
         pieces = (b" " * 50_000 for _ in range(40))
         connection.request("POST", "/v1/chat/completions", pieces, encode_chunked=True)
@@ -186,7 +187,7 @@ def test_a_body_of_unknown_length_is_measured_as_it_arrives(town: House) -> None
 
 
 def test_a_body_that_announces_a_monstrous_size_is_not_waited_for(town: House) -> None:
-    with socket.create_connection(_place(town), timeout=30) as client:
+    with socket.create_connection(_place(town), timeout=PATIENCE) as client:
         client.sendall(b"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: 99999999999\r\n\r\n")
         assert client.recv(64).startswith(b"HTTP/1.1 413")
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import product
 
 import pytest
 
@@ -11,6 +13,7 @@ from bardo.edge.log import LogRow
 from bardo.edge.settings import ProviderEntry
 from bardo.simulators import Simulator
 from support.gateway import SECRET, House, house, model_of
+from support.patience import PATIENCE
 from support.talk import CLIENTS, Answer, ask
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
@@ -140,26 +143,36 @@ def test_an_oversized_event_breaks_the_stream(town: House) -> None:
     assert row_of(town, "anthropic", fault, "openai_chat", stream=True).outcome == "broken"
 
 
+STALL = f"stall,after={LATE}"
+STALLING = ("anthropic", "deepseek")
+
+
 @pytest.fixture(scope="module")
-def hasty() -> Iterator[House]:
-    """A gateway that waits for nobody."""
-    simulators = [Simulator(name) for name in ("anthropic", "deepseek")]
-    with house(simulators, deadlines=Deadlines(connect=5, first_byte=5, idle=0.5)) as running:
-        yield running
+def stalled() -> Iterator[tuple[House, dict[tuple[str, str, bool], Answer]]]:
+    """A gateway over providers that stall, and what it answered, asked all at once: each answer takes its time."""
+    # Far longer than a busy machine takes between two pieces that are sent without a pause.
+    deadlines = Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=3)
+    cells = list(product(CLIENTS, STALLING, (False, True)))
+    with house([Simulator(name) for name in STALLING], deadlines=deadlines) as running:
+        with ThreadPoolExecutor(len(cells)) as together:
+            answers = together.map(lambda cell: asked(running, cell[0], cell[1], STALL, stream=cell[2]), cells)
+        yield running, dict(zip(cells, answers, strict=True))
 
 
 @each_client
 @whole_and_streamed
-@pytest.mark.parametrize("provider", ["anthropic", "deepseek"])
-def test_a_reply_that_stalls_is_a_timeout(hasty: House, client: str, provider: str, stream: bool) -> None:
-    fault = f"stall,after={LATE}"
-    answer = asked(hasty, client, provider, fault, stream=stream)
+@pytest.mark.parametrize("provider", STALLING)
+def test_a_reply_that_stalls_is_a_timeout(
+    stalled: tuple[House, dict[tuple[str, str, bool], Answer]], client: str, provider: str, stream: bool
+) -> None:
+    running, answers = stalled
+    answer = answers[client, provider, stream]
     if stream:
-        assert "stopped sending for 0.5 s" in broken(client, answer)
+        assert "stopped sending for 3 s" in broken(client, answer)
     else:
         assert answer.status == 504
-        assert "stopped sending for 0.5 s" in refusal(client, answer)
-    row = row_of(hasty, provider, fault, client, stream=stream)
+        assert "stopped sending for 3 s" in refusal(client, answer)
+    row = row_of(running, provider, STALL, client, stream=stream)
     assert (row.outcome, row.error_class) == ("broken" if stream else "error", "UpstreamTimeout")
 
 

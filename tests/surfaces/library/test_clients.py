@@ -28,7 +28,8 @@ from bardo.values.errors import (
     UpstreamTimeout,
 )
 from bardo.values.events import Finish
-from support.gateway import KEY_VARIABLE, PATIENCE, Watched, entry, model_of
+from support.gateway import KEY_VARIABLE, Watched, entry, model_of
+from support.patience import PATIENCE
 
 T = TypeVar("T")
 QUESTION = "What is 27 * 43?"
@@ -49,7 +50,7 @@ def servers() -> Iterator[dict[str, Running]]:
 
 def settings_for(servers: dict[str, Running], log: LogSettings | None = None) -> Settings:
     entries = tuple(entry(Simulator(name), server.base_url) for name, server in servers.items())
-    return Settings(providers=entries, log=log or LogSettings(enabled=False), timeouts=TimeoutSettings(idle=1))
+    return Settings(providers=entries, log=log or LogSettings(enabled=False), timeouts=TimeoutSettings(idle=3))
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from bardo._version import __version__
 from bardo.edge.probe.cells import Cell
 from bardo.edge.probe.trials import Trial
 from bardo.edge.probe.verdicts import Decision
-from bardo.values.errors import InvalidRequest
+from bardo.values.errors import ConfigError, InvalidRequest
 
 VERSION = 1
 
@@ -77,12 +77,24 @@ class Audit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def write_audit(audit: Audit, path: Path) -> None:
-    """Write the file anew, whole or not at all: whoever is interrupted keeps what was there."""
-    content = msgspec.json.format(msgspec.json.encode(audit, enc_hook=str), indent=2)
+    """Write the audit's file anew. Raises ConfigError where it cannot be written."""
+    write_whole(path, msgspec.json.format(msgspec.json.encode(audit, enc_hook=str), indent=2) + b"\n")
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file anew, whole or not at all: whoever is interrupted keeps what was there. Raises ConfigError where that fails."""
+    try:
+        _write_whole(path, content)
+    except OSError as problem:
+        message = f"cannot write {path}: {problem.strerror or problem}"
+        raise ConfigError(message, hint="name another file with --out") from problem
+
+
+def _write_whole(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content + b"\n")
+            file.write(content)
         Path(name).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -5,13 +5,36 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from bardo.surfaces.cli.streams import OutputFailed, ReaderLeft, standard_streams
+
+INTERRUPTED = 130
+# As a shell reports a program that a closed pipe ended.
+PIPE_CLOSED = 141
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that `arguments` name, by default the program's own, and return the exit code.
 
-    0: done. 1: a provider failed, or something configured does not work. 2: the call or the configuration is wrong. 130: interrupted.
+    0: done. 1: a provider failed, something configured does not work, or the output cannot be written. 2: the call or the configuration
+    is wrong. 130: interrupted. 141: whoever read the output left.
     """
-    arguments = sys.argv[1:] if arguments is None else list(arguments)
+    with standard_streams():
+        try:
+            code = _run(sys.argv[1:] if arguments is None else list(arguments))
+            sys.stdout.flush()
+        except ReaderLeft:
+            return PIPE_CLOSED
+        except OutputFailed as problem:
+            from bardo.surfaces.render.console import say_problem
+
+            say_problem(problem)
+            return 1
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        return code
+
+
+def _run(arguments: Sequence[str]) -> int:
     if list(arguments) == ["--version"]:
         from bardo._version import __version__
 

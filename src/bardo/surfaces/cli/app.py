@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Sequence
 from importlib import import_module
 from typing import Annotated, Any
@@ -11,12 +9,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from bardo.surfaces.cli import INTERRUPTED
+from bardo.surfaces.cli.streams import OutputFailed
 from bardo.surfaces.render.console import say_problem
 from bardo.values.errors import BardoError, CallerError, OperatorError
-
-INTERRUPTED = 130
-# As a shell reports a program that a closed pipe ended.
-PIPE_CLOSED = 141
 
 # In the order in which a newcomer needs them.
 COMMANDS = ("demo", "serve", "ask", "explain", "parse", "log", "costs", "doctor", "catalog", "probe", "simulate")
@@ -28,13 +24,13 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
+        except OutputFailed:
+            raise
         except BardoError as problem:
             say_problem(problem)
             raise typer.Exit(exit_code(problem)) from problem
         except KeyboardInterrupt as interrupted:
             raise typer.Exit(INTERRUPTED) from interrupted
-        except BrokenPipeError as closed:
-            raise typer.Exit(PIPE_CLOSED) from closed
 
 
 def exit_code(problem: BardoError) -> int:
@@ -59,26 +55,13 @@ def make_app(*names: str) -> typer.Typer:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A narrow encoding, or half a surrogate pair in a model's answer, costs one character and not the answer.
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
     # Only the named command is loaded; help and a mistyped name need all of them.
     named = [name for name in COMMANDS if name in arguments[:1]]
     try:
         make_app(*named)(list(arguments), prog_name="bardo")
     except SystemExit as end:
-        return _flushed(end.code if isinstance(end.code, int) else int(end.code is not None))
-    return _flushed(0)
-
-
-def _flushed(code: int) -> int:
-    try:
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The interpreter flushes once more at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return PIPE_CLOSED
-    return code
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
+    return 0
 
 
 def _version(wanted: bool) -> None:

@@ -11,13 +11,13 @@ import typer
 from bardo.edge.assembly import assemble
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.inputs import read_prompt
-from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.options import AsJson, Config, policy_of
 from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.render.answer import AnswerWriter
 from bardo.surfaces.render.console import say, show_json
 from bardo.surfaces.render.replies import reply_json
-from bardo.surfaces.render.words import difference, printable
+from bardo.surfaces.render.words import difference
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -46,7 +46,7 @@ def ask(
     """Ask a model. The answer goes to stdout, all else to stderr; what is piped in is added to the prompt."""
     options: Options = {"system": system}
     if reasoning is not None:
-        options["reasoning"] = int(reasoning) if reasoning.isdecimal() else reasoning
+        options["reasoning"] = policy_of(reasoning)
     request = build_request(read_prompt(prompt), model, options, stream=True)
     settings = load_settings(config)
     writer = None if as_json else AnswerWriter(show_reasoning=show_reasoning)
@@ -80,7 +80,7 @@ async def _ask(settings: Settings, request: Request, writer: AnswerWriter | None
 def _tell(response: Response) -> None:
     """Say on stderr what the answer alone does not."""
     for degradation in response.degraded:
-        say(f"bardo: changed: {printable(difference(degradation))}")
+        say(f"bardo: changed: {difference(degradation)}")
     if response.refusal:
         say("bardo: the model refused")
     if response.finish.reason == "length":

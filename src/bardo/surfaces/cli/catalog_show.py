@@ -13,7 +13,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.knowing import Knowing
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.targets import target_named
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.facts import TITLES, against_text, facts_json, saying_text, value_text
 from bardo.surfaces.render.tables import Column, facts, table
 
@@ -57,10 +57,10 @@ def _show(merged: Merged) -> None:
         for fact in merged.facts
     ]
     if rows:
-        print()
+        show_text()
         show(table(columns, rows))
     else:
-        print("\nnothing is known of its thinking: `bardo probe` finds out")
+        show_text("\nnothing is known of its thinking: `bardo probe` finds out")
     if merged.disagreements:
         say(
             "\nLayers disagree, and the first goes before: operator, L1 the server itself, L2 the catalog, L3 an assumption."

@@ -12,7 +12,7 @@ from bardo.edge.log import LogReader, LogTotal
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.calls import causes_table, totals_table
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.words import dollars
 
 
@@ -39,11 +39,11 @@ def costs(since: Since = None, as_json: AsJson = False, config: Config = None) -
         return
     _show(totals, causes)
     part = "" if known in (0, calls) else f" for the {known:,} whose cost is known"
-    print(f"\n{calls:,} calls, cost {dollars(spent)}{part}")
+    show_text(f"\n{calls:,} calls, cost {dollars(spent)}{part}")
 
 
 def _show(totals: list[LogTotal], causes: dict[str, float]) -> None:
     show(totals_table(totals))
     if causes:
-        print()
+        show_text()
         show(causes_table(causes))

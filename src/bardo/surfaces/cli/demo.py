@@ -10,7 +10,7 @@ import typer
 from bardo.surfaces.cli.demonstration import QUESTION, Row, demonstrate
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.cli.simulation import known_presets
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.thinking import THINKING, ThinkingSign
 from bardo.surfaces.render.words import count, excerpt
@@ -67,9 +67,9 @@ def _ask(names: list[str]) -> list[Row]:
 
 
 def _show(rows: list[Row], failed: list[Row]) -> None:
-    print(f"{len(rows)} simulated providers were asked “{QUESTION}” through a bardo gateway.\n")
+    show_text(f"{len(rows)} simulated providers were asked “{QUESTION}” through a bardo gateway.\n")
     show(table(_COLUMNS, (_cells(row) for row in rows)))
-    print(_LEGEND)
+    show_text(_LEGEND)
     for row in failed:
         say(f"bardo: {row.provider}: {excerpt(row.problem, 300)}")
 

@@ -7,7 +7,7 @@ import typer
 from bardo.surfaces.cli.checks import examine
 from bardo.surfaces.cli.findings import Finding
 from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.render.console import show, show_json
+from bardo.surfaces.render.console import show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 
 
@@ -35,7 +35,7 @@ def doctor(config: Config = None, as_json: AsJson = False) -> None:
 def _show(findings: list[Finding], problems: int) -> None:
     columns = (Column(""), Column("what"), Column("found", wrap=True))
     show(table(columns, (_cells(finding) for finding in findings), head=False))
-    print(f"\n{problems} to mend" if problems else "\nall that is configured works")
+    show_text(f"\n{problems} to mend" if problems else "\nall that is configured works")
 
 
 def _cells(finding: Finding) -> tuple[str, str, str]:

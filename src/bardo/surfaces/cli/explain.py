@@ -11,9 +11,9 @@ import typer
 
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.inputs import read_bytes
-from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.options import AsJson, Config, policy_of
 from bardo.surfaces.library.explaining import explain as explanation_of
-from bardo.surfaces.render.console import show_json
+from bardo.surfaces.render.console import show_json, show_text
 from bardo.surfaces.render.explained import explanation_json, explanation_lines
 from bardo.values.errors import InvalidRequest
 
@@ -69,8 +69,8 @@ def explain(
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for heading, lines in explanation_lines(found):
         print(f"\x1b[1m{heading}\x1b[0m" if bold else heading)
-        print("\n".join(lines), end="\n\n")
-    print("Nothing was sent.")
+        show_text("\n".join([*lines, ""]))
+    show_text("Nothing was sent.")
 
 
 def _body(name: str | None, dialect: str) -> dict[str, Any]:
@@ -95,5 +95,5 @@ def _with_reasoning(body: dict[str, Any], asked: str | None) -> dict[str, Any]:
     if asked is None:
         return body
     own = body.get("bardo")
-    policy = int(asked) if asked.isdecimal() else asked
+    policy = policy_of(asked)
     return {**body, "bardo": {**(own if isinstance(own, dict) else {}), "reasoning": policy}}

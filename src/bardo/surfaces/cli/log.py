@@ -16,7 +16,7 @@ from bardo.edge.log import CallOutcome, LogReader, LogRow
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.calls import call_facts, calls_table
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import say, show, show_json, show_json_text
 from bardo.values.errors import InvalidRequest
 
 _LOOK_SECONDS = 0.5
@@ -53,7 +53,7 @@ def register(app: typer.Typer) -> None:
 
 def recent(
     context: typer.Context,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="How many calls.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000_000, help="How many calls.")] = 20,
     provider: Annotated[str | None, typer.Option(help="Only calls this provider served, by its id.")] = None,
     model: Annotated[str | None, typer.Option(help="Only calls this model served.")] = None,
     outcome: Annotated[Outcome | None, typer.Option(help="Only calls that ended so.")] = None,
@@ -96,7 +96,8 @@ def show_call(
 ) -> None:
     """Show one call in full, by its id or the beginning of its id."""
     with LogReader(log_path(load_settings(config))) as reader:
-        row = reader.get(request_id)
+        # Every id begins with nothing.
+        row = reader.get(request_id) if request_id else None
     if row is None:
         raise InvalidRequest(f"no call has the id {request_id!r}", hint="`bardo log` lists the last ones")
     if as_json:
@@ -113,7 +114,7 @@ def _follow(
     while True:
         if as_json:
             for row in rows:
-                print(msgspec.json.encode(row).decode(), flush=True)
+                show_json_text(msgspec.json.encode(row).decode())
         elif rows or head:
             show(calls_table(rows, time.time(), head=head))
             head = False

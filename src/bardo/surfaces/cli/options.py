@@ -22,7 +22,15 @@ Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only calls since then: 30m, 2h, 7d, or 2026-01-31.")
 ]
 
+# Python refuses to read longer numbers, and no model takes such a budget.
+_MOST_DIGITS = 18
+
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def policy_of(written: str) -> int | str:
+    """Return what `--reasoning` says: a budget in tokens, or a word, which is checked where the request is built."""
+    return int(written) if written.isdecimal() and len(written) <= _MOST_DIGITS else written
 
 
 def since_time(written: str | None, now: float) -> float | None:
@@ -32,7 +40,7 @@ def since_time(written: str | None, now: float) -> float | None:
     """
     if written is None:
         return None
-    ago = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhdw])", written.strip().lower())
+    ago = re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)\s*([smhdw])", written.strip().lower())
     if ago:
         return now - float(ago[1]) * _UNITS[ago[2]]
     try:

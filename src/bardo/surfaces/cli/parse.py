@@ -10,7 +10,7 @@ from bardo.reasoning.examples import example_of
 from bardo.surfaces.cli.inputs import STDIN, read_bytes
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.library.decoding import Reading, decode, read_text, reading_of
-from bardo.surfaces.render.console import show, show_json
+from bardo.surfaces.render.console import show, show_json, show_text
 from bardo.surfaces.render.replies import blocks_table, reply_facts, reply_json
 from bardo.surfaces.render.words import one_line
 from bardo.values.errors import InvalidRequest
@@ -114,10 +114,10 @@ def _show(response: Response, reading: Reading | None, as_json: bool) -> None:
         return
     if reading is not None:
         show(_reading_facts(reading))
-        print()
+        show_text()
     show(reply_facts(response))
     if response.blocks:
-        print()
+        show_text()
         show(blocks_table(response))
 
 

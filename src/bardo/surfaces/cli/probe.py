@@ -18,7 +18,7 @@ from bardo.catalog.forms import WireForm, builtin_forms
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
-from bardo.edge.probe.audit import Audit, Plan, read_audit, resumed, write_audit
+from bardo.edge.probe.audit import Audit, Plan, read_audit, resumed, write_audit, write_whole
 from bardo.edge.probe.overlay import overlay_toml
 from bardo.edge.probe.prober import REPEATS, Limits, conclude, plan_probe, run_probe
 from bardo.edge.probe.sending import Sender
@@ -115,6 +115,8 @@ async def _run(plan: Plan, sender: Sender, known: Known, options: Options) -> bo
     if file.exists() and options.resume is None:
         hint = f"go on with --resume {file}, or name another file with --out"
         raise InvalidRequest(f"{file} is there already, and was paid for", hint=hint, param="--out")
+    if not file.absolute().parent.is_dir():
+        raise InvalidRequest(f"there is no folder {file.parent}", hint="make it, or name another file", param="--out")
 
     def keep(so_far: Audit) -> None:
         write_audit(so_far, file)
@@ -156,7 +158,7 @@ def _write_row(audit: Audit, file: Path) -> Path | None:
     plan = audit.plan
     heading = f"What `bardo probe` found out of {plan.model} at {plan.provider}: {len(audit.trials)} requests, see {file.name}."
     row_file = file.with_suffix(".toml")
-    row_file.write_text(overlay_toml(audit.row, heading), encoding="utf-8")
+    write_whole(row_file, overlay_toml(audit.row, heading).encode())
     return row_file
 
 

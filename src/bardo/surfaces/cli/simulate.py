@@ -24,7 +24,7 @@ from bardo.surfaces.cli.simulation import (
     read_knob,
     read_script,
 )
-from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import ConfigError
 
@@ -46,7 +46,9 @@ def simulate(
     knob: Annotated[
         str | None, typer.Option(metavar="HOW", help=f"What a model does when told how to think: {', '.join(KNOBS)}.")
     ] = None,
-    pace: Annotated[float, typer.Option(min=0, metavar="SECONDS", help="The wait between streamed events.")] = 0.0,
+    pace: Annotated[
+        float, typer.Option(min=0, max=3600, metavar="SECONDS", help="The wait between streamed events.")
+    ] = 0.0,
     list_only: Annotated[bool, typer.Option("--list", help="List the simulators and end.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -64,22 +66,24 @@ def simulate(
 
 
 async def _run(simulators: Sequence[Simulator], port: int, *, as_json: bool) -> None:
+    # A program that waits for the addresses may end this one as soon as it has read them.
+    interrupted = _interruption()
     async with serve_many(simulators, first_port=port) as addresses:
         if as_json:
             show_json({"simulators": listing(addresses)})
         else:
             _tell(simulators, addresses)
-        await _interrupted()
+        await interrupted.wait()
 
 
-async def _interrupted() -> None:
-    """Wait for Ctrl-C or SIGTERM, which are the ordinary end."""
+def _interruption() -> asyncio.Event:
+    """Return what Ctrl-C or SIGTERM set, which are the ordinary end."""
     over = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         # Windows has no such handlers; there Ctrl-C interrupts.
         with contextlib.suppress(NotImplementedError):
             asyncio.get_running_loop().add_signal_handler(number, over.set)
-    await over.wait()
+    return over
 
 
 def _tell(simulators: Sequence[Simulator], addresses: Mapping[str, str]) -> None:
@@ -88,7 +92,7 @@ def _tell(simulators: Sequence[Simulator], addresses: Mapping[str, str]) -> None
     say(f"\nTo ask them through bardo, save this as bardo.toml and run: {KEY_VARIABLE}=any bardo serve")
     say("Ctrl-C ends the simulators.\n")
     entries = [entry_for(simulator, addresses[simulator.provider.name]) for simulator in simulators]
-    print(configuration(entries), flush=True)
+    show_text(configuration(entries))
 
 
 def _list(names: Sequence[str], *, as_json: bool) -> None:

@@ -1,10 +1,14 @@
 """Where words go: answers to stdout, everything else to stderr.
 
 Colours appear only on a terminal, and never against NO_COLOR. In a pipe no line is cut or wrapped.
+
+All that a command prints goes through here (a reply as it arrives: `answer.py`), is cleaned by `printable`, so that no name, message or
+row can play with a terminal, and is flushed, so that a program which waits for a line gets it.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -31,19 +35,37 @@ def console(*, stderr: bool = False) -> Console:
 def show(renderable: RenderableType, *, stderr: bool = False) -> None:
     """Print a table or a text."""
     target = console(stderr=stderr)
+    stream = sys.stderr if stderr else sys.stdout
     if target.is_terminal:
         target.print(renderable)
+        stream.flush()
         return
     with target.capture() as capture:
         target.print(renderable)
     lines = [line.rstrip() for line in capture.get().splitlines()]
-    print("\n".join(lines), file=sys.stderr if stderr else sys.stdout)
+    print("\n".join(lines), file=stream, flush=True)
+
+
+def show_text(text: str = "") -> None:
+    """Print lines of text on stdout."""
+    print(printable(text), flush=True)
 
 
 def show_json(value: Any) -> None:
-    """Print a value as JSON, for programs."""
-    encoded = msgspec.json.format(msgspec.json.encode(value, enc_hook=as_plain), indent=2)
-    print(encoded.decode())
+    """Print a value as JSON, for programs, which may wait for it."""
+    show_json_text(msgspec.json.format(msgspec.json.encode(value, enc_hook=as_plain), indent=2).decode())
+
+
+def show_json_text(encoded: str) -> None:
+    """Print JSON. What could play with a terminal is escaped as JSON does it, which changes no value."""
+    print("\n".join(map(_escaped, encoded.split("\n"))), flush=True)
+
+
+def _escaped(line: str) -> str:
+    if line.isprintable():
+        return line
+    # Only texts hold such characters; JSON has no others outside of them.
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in line)
 
 
 def as_plain(value: Any) -> Any:
@@ -54,17 +76,21 @@ def as_plain(value: Any) -> Any:
 
 
 def say(message: str) -> None:
-    """Print a line on stderr."""
-    print(message, file=sys.stderr, flush=True)
+    """Print lines of text on stderr."""
+    _say(printable(message))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
 
 
 def say_problem(problem: BardoError) -> None:
     """Print what went wrong and what to do about it, on stderr."""
     mark = "\x1b[1;31mbardo:\x1b[0m" if _has_colours() else "bardo:"
-    say(f"{mark} {printable(_who(problem) + problem.message)}")
+    _say(f"{mark} {printable(_who(problem) + problem.message)}")
     hint = problem.hint or _when(problem)
     if hint:
-        say(f"       {printable(hint)}")
+        say(f"       {hint}")
 
 
 def _who(problem: BardoError) -> str:

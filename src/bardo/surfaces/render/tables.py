@@ -8,6 +8,8 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
+from bardo.surfaces.render.words import one_line, printable
+
 # The colours of words that say how something went.
 _STYLES = {
     "ok": "green",
@@ -26,8 +28,8 @@ _STYLES = {
 class Column(NamedTuple):
     """A column's head.
 
-    Where a table is too wide, `wrap` columns are wrapped and `cut` columns shortened before the others suffer. `least` keeps tables
-    aligned that follow each other.
+    Only `wrap` columns may hold line breaks. Where a table is too wide, they are wrapped and `cut` columns shortened before the others
+    suffer. `least` keeps tables aligned that follow each other.
     """
 
     head: str
@@ -50,7 +52,7 @@ def table(columns: Sequence[Column], rows: Iterable[Sequence[str]], *, head: boo
             min_width=column.least,
         )
     for row in rows:
-        made.add_row(*(_cell(cell, cut=column.cut) for column, cell in zip(columns, row, strict=True)))
+        made.add_row(*(_cell(_clean(cell, column), cut=column.cut) for column, cell in zip(columns, row, strict=True)))
     return made
 
 
@@ -60,8 +62,13 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
     made.add_column(style="bold", no_wrap=True)
     made.add_column(overflow="fold")
     for name, value in rows:
-        made.add_row(Text(name), _cell(value))
+        made.add_row(Text(one_line(name)), _cell(printable(value)))
     return made
+
+
+def _clean(text: str, column: Column) -> str:
+    """Return a cell that keeps to its row: only `wrap` columns hold several lines."""
+    return printable(text) if column.wrap else one_line(text)
 
 
 def _cell(text: str, *, cut: bool = False) -> Text:
