@@ -1,24 +1,19 @@
-"""The events of one block of a stream that is being written."""
+"""Write the blocks of a streamed Converse reply."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 from bardo.dialects.bedrock_converse.opaque import carrier, sign
 from bardo.dialects.bedrock_converse.words import FIELD, THOUGHT, beyond, encode_json
+from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.fragments import laid_into
 from bardo.streams.eventstream import encode_headers, encode_message
-from bardo.values.blocks import Opaque
-from bardo.values.collected import OpaqueStates
-from bardo.values.events import ContentChunk, ThinkChunk, ToolCallChunk
 
-Kind = Literal["text", "think", "call"]
-
-CHUNKS: dict[Kind, type] = {"text": ContentChunk, "think": ThinkChunk, "call": ToolCallChunk}
 _PIECES: dict[Kind, tuple[str, bytes]] = {
     "text": ('"text":', b"}}"),
-    "think": (f'"{FIELD}":{{"text":', b"}}}"),
-    "call": ('"toolUse":{"input":', b"}}}"),
+    "thinking": (f'"{FIELD}":{{"text":', b"}}}"),
+    "tool_call": ('"toolUse":{"input":', b"}}}"),
 }
 
 
@@ -27,11 +22,11 @@ def _headers(name: str, message_type: str = "event") -> bytes:
     return encode_headers({type_header: name, ":content-type": "application/json", ":message-type": message_type})
 
 
-DELTA = _headers("contentBlockDelta")
+_DELTA = _headers("contentBlockDelta")
 
 
-class Frames:
-    """Messages in order, and the index the next block gets."""
+class ConverseFrames:
+    """The messages in order, and the index of the next block."""
 
     def __init__(self) -> None:
         self.index = 0
@@ -63,8 +58,10 @@ class Frames:
         self.write("contentBlockStop", {"contentBlockIndex": self.index})
         self.index += 1
 
-    def whole(self, block: dict[str, Any]) -> None:
-        """Write a block that is complete."""
+    def whole(self, block: Any) -> None:
+        """Write a block that is complete; a value that is no object is no block."""
+        if not isinstance(block, dict):
+            return
         thought = block.get(FIELD)
         if isinstance(thought, dict) and isinstance(thought.get("reasoningText", {}), dict):
             self._thought(thought, beyond(block, THOUGHT))
@@ -89,106 +86,91 @@ class Frames:
             beside = {}
 
 
-class Writing:
-    """One open block.
+class ConverseBlockWriter(BlockWriter):
+    """Write one block. Fields of a tool call that come before its first piece stand in its start.
 
-    The opaque state of thinking becomes its signature when the block ends, because a later state may replace an earlier one. The text
-    of `hidden` thinking is not written, and without opaque state nothing of it is. Fields of a tool call that come before its first
-    piece stand in its start.
+    The opaque state of thinking becomes its signature when the block ends. Hidden thinking without opaque state is not written at all.
     """
 
-    __slots__ = (
-        "_fields",
-        "_states",
-        "begun",
-        "chunk",
-        "header",
-        "hidden",
-        "kind",
-        "number",
-        "part",
-        "prefix",
-        "suffix",
-    )
+    __slots__ = ("_fields", "_frames", "_header", "_prefix", "_suffix")
 
-    def __init__(self, number: int, kind: Kind, *, hidden: bool = False) -> None:
-        self.hidden = hidden
-        self.number = number
-        self.kind: Kind = kind
-        self.chunk = CHUNKS[kind]
-        self.header: dict[str, Any] = {"toolUseId": "", "name": ""}
-        self.begun = False
-        self.part: int | None = None
-        self.prefix = self.suffix = b""
+    def __init__(self, number: int, kind: Kind, frames: ConverseFrames, *, hidden: bool = False) -> None:
+        super().__init__(number, kind, hidden=hidden)
+        self._frames = frames
+        self._header: dict[str, Any] = {"toolUseId": "", "name": ""}
+        self._prefix = self._suffix = b""
         self._fields: dict[str, Any] = {}
-        self._states = OpaqueStates()
-
-    def begin(self, frames: Frames) -> None:
-        """Write the start, once; only tool calls have one."""
-        if self.begun:
-            return
-        self.begun = True
-        opening, self.suffix = _PIECES[self.kind]
-        self.prefix = f'{{"contentBlockIndex":{frames.index},"delta":{{{opening}'.encode()
-        if self.kind == "call":
-            frames.start(laid_into({"toolUse": self.header}, self._fields))
-            self._fields = {}
-
-    def piece(self, text: str, frames: Frames) -> None:
-        """Write a piece."""
-        self.begin(frames)
-        frames.out.append(encode_message(self.prefix + encode_json(text) + self.suffix, DELTA))
-
-    def add_state(self, state: Opaque) -> None:
-        """Keep opaque state; a later one of its kind replaces it."""
-        self._states.add(state)
-
-    def add_fields(self, fields: dict[str, Any], frames: Frames) -> None:
-        """Write the dialect's own fields: citations as pieces, those of a call in its start, others beside a piece."""
-        citations = fields.get("citations")
-        if self.kind == "text" and isinstance(citations, list) and citations:
-            self.begin(frames)
-            for citation in citations:
-                frames.delta({"citation": citation})
-            fields = {name: value for name, value in fields.items() if name != "citations"}
-        self._fields = laid_into(self._fields, fields)
-
-    def end(self, frames: Frames) -> None:
-        """Write what is left of the block, and the blocks its opaque state needs."""
-        if self.kind == "think":
-            self._end_thinking(frames)
-            return
-        self._write_fields(frames)
-        if not self.begun:
-            self.piece("", frames) if self.kind == "text" else self.begin(frames)
-        frames.stop()
-        if self._states:
-            frames.whole(carrier(self._states.states(), self.owner))
 
     @property
     def owner(self) -> str:
         """The id of a tool call, "" for text: whom a carrier names."""
-        return str(self.header["toolUseId"]) if self.kind == "call" else ""
+        return str(self._header["toolUseId"]) if self.kind == "tool_call" else ""
 
-    def _write_fields(self, frames: Frames) -> None:
-        if self._fields and (self.begun or self.kind != "call"):
-            self.begin(frames)
-            frames.delta({name: "" for name in ("text",) if self.kind == "text"}, **self._fields)
+    def frame(self, text: str) -> bytes:
+        """Return the message of one further piece of text."""
+        return encode_message(self._prefix + encode_json(text) + self._suffix, _DELTA)
+
+    def piece(self, text: str) -> None:
+        """Write a piece of text or of arguments."""
+        self._begin()
+        self._frames.out.append(self.frame(text))
+
+    def name_call(self, call_id: str, name: str) -> None:
+        """Take the id and the name of a tool call."""
+        self._header |= {"toolUseId": call_id or self._header["toolUseId"], "name": name or self._header["name"]}
+
+    def add_fields(self, fields: dict[str, Any]) -> None:
+        """Write the dialect's own fields: citations as pieces, those of a call in its start, others beside a piece."""
+        citations = fields.get("citations")
+        if self.kind == "text" and isinstance(citations, list) and citations:
+            self._begin()
+            for citation in citations:
+                self._frames.delta({"citation": citation})
+            fields = {name: value for name, value in fields.items() if name != "citations"}
+        self._fields = laid_into(self._fields, fields)
+
+    def end(self) -> None:
+        """Write what is left of the block, and the blocks its opaque state needs."""
+        if self.kind == "thinking":
+            self._end_thinking()
+            return
+        self._write_fields()
+        if not self.begun:
+            self.piece("") if self.kind == "text" else self._begin()
+        self._frames.stop()
+        if self.states:
+            self._frames.whole(carrier(self.states, self.owner))
+
+    def _begin(self) -> None:
+        """Write the start, once; only tool calls have one."""
+        if self.begun:
+            return
+        self.begun, self.repeats = True, not self.hidden
+        opening, self._suffix = _PIECES[self.kind]
+        self._prefix = f'{{"contentBlockIndex":{self._frames.index},"delta":{{{opening}'.encode()
+        if self.kind == "tool_call":
+            self._frames.start(laid_into({"toolUse": self._header}, self._fields))
             self._fields = {}
 
-    def _end_thinking(self, frames: Frames) -> None:
-        if self.hidden and not self._states:
+    def _write_fields(self) -> None:
+        if self._fields and (self.begun or self.kind != "tool_call"):
+            self._begin()
+            self._frames.delta({name: "" for name in ("text",) if self.kind == "text"}, **self._fields)
+            self._fields = {}
+
+    def _end_thinking(self) -> None:
+        if self.hidden and not self.states:
             return
-        signed = sign(self._states.states())
+        signed = sign(self.states)
         behind = signed.behind
         if signed.only_behind and not self.begun:
             behind = (laid_into(behind[0], self._fields), *behind[1:])
         else:
             if not self.begun:
-                self.piece("", frames)
+                self.piece("")
             if signed.signature:
-                frames.delta({FIELD: {"signature": signed.signature}})
-            self._write_fields(frames)
-            frames.stop()
+                self._frames.delta({FIELD: {"signature": signed.signature}})
+            self._write_fields()
+            self._frames.stop()
         for block in behind:
-            frames.whole(block)
+            self._frames.whole(block)

@@ -1,0 +1,163 @@
+"""Write the blocks of a streamed Anthropic message."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.anthropic_messages.opaque import carrier, sign
+from bardo.dialects.anthropic_messages.words import encode_json
+from bardo.dialects.block_writer import BlockWriter, Kind
+from bardo.streams.sse import encode_sse
+
+_EMPTY: dict[Kind, dict[str, Any]] = {
+    "text": {"type": "text", "text": ""},
+    "thinking": {"type": "thinking", "thinking": "", "signature": ""},
+    "tool_call": {"type": "tool_use", "id": "", "name": "", "input": {}},
+}
+_PIECES: dict[Kind, tuple[str, str]] = {
+    "text": ("text_delta", "text"),
+    "thinking": ("thinking_delta", "thinking"),
+    "tool_call": ("input_json_delta", "partial_json"),
+}
+_DELTA_END = b"}}\n\n"
+
+
+def frame(kind: str, **fields: Any) -> bytes:
+    """Write one event, named as the real API names them."""
+    return encode_sse(encode_json({"type": kind, **fields}), kind)
+
+
+class MessageFrames:
+    """The frames in order, and the index of the next block."""
+
+    def __init__(self) -> None:
+        self.index = 0
+        self.out: list[bytes] = []
+
+    def take(self) -> list[bytes]:
+        """Give the frames written since the last time."""
+        out, self.out = self.out, []
+        return out
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Write one event."""
+        self.out.append(frame(kind, **fields))
+
+    def delta(self, **fields: Any) -> None:
+        """Write a piece of the block that is open."""
+        self.write("content_block_delta", index=self.index, delta=fields)
+
+    def start(self, block: dict[str, Any]) -> None:
+        """Begin a block."""
+        self.write("content_block_start", index=self.index, content_block=block)
+
+    def stop(self, fields: dict[str, Any]) -> None:
+        """End the open block; fields that came too late for its start go along."""
+        self.write("content_block_stop", index=self.index, **fields)
+        self.index += 1
+
+    def whole(self, block: dict[str, Any]) -> None:
+        """Write a block that is complete. The input of a tool goes in a delta, where clients look for it."""
+        given = block.get("input")
+        if str(block.get("type")).endswith("tool_use") and isinstance(given, dict) and given:
+            self.start({**block, "input": {}})
+            self.delta(type="input_json_delta", partial_json=encode_json(given).decode())
+        else:
+            self.start(block)
+        self.stop({})
+
+
+class MessageBlockWriter(BlockWriter):
+    """Write one block. Its start is written with its first piece, so that fields which follow at once can stand in it.
+
+    The opaque state of thinking becomes its signature when the block ends. Hidden thinking without opaque state is not written at all.
+    """
+
+    __slots__ = ("_frames", "_header", "_late", "_prefix")
+
+    def __init__(self, number: int, kind: Kind, frames: MessageFrames, *, hidden: bool = False) -> None:
+        super().__init__(number, kind, hidden=hidden)
+        self._frames = frames
+        self._header = dict(_EMPTY[kind])
+        self._prefix = b""
+        self._late: dict[str, Any] = {}
+
+    @property
+    def owner(self) -> str:
+        """The id of a tool call, "" for text: whom a carrier names."""
+        return str(self._header["id"]) if self.kind == "tool_call" else ""
+
+    def frame(self, text: str) -> bytes:
+        """Return the frame of one further piece of text."""
+        return self._prefix + encode_json(text) + _DELTA_END
+
+    def piece(self, text: str) -> None:
+        """Write a piece of text or of arguments."""
+        self._begin()
+        self._frames.out.append(self.frame(text))
+
+    def name_call(self, call_id: str, name: str) -> None:
+        """Take the id and the name of a tool call, until its start is written."""
+        if not self.begun:
+            self._header |= {"id": call_id or self._header["id"], "name": name or self._header["name"]}
+
+    def add_fields(self, fields: dict[str, Any]) -> None:
+        """Write the dialect's own fields: citations and deltas as they are, others in the start or else the stop."""
+        for name, value in fields.items():
+            if name == "citations" and isinstance(value, list) and self.kind == "text":
+                self._cite(value)
+            elif name.endswith("_delta") and isinstance(value, list):
+                self._begin()
+                for item in value:
+                    fields_of_delta = item if isinstance(item, dict) else {"value": item}
+                    self._frames.delta(**({"type": name} | fields_of_delta))
+            elif name == "estimated_tokens" and self.kind == "thinking":
+                self._begin()
+                self._frames.delta(type="thinking_delta", thinking="", estimated_tokens=value)
+            elif self.begun:
+                self._late[name] = value
+            else:
+                self._header[name] = value
+
+    def end(self) -> None:
+        """Write what is left of the block, and the blocks its opaque state needs."""
+        if self.kind == "thinking":
+            self._end_thinking()
+            return
+        self._begin()
+        self._frames.stop(self._late)
+        if self.states:
+            self._frames.whole(carrier(self.states, self.owner))
+
+    def _begin(self) -> None:
+        if self.begun:
+            return
+        self.begun, self.repeats = True, not self.hidden
+        self._frames.start(self._header)
+        kind, name = _PIECES[self.kind]
+        head = f'{{"type":"content_block_delta","index":{self._frames.index},"delta":{{"type":"{kind}","{name}":'
+        self._prefix = b"event: content_block_delta\ndata: " + head.encode()
+
+    def _cite(self, citations: list[Any]) -> None:
+        if not self.begun:
+            self._header["citations"] = []
+        if citations:
+            self._begin()
+        for citation in citations:
+            self._frames.delta(type="citations_delta", citation=citation)
+
+    def _end_thinking(self) -> None:
+        if self.hidden and not self.states:
+            return
+        signed = sign(self.states)
+        behind = signed.behind
+        if signed.only_behind and not self.begun:
+            added = {name: value for name, value in self._header.items() if name not in _EMPTY["thinking"]}
+            behind = ({**behind[0], **added}, *behind[1:])
+        else:
+            self._begin()
+            if signed.signature:
+                self._frames.delta(type="signature_delta", signature=signed.signature)
+            self._frames.stop(self._late)
+        for block in behind:
+            self._frames.whole(block)

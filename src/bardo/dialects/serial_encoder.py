@@ -1,0 +1,292 @@
+"""Encode a streamed reply in a dialect whose blocks follow one another strictly.
+
+Text and thinking end when another block begins. While a tool call is open, the events of other blocks wait until it has ended. The
+encoder keeps track of the blocks; a dialect supplies the frames: a `BlockWriter` for its blocks, and the start, the end and the error of
+a reply. There is one choice: events of others are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from bardo.dialects.block_writer import BlockWriter, Frames, Kind
+from bardo.values.blocks import Carried, Opaque
+from bardo.values.errors import BardoError
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Event,
+    Extension,
+    Failed,
+    Finish,
+    OpaqueState,
+    RefusalChunk,
+    ReplyFields,
+    ReplyStart,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownContent,
+    UsageUpdate,
+)
+from bardo.values.fold import merge_carried
+from bardo.values.request import Request
+from bardo.values.usage import Usage
+
+BlockEvent = (
+    ThinkStart
+    | ThinkChunk
+    | ThinkEnd
+    | ContentChunk
+    | RefusalChunk
+    | ToolCallStart
+    | ToolCallChunk
+    | ToolCallEnd
+    | OpaqueState
+    | BlockFields
+    | UnknownContent
+)
+
+
+Writer = TypeVar("Writer", bound=BlockWriter)
+FramesOf = TypeVar("FramesOf", bound=Frames)
+
+
+class SerialEncoder(Generic[Writer, FramesOf]):
+    """Encode one streamed reply. `name` is the dialect's name: fields of other dialects are left out."""
+
+    name = ""
+
+    def __init__(self, request: Request, frames: FramesOf) -> None:
+        self.start = ReplyStart(model=request.model)
+        self.usage = Usage()
+        self.finish_event: Finish | None = None
+        self.extension: dict[str, Any] = {}
+        self.fields: dict[str, Any] = {}
+        self.frames = frames
+        self.closed: dict[int, Writer] = {}
+        self._block: Writer | None = None
+        self._waiting: dict[int, list[BlockEvent]] = {}
+        self._late: list[Any] = []
+        self._begun = False
+        self._over = False
+
+    def write_start(self) -> None:
+        """Write what stands before the first block."""
+        raise NotImplementedError
+
+    def write_end(self, *, calls: bool) -> None:
+        """Write what stands after the last block. `calls`: the reply has tool calls."""
+        raise NotImplementedError
+
+    def write_error(self, error: BardoError) -> None:
+        """Write what ends a reply that failed."""
+        raise NotImplementedError
+
+    def open_block(self, number: int, kind: Kind) -> Writer:
+        """Return the writer of a new block."""
+        raise NotImplementedError
+
+    def late_blocks(self, block: Writer | None, state: Opaque) -> Sequence[Any]:
+        """Return the blocks that hold opaque state of `block`, which ended before it came; None where there was no such block."""
+        raise NotImplementedError
+
+    def feed(self, item: Event) -> Sequence[bytes]:
+        """Return the frames of one event."""
+        block = self._block
+        if (
+            block is not None
+            and block.repeats
+            and item.__class__ is block.chunk
+            and item.block == block.number  # type: ignore[union-attr]
+            and not item.choice  # type: ignore[union-attr]
+        ):
+            if isinstance(item, ContentChunk):
+                return (block.frame(item.text),)
+            if isinstance(item, ToolCallChunk):
+                return (block.frame(item.arguments),)
+            if isinstance(item, ThinkChunk) and item.part == block.part:
+                return (block.frame(item.text),)
+        if not self._over:
+            self._take(item)
+        return self.frames.take()
+
+    def finish(self) -> Sequence[bytes]:
+        """Return the end of the stream; nothing after a failure."""
+        if self._over:
+            return ()
+        self._over = True
+        self.begin()
+        self.drain()
+        self.write_end(calls=any(block.kind == "tool_call" for block in self.closed.values()))
+        return self.frames.take()
+
+    def begin(self) -> None:
+        """Write the start of the reply, once."""
+        if not self._begun:
+            self._begun = True
+            self.write_start()
+
+    def drain(self) -> None:
+        """End the open block, and write all that waited for it."""
+        self.close_block()
+        while self._waiting:
+            self._replay()
+            self.close_block()
+
+    def close_block(self) -> None:
+        """End the open block."""
+        block, self._block = self._block, None
+        if block is not None:
+            block.end()
+            self.closed[block.number] = block
+        late, self._late = self._late, []
+        for value in late:
+            self.frames.whole(value)
+
+    def interrupt(self) -> None:
+        """Have the next piece of the open block written with what stands beside it."""
+        if self._block is not None:
+            self._block.repeats = False
+
+    def block_of(self, number: int, kind: Kind) -> Writer:
+        """Return the open block, which becomes `number` if it was another."""
+        block = self._block
+        if block is None or block.number != number or block.kind != kind:
+            self.close_block()
+            block = self._block = self.open_block(number, kind)
+        return block
+
+    def open_or_closed(self, number: int) -> Writer | None:
+        """Return the block `number` while it is open and after its end; None where there was none."""
+        if self._block is not None and self._block.number == number:
+            return self._block
+        return self.closed.get(number)
+
+    def _take(self, item: Event) -> None:
+        if isinstance(item, BlockEvent):
+            if not item.choice:
+                self.begin()
+                self._take_or_hold(item)
+        elif isinstance(item, ReplyStart):
+            self.take_start(item)
+        elif isinstance(item, UsageUpdate):
+            self.usage = item.usage
+        elif isinstance(item, ReplyFields):
+            if item.dialect == self.name and not item.choice:
+                self.take_reply_fields(item)
+        elif isinstance(item, Finish):
+            self.finish_event = self.finish_event if item.choice else item
+        elif isinstance(item, Extension):
+            self.extension |= item.fields
+        elif isinstance(item, Failed):
+            self.fail(item.error)
+
+    def take_start(self, item: ReplyStart) -> None:
+        """Take the id and the model of the reply."""
+        self.start = ReplyStart(id=item.id or self.start.id, model=item.model or self.start.model)
+
+    def take_reply_fields(self, item: ReplyFields) -> None:
+        """Keep fields of the dialect's own for the start or the end of the reply."""
+        self.fields = merge_carried(Carried(self.name, self.fields), self.name, item.fields).fields
+
+    def fail(self, error: BardoError) -> None:
+        """Write what waited, leave the broken block open, and say what happened."""
+        self._over = True
+        if self._waiting:
+            self.drain()
+        self._block = None
+        self.write_error(error)
+
+    def _take_or_hold(self, item: BlockEvent) -> None:
+        block = self._block
+        if block is not None and block.kind == "tool_call" and item.block != block.number:
+            self._waiting.setdefault(item.block, []).append(item)
+        else:
+            _TAKE[type(item)](self, item)
+
+    def _replay(self) -> None:
+        """Write the blocks that waited, until one of them is an open tool call again."""
+        while self._waiting and (self._block is None or self._block.kind != "tool_call"):
+            for item in self._waiting.pop(next(iter(self._waiting))):
+                self._take_or_hold(item)
+
+    def take_think_start(self, item: ThinkStart) -> None:
+        """Open a block of thinking."""
+        self.block_of(item.block, "thinking")
+
+    def take_think(self, item: ThinkChunk) -> None:
+        """Write a piece of thinking."""
+        self.write_thinking(self.block_of(item.block, "thinking"), item)
+
+    def write_thinking(self, block: Writer, item: ThinkChunk) -> None:
+        """Write a piece of thinking into its block. The parts of a summary are paragraphs of one text."""
+        gap = "\n\n" if block.begun and item.part != block.part else ""
+        block.part = item.part
+        if not block.hidden:
+            block.piece(gap + item.text)
+
+    def _take_think_end(self, item: ThinkEnd) -> None:
+        """State may still follow, so the block stays open until the next begins."""
+
+    def _take_text(self, item: ContentChunk | RefusalChunk) -> None:
+        self.block_of(item.block, "text").piece(item.text)
+
+    def _take_call_start(self, item: ToolCallStart) -> None:
+        self.block_of(item.block, "tool_call").name_call(item.id, item.name)
+
+    def _take_call(self, item: ToolCallChunk) -> None:
+        if item.block not in self.closed:
+            self.block_of(item.block, "tool_call").piece(item.arguments)
+
+    def _take_call_end(self, item: ToolCallEnd) -> None:
+        if self._block is not None and self._block.number == item.block:
+            self.close_block()
+            self._replay()
+
+    def _take_state(self, item: OpaqueState) -> None:
+        if self._block is not None and self._block.number == item.block:
+            self._block.add_state(item.opaque)
+        else:
+            self.add_late_state(item)
+
+    def add_late_state(self, item: OpaqueState) -> None:
+        """Keep opaque state of a block that is not open until no block is."""
+        self._late.extend(self.late_blocks(self.closed.get(item.block), item.opaque))
+        if self._block is None:
+            self.close_block()
+
+    def _take_fields(self, item: BlockFields) -> None:
+        if item.dialect == self.name:
+            self.add_block_fields(item)
+
+    def add_block_fields(self, item: BlockFields) -> None:
+        """Write fields of a block; a block that is not open begins as text."""
+        block = self._block
+        if block is None or block.number != item.block:
+            block = self.block_of(item.block, "text")
+        block.add_fields(item.fields)
+
+    def _take_unknown(self, item: UnknownContent) -> None:
+        if item.dialect == self.name:
+            self.close_block()
+            self.frames.whole(item.value)
+
+
+_TAKE: dict[type, Callable[[SerialEncoder[Any, Any], Any], None]] = {
+    ThinkStart: lambda encoder, item: encoder.take_think_start(item),
+    ThinkChunk: lambda encoder, item: encoder.take_think(item),
+    ThinkEnd: SerialEncoder._take_think_end,
+    ContentChunk: SerialEncoder._take_text,
+    RefusalChunk: SerialEncoder._take_text,
+    ToolCallStart: SerialEncoder._take_call_start,
+    ToolCallChunk: SerialEncoder._take_call,
+    ToolCallEnd: SerialEncoder._take_call_end,
+    OpaqueState: SerialEncoder._take_state,
+    BlockFields: SerialEncoder._take_fields,
+    UnknownContent: SerialEncoder._take_unknown,
+}
