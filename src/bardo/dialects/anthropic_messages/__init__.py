@@ -5,9 +5,8 @@ from __future__ import annotations
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.decode_reply import Decoder
 from bardo.dialects.anthropic_messages.decode_request import decode_request
-from bardo.dialects.anthropic_messages.encode_reply import Encoder
+from bardo.dialects.anthropic_messages.encode_reply import Encoder, encode_response
 from bardo.dialects.anthropic_messages.encode_request import encode_request
-from bardo.dialects.anthropic_messages.encode_whole import encode_response
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
 from bardo.dialects.anthropic_messages.words import NAME
 from bardo.dialects.base import Dialect, Framing

@@ -30,18 +30,24 @@ def frame(kind: str, **fields: Any) -> bytes:
 class MessageFrames:
     """The frames in order, and the index of the next block."""
 
+    streamed = True
+
     def __init__(self) -> None:
         self.index = 0
-        self.out: list[bytes] = []
+        self._out: list[bytes] = []
 
     def take(self) -> list[bytes]:
         """Give the frames written since the last time."""
-        out, self.out = self.out, []
+        out, self._out = self._out, []
         return out
 
     def write(self, kind: str, **fields: Any) -> None:
         """Write one event."""
-        self.out.append(frame(kind, **fields))
+        self._out.append(frame(kind, **fields))
+
+    def piece(self, block: MessageBlockWriter, text: str) -> None:
+        """Write a piece of text or of arguments of the block that is open."""
+        self._out.append(block.frame(text))
 
     def delta(self, **fields: Any) -> None:
         """Write a piece of the block that is open."""
@@ -94,7 +100,7 @@ class MessageBlockWriter(BlockWriter):
     def piece(self, text: str) -> None:
         """Write a piece of text or of arguments."""
         self._begin()
-        self._frames.out.append(self.frame(text))
+        self._frames.piece(self, text)
 
     def name_call(self, call_id: str, name: str) -> None:
         """Take the id and the name of a tool call, until its start is written."""
@@ -132,7 +138,7 @@ class MessageBlockWriter(BlockWriter):
     def _begin(self) -> None:
         if self.begun:
             return
-        self.begun, self.repeats = True, not self.hidden
+        self.begun, self.repeats = True, self._frames.streamed and not self.hidden
         self._frames.start(self._header)
         kind, name = _PIECES[self.kind]
         head = f'{{"type":"content_block_delta","index":{self._frames.index},"delta":{{"type":"{kind}","{name}":'

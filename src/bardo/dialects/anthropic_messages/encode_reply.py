@@ -1,4 +1,4 @@
-"""Encode a streamed reply as an Anthropic message.
+"""Encode a reply as an Anthropic message, streamed or whole.
 
 `message_start` waits for the first block, so that usage and fields known by then can stand in it. Stop reason, totals and bardo's own
 `bardo` object close the reply in `message_delta`.
@@ -10,18 +10,29 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects.anthropic_messages.block_writer import MessageBlockWriter, MessageFrames
-from bardo.dialects.anthropic_messages.encode_whole import hides_thinking, stop
+from bardo.dialects.anthropic_messages.collector import MessageCollector
 from bardo.dialects.anthropic_messages.errors import error_object
 from bardo.dialects.anthropic_messages.opaque import carrier, sign, thinking
 from bardo.dialects.anthropic_messages.usage import encode_usage
-from bardo.dialects.anthropic_messages.words import NAME
+from bardo.dialects.anthropic_messages.words import INVALID_JSON, NAME, REASONS, encode_json, is_object
 from bardo.dialects.block_writer import Kind
+from bardo.dialects.losses import with_wrapped
+from bardo.dialects.response_events import response_events
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.streams.sse import encode_sse
-from bardo.values.blocks import Opaque
+from bardo.values.blocks import Opaque, ToolCallBlock
 from bardo.values.errors import BardoError
+from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request
+from bardo.values.response import Response
 
+_WORDS: dict[FinishReason, str] = {
+    "stop": "end_turn",
+    "length": "max_tokens",
+    "tool_calls": "tool_use",
+    "refusal": "refusal",
+    "pause": "pause_turn",
+}
 # Where these stand in `message_delta`, clients overwrite what `message_start` said of them.
 _AT_STOP = ("stop_reason", "container", "stop_details")
 
@@ -33,8 +44,8 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     content_type = "text/event-stream"
     keep_alive = encode_sse(b'{"type": "ping"}', "ping")
 
-    def __init__(self, request: Request) -> None:
-        super().__init__(request, MessageFrames())
+    def __init__(self, request: Request, frames: MessageFrames | None = None) -> None:
+        super().__init__(request, frames or MessageFrames())
         self._hide = hides_thinking(request)
 
     def open_block(self, number: int, kind: Kind) -> MessageBlockWriter:
@@ -78,3 +89,33 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     def write_error(self, error: BardoError) -> None:
         """Write the `error` event."""
         self.frames.write("error", error=error_object(error)["error"])
+
+
+def encode_response(response: Response, request: Request) -> bytes:
+    """Encode one whole reply. The dialect has one choice, so alternatives are left out."""
+    calls = [block for block in response.blocks if isinstance(block, ToolCallBlock)]
+    wrapped = [call for call in calls if call.arguments.strip() and not is_object(call.arguments)]
+    bardo = with_wrapped(response.bardo, wrapped, what="tool_use.input", key=INVALID_JSON)
+    collector = MessageCollector()
+    encoder = Encoder(request, collector)
+    for event in response_events(response, bardo=bardo):
+        encoder.feed(event)
+    encoder.finish()
+    return encode_json(collector.message)
+
+
+def hides_thinking(request: Request) -> bool:
+    """Whether the caller asked, in this dialect, for thinking blocks without their text (`thinking.display` omitted)."""
+    return request.dialect == NAME and request.reasoning is not None and request.reasoning.visible is False
+
+
+def stop(finish: Finish | None, *, calls: bool) -> dict[str, Any]:
+    """Return the stop fields: the provider's own word where it is one of this dialect.
+
+    Clients run their tools only on `tool_use`, and some providers call a tool and say that they just stopped.
+    """
+    finish = finish or Finish("unknown")
+    word = finish.raw if finish.raw in REASONS else _WORDS.get(finish.reason, "end_turn")
+    if finish.raw not in REASONS and word == "end_turn":
+        word = "tool_use" if calls else "end_turn" if finish.stop_sequence is None else "stop_sequence"
+    return {"stop_reason": word, "stop_sequence": finish.stop_sequence}
