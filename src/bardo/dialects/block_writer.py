@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, Protocol
 
 from bardo.values.blocks import Opaque
+from bardo.values.collected import OpaqueStates
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallChunk
 
 Kind = Literal["text", "thinking", "plan", "tool_call"]
@@ -46,7 +47,7 @@ class BlockWriter:
         self.hidden = hidden
         self.part: int | None = None
         self.begun = self.repeats = False
-        self.states: list[Opaque] = []
+        self.states = OpaqueStates()
 
     def frame(self, text: str) -> bytes:
         """Return the frame of one further piece of text."""
@@ -66,8 +67,7 @@ class BlockWriter:
 
     def add_state(self, state: Opaque) -> None:
         """Keep opaque state; a later one of its kind replaces it."""
-        self.states = [kept for kept in self.states if kept.kind != state.kind or kept.kind == "redacted"]
-        self.states.append(state)
+        self.states.add(state)
 
     def end(self) -> None:
         """Write what is left of the block, and the blocks its opaque state needs."""

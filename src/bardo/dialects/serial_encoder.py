@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
-from bardo.values.blocks import Carried, Opaque
+from bardo.values.blocks import Opaque
+from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import (
     BlockFields,
@@ -33,7 +34,6 @@ from bardo.values.events import (
     UnknownContent,
     UsageUpdate,
 )
-from bardo.values.fold import merge_carried
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 
@@ -66,7 +66,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         self.usage = Usage()
         self.finish_event: Finish | None = None
         self.extension: dict[str, Any] = {}
-        self.fields: dict[str, Any] = {}
+        self.fields = CarriedFields(self.name)
         self.frames = frames
         self.closed: dict[int, Writer] = {}
         self._block: Writer | None = None
@@ -192,7 +192,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
 
     def take_reply_fields(self, item: ReplyFields) -> None:
         """Keep fields of the dialect's own for the start or the end of the reply."""
-        self.fields = merge_carried(Carried(self.name, self.fields), self.name, item.fields).fields
+        self.fields.merge(self.name, item.fields)
 
     def fail(self, error: BardoError) -> None:
         """Write what waited, leave the broken block open, and say what happened."""

@@ -133,7 +133,7 @@ class MessageBlockWriter(BlockWriter):
         self._begin()
         self._frames.stop(self._late)
         if self.states:
-            self._frames.whole(carrier(self.states, self.owner))
+            self._frames.whole(carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         if self.begun:
@@ -155,7 +155,7 @@ class MessageBlockWriter(BlockWriter):
     def _end_thinking(self) -> None:
         if self.hidden and not self.states:
             return
-        signed = sign(self.states)
+        signed = sign(self.states.states())
         behind = signed.behind
         if signed.only_behind and not self.begun:
             added = {name: value for name, value in self._header.items() if name not in _EMPTY["thinking"]}

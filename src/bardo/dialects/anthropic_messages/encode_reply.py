@@ -61,7 +61,6 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
 
     def write_start(self) -> None:
         """Write `message_start`."""
-        kept = {name: self.fields.pop(name) for name in _AT_STOP if name in self.fields}
         message = {
             "id": self.start.id,
             "type": "message",
@@ -71,20 +70,23 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
             "stop_reason": None,
             "stop_sequence": None,
             "usage": encode_usage(self.usage),
-            **self.fields,
+            **self._take_fields_for_start(),
         }
-        self.fields = kept
         self.frames.write("message_start", message=message)
 
     def write_end(self, *, calls: bool) -> None:
         """Write `message_delta` and `message_stop`."""
-        fields = dict(self.fields)
+        fields = dict(self.fields.fields)
         delta = stop(self.finish_event, calls=calls)
         delta |= {name: fields.pop(name) for name in _AT_STOP if name in fields}
         if self.extension:
             fields["bardo"] = self.extension
         self.frames.write("message_delta", delta=delta, usage=encode_usage(self.usage), **fields)
         self.frames.write("message_stop")
+
+    def _take_fields_for_start(self) -> dict[str, Any]:
+        names = [name for name in self.fields.fields if name not in _AT_STOP]
+        return {name: self.fields.pop(name) for name in names}
 
     def write_error(self, error: BardoError) -> None:
         """Write the `error` event."""

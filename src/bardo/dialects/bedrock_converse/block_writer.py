@@ -139,7 +139,7 @@ class ConverseBlockWriter(BlockWriter):
             self.piece("") if self.kind == "text" else self._begin()
         self._frames.stop()
         if self.states:
-            self._frames.whole(carrier(self.states, self.owner))
+            self._frames.whole(carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         """Write the start, once; only tool calls have one."""
@@ -161,7 +161,7 @@ class ConverseBlockWriter(BlockWriter):
     def _end_thinking(self) -> None:
         if self.hidden and not self.states:
             return
-        signed = sign(self.states)
+        signed = sign(self.states.states())
         behind = signed.behind
         if signed.only_behind and not self.begun:
             behind = (laid_into(behind[0], self._fields), *behind[1:])

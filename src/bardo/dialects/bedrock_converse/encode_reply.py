@@ -59,7 +59,7 @@ class Encoder(SerialEncoder[ConverseBlockWriter, ConverseFrames]):
 
     def write_end(self, *, calls: bool) -> None:
         """Write `messageStop` and `metadata`."""
-        fields = self.fields
+        fields = self.fields.fields
         stop = {"stopReason": stop_word(self.finish_event, calls=calls), **stop_fields(self.finish_event, fields)}
         self.frames.write("messageStop", stop | {name: fields[name] for name in _AT_STOP if name in fields})
         metadata = {"usage": write_usage(self.usage), **self._metrics}

@@ -121,7 +121,7 @@ class CohereBlockWriter(BlockWriter):
             self._frames.write("tool-call-end" if self.kind == "tool_call" else "content-end", index=self._index)
 
     def _seal(self) -> None:
-        fields = sealed(tuple(self.states))
+        fields = sealed(self.states.states())
         if fields and self.kind == "plan":
             # A plan is bare text, so that its state stands in a block behind it.
             self._frames.whole({"type": "thinking", "thinking": "", **fields})

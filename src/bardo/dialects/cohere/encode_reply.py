@@ -14,10 +14,9 @@ from bardo.dialects.cohere.usage import encode_usage
 from bardo.dialects.cohere.words import NAME, PLAN, write_finish
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.streams.sse import KEEP_ALIVE
-from bardo.values.blocks import Carried
+from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields, ThinkChunk, ThinkStart
-from bardo.values.fold import merge_carried
 from bardo.values.request import Request
 
 
@@ -30,7 +29,7 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
 
     def __init__(self, request: Request) -> None:
         super().__init__(request, CohereFrames())
-        self._message: dict[str, Any] = {}
+        self._message = CarriedFields(NAME)
         self._plans: set[int] = set()
 
     def open_block(self, number: int, kind: Kind) -> CohereBlockWriter:
@@ -44,9 +43,7 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
 
     def write_end(self, *, calls: bool) -> None:
         """Write `message-end`."""
-        word = self.fields.pop("finish_reason", None) or write_finish(
-            self.finish_event or Finish("unknown"), calls=calls
-        )
+        word = self.fields.pop("finish_reason") or write_finish(self.finish_event or Finish("unknown"), calls=calls)
         self._write_last({"finish_reason": word})
 
     def write_error(self, error: BardoError) -> None:
@@ -62,14 +59,14 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
     def take_reply_fields(self, item: ReplyFields) -> None:
         """Keep fields of the message and of the reply; scores go with the next piece."""
         if item.choice is not None:
-            self._message = merge_carried(Carried(NAME, self._message), NAME, item.fields).fields
+            self._message.merge(NAME, item.fields)
             return
         fields = dict(item.fields)
         logprobs = fields.pop("logprobs", None)
         if isinstance(logprobs, list) and logprobs:
             self.frames.logprobs += logprobs
             self.interrupt()
-        self.fields = merge_carried(Carried(NAME, self.fields), NAME, fields).fields
+        self.fields.merge(NAME, fields)
 
     def take_think_start(self, item: ThinkStart) -> None:
         """Open a block of thinking, or a plan."""
@@ -96,8 +93,8 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
         logprobs = {"logprobs": self.frames.logprobs} if self.frames.logprobs else {}
         extension = {"bardo": self.extension} if self.extension else {}
         delta = {**delta, "usage": encode_usage(self.usage)}
-        if self._message:
-            delta["message"] = self._message
+        if self._message.fields:
+            delta["message"] = self._message.fields
         self.frames.logprobs = []
-        self.frames.write("message-end", delta=delta, **self.fields, **logprobs, **extension)
+        self.frames.write("message-end", delta=delta, **self.fields.fields, **logprobs, **extension)
         self.frames.out.append(b"data: [DONE]\n\n")
