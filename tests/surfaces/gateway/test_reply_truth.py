@@ -161,7 +161,9 @@ def test_an_option_bardo_does_not_know_is_refused(
 
 
 def test_a_model_name_cannot_add_a_header(town: House) -> None:
-    answer = ask(town.address, "openai_chat", "deepseek/m\r\nX-Evil: 1 – ü")
+    answer = ask(town.address, "openai_chat", "deepseek/m – ü")
     assert answer.status == 200
-    assert "x-evil" not in answer.headers
-    assert answer.headers["x-bardo-model"] == "m??X-Evil: 1 ? ?"
+    assert answer.headers["x-bardo-model"] == "m ? ?"
+    refused = ask(town.address, "openai_chat", "deepseek/m\r\nX-Evil: 1")
+    assert refused.status == 400
+    assert "x-evil" not in refused.headers
