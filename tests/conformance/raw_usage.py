@@ -1,6 +1,7 @@
 """What a provider's own JSON says was used, read without bardo: names from the providers' documents, and their own totals.
 
-A provider's total decides what its output count holds: output is the total less the input.
+A provider's total decides what its output count holds: output is the total less the input. Where a gateway hands on Google's own counts,
+they go before its sums.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import base64
 import json
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from recordings import Recording
@@ -100,7 +101,9 @@ def raw_counts(recording: Recording, dialect: str) -> Raw:
             # Later reports add to earlier ones, and no count falls back to 0: watsonx names the input once.
             told |= {name: value for name, value in usage.items() if value is not None and (value or name not in told)}
     names = NAMES.get(dialect)
-    return _counted(told, names if names is not None and _sum(told, names.input) is not None else _names_of(told))
+    counted = _counted(told, names if names is not None and _sum(told, names.input) is not None else _names_of(told))
+    google = next(_googles(list(payloads(recording))), None) if dialect == "openai_chat" else None
+    return counted if google is None else replace(counted, output=_sum(google, NAMES["gemini"].output))
 
 
 def payloads(recording: Recording) -> Iterator[Any]:
@@ -139,6 +142,16 @@ def _usages(value: Any, depth: int = 0) -> Iterator[dict[str, Any]]:
             yield from (one for one in holders if name in _HOLDERS and isinstance(one, dict))
             if name not in _HOLDERS:
                 yield from _usages(inner, depth + 1)
+
+
+def _googles(value: Any) -> Iterator[dict[str, Any]]:
+    """Give Google's usage objects, wherever they stand."""
+    if isinstance(value, list):
+        for item in value:
+            yield from _googles(item)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield from [inner] if name == "usageMetadata" else _googles(inner)
 
 
 def _names_of(told: dict[str, Any]) -> Names:

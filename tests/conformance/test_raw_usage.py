@@ -19,11 +19,6 @@ MORE_REASONING_THAN_OUTPUT = (
     "doubleword/qwen3.5-9b-thinking-58ece08c.json",
     "doubleword/qwen3.5-9b-thinking-truncated-142cc311.json",
     "openrouter/hermes-4-70b-stream-thinking-tool-19db79da.sse",
-    "vercel-gateway/gemini-2.5-flash-stream-tool-38afd6c9.sse",
-    "vercel-gateway/gemini-2.5-flash-tool-99ef06d6.json",
-    "vercel-gateway/gemini-3-pro-preview-error-4cec5456.json",
-    "vercel-gateway/gemini-3-pro-preview-stream-error-3f2f7e65.sse",
-    "vercel-gateway/gemini-3-pro-preview-stream-thinking-a9a84cc4.sse",
 )
 # Grok on Azure: more of the prompt came from the cache than there was: capped at the input.
 MORE_CACHED_THAN_INPUT = (

@@ -52,6 +52,9 @@ CASES: dict[str, tuple[tuple[int | None, int | None, int | None, int | None, boo
     "no output": ((None, 4, 5, 15, None), (None, 4)),
     "all of it reasoning": ((4, 4, 5, 9, None), (4, 4)),
     "more reasoning than output, beside": ((10, 96, 5, 111, None), (106, 96)),
+    "more reasoning than output, no total": ((2, 25, 5, None, None), (27, 25)),
+    "more reasoning than output, no prompt": ((2, 25, None, 40, None), (27, 25)),
+    "more reasoning than output, a total of something else": ((2, 25, 5, 99, None), (27, 25)),
 }  # fmt: skip
 
 

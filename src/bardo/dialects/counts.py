@@ -29,15 +29,17 @@ def output_with_reasoning(
     """Return (output including reasoning, reasoning, what had to be corrected).
 
     `beside` is the provider's fact: its output count leaves reasoning out. Where that is not known, its own total tells: prompt +
-    output + reasoning is beside, anything else inside. Reasoning above an output that includes it is capped there. A total that holds
-    more than prompt and output, where no reasoning is named, holds reasoning.
+    output + reasoning is beside, prompt + output inside. Where the total tells nothing, reasoning above the output is beside it, for it
+    cannot be inside. Reasoning above an output that includes it is capped there. A total that holds more than prompt and output, where
+    no reasoning is named, holds reasoning.
     """
     if reasoning is None and beside is not False:
         return _with_unnamed(output, prompt, total)
     if output is None or not reasoning:
         return output, reasoning, ()
     if beside is None:
-        beside = prompt is not None and total == prompt + output + reasoning
+        told = None if prompt is None or total is None else total - prompt
+        beside = told == output + reasoning or (reasoning > output and told != output)
     if beside:
         return output + reasoning, reasoning, ()
     if reasoning > output:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.openai_chat.usage import read_usage
+from bardo.dialects.openai_chat.usage import google_counts, read_usage
 from bardo.dialects.openai_chat.words import NAME
 from bardo.values.events import Degraded, Event, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.usage import Usage
@@ -25,6 +25,8 @@ class ReplyReader:
         self._start: ReplyStart | None = None
         self._fields: dict[str, Any] = {}
         self._usage: Usage | None = None
+        self._raw: dict[str, Any] | None = None
+        self._google: dict[str, Any] | None = None
 
     def begin(self, body: dict[str, Any]) -> list[Event]:
         """Tell the id, the model and the time, as soon as each is known."""
@@ -53,9 +55,16 @@ class ReplyReader:
 
     def _usage_of(self, body: dict[str, Any]) -> list[Event]:
         raw = body.get("usage") or _usage_beside(body)
-        if not isinstance(raw, dict):
+        google = google_counts(body)
+        if google is not None:
+            self._google = google
+        if isinstance(raw, dict):
+            self._raw = raw
+        elif google is None or self._raw is None:
             return []
-        usage, doubts = read_usage(raw, beside=self._beside, cost=self._fields.get("cost"))
+        usage, doubts = read_usage(
+            self._raw or {}, beside=self._beside, cost=self._fields.get("cost"), google=self._google
+        )
         usage = _filled(usage, self._usage)
         if usage == self._usage:
             return []

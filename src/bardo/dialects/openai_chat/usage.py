@@ -12,8 +12,13 @@ _TICKS_PER_DOLLAR = 10_000_000_000
 _LARGEST = 1 << 53
 
 
-def read_usage(raw: dict[str, Any], *, beside: bool | None, cost: Any = None) -> tuple[Usage, tuple[Degradation, ...]]:
-    """Return the counts of one `usage` object, and what in it could not be true. `cost` is what stands beside it."""
+def read_usage(
+    raw: dict[str, Any], *, beside: bool | None, cost: Any = None, google: dict[str, Any] | None = None
+) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts of one `usage` object, and what in it could not be true.
+
+    `cost` is what stands beside it, `google` Google's own counts of the same reply, which tell whether the output includes reasoning.
+    """
     output_details = _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
     input_details = _object(raw, "prompt_tokens_details") or _object(raw, "input_tokens_details")
     asked = _first(raw.get("prompt_tokens"), raw.get("input_tokens"))
@@ -21,6 +26,8 @@ def read_usage(raw: dict[str, Any], *, beside: bool | None, cost: Any = None) ->
     # Copilot and Perplexity put the count at the top level.
     reported = _first(output_details.get("reasoning_tokens"), raw.get("reasoning_tokens"))
     output = _first(raw.get("completion_tokens"), raw.get("output_tokens"))
+    if google is not None and (told := _beside_by_google(google, whole(output), whole(reported))) is not None:
+        beside = told
     completion, reasoning, corrected = output_with_reasoning(
         whole(output), whole(reported), prompt=prompt, total=whole(raw.get("total_tokens")), beside=beside
     )
@@ -40,6 +47,29 @@ def read_usage(raw: dict[str, Any], *, beside: bool | None, cost: Any = None) ->
     )
     counts = {"usage.input_tokens": asked, "usage.output_tokens": output, "usage.reasoning_tokens": reported}
     return usage, corrected + capped + tuple(doubt for name, count in counts.items() for doubt in doubted(name, count))
+
+
+def google_counts(body: dict[str, Any]) -> dict[str, Any] | None:
+    """Return Google's `usageMetadata` where a gateway hands it on: in `provider_metadata` of the reply, a choice or its message."""
+    choices = body.get("choices")
+    for choice in (body, *(choices if isinstance(choices, list) else ())):
+        if not isinstance(choice, dict):
+            continue
+        for holder in (choice, choice.get("delta"), choice.get("message")):
+            metadata = holder.get("provider_metadata") if isinstance(holder, dict) else None
+            for told in metadata.values() if isinstance(metadata, dict) else ():
+                counts = told.get("usageMetadata") if isinstance(told, dict) else None
+                if isinstance(counts, dict):
+                    return counts
+    return None
+
+
+def _beside_by_google(google: dict[str, Any], output: int | None, reasoning: int | None) -> bool | None:
+    """Return whether `output` is Google's answer alone; None where its counts are about something else."""
+    answer, thoughts = whole(google.get("candidatesTokenCount")) or 0, whole(google.get("thoughtsTokenCount"))
+    if output is None or not thoughts or thoughts != reasoning:
+        return None
+    return {answer: True, answer + thoughts: False}.get(output)
 
 
 def _dollars(raw: dict[str, Any], beside: Any) -> float | None:
