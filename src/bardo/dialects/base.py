@@ -1,18 +1,17 @@
-"""What a dialect is: one wire language, read and written in both directions.
+"""What a dialect is: a value with the functions that encode and decode one wire format.
 
-As a server it decodes what a client sends (`decode_request`) and encodes the reply (`open_encoder`, `encode_response`,
-`encode_error`); as a client it encodes what a provider gets (`encode_request`) and decodes its reply (`open_decoder`,
-`decode_error`). All of it is pure, and nothing is shared between two replies.
+The functions are pure, and nothing is shared between two replies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from bardo.catalog.rows import ProviderRow
 from bardo.streams.frames import Frame
-from bardo.values.errors import BardoError, UpstreamRefused
+from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.events import Event
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -70,39 +69,29 @@ class ReplyEncoder(Protocol):
     def finish(self) -> Sequence[bytes]: ...
 
 
-class Dialect(Protocol):
-    """One wire language."""
+def _not_for_clients(*_: Any) -> Any:
+    raise Unsupported("no client can call bardo in this dialect")
 
-    @property
-    def name(self) -> str: ...
 
-    @property
-    def stream_framing(self) -> Framing: ...
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One wire format, as functions.
 
-    def decode_request(self, body: bytes, arrival: Arrival) -> Request:
-        """Read a client's request. Raises InvalidRequest, naming the field."""
-        ...
+    For providers: `encode_request` writes a request for one provider; what cannot be expressed is in its `degraded`. `open_decoder` begins
+    to read one reply, whole or streamed: its frames tell which. `decode_error` reads an error answer (status, body, headers, the provider's
+    id); a body that is not the dialect's is quoted, shortened.
 
-    def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
-        """Write a request for one provider; what cannot be said is in `degraded`."""
-        ...
+    For clients, where they may call bardo in it: `decode_request` reads a request and raises InvalidRequest, naming the field.
+    `open_encoder` begins to write one streamed reply, `encode_response` writes a whole one, with `response.bardo` under `bardo` where it is
+    not empty. `encode_error` writes an error body as the dialect's own servers do.
+    """
 
-    def open_decoder(self, row: ProviderRow) -> ReplyDecoder:
-        """Begin to read one reply, whole or streamed: the frames tell which."""
-        ...
-
-    def open_encoder(self, request: Request, arrival: Arrival) -> ReplyEncoder:
-        """Begin to write one streamed reply."""
-        ...
-
-    def encode_response(self, response: Response, request: Request) -> bytes:
-        """Write one whole reply. `response.bardo` goes under `bardo` where it is not empty."""
-        ...
-
-    def encode_error(self, error: BardoError) -> bytes:
-        """Write an error body as this dialect's own servers do."""
-        ...
-
-    def decode_error(self, status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
-        """Read a provider's error answer; a body that is not its dialect's is quoted, shortened."""
-        ...
+    name: str
+    stream_framing: Framing
+    encode_request: Callable[[Request, ProviderRow], WireRequest]
+    open_decoder: Callable[[ProviderRow], ReplyDecoder]
+    decode_error: Callable[[int, bytes, dict[str, str], str], UpstreamRefused]
+    decode_request: Callable[[bytes, Arrival], Request] = _not_for_clients
+    open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_for_clients
+    encode_response: Callable[[Response, Request], bytes] = _not_for_clients
+    encode_error: Callable[[BardoError], bytes] = _not_for_clients

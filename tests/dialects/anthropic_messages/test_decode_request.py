@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.anthropic_messages import AnthropicMessages
 from bardo.dialects.anthropic_messages.opaque import carrier
 from bardo.dialects.sealing import seal
 from bardo.values.blocks import (
@@ -216,7 +215,7 @@ def test_bardos_own_object_is_not_part_of_the_body() -> None:
 
 def test_count_tokens_needs_no_limit() -> None:
     body = b'{"model": "m", "messages": [{"role": "user", "content": "hi"}]}'
-    assert AnthropicMessages().decode_request(body, Arrival(counting=True)).max_output_tokens is None
+    assert DIALECT.decode_request(body, Arrival(counting=True)).max_output_tokens is None
     with pytest.raises(InvalidRequest, match="max_tokens is required"):
         DIALECT.decode_request(body, ARRIVAL)
 

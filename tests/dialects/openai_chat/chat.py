@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow, Quirks
+from bardo.dialects.base import ReplyDecoder
 from bardo.dialects.openai_chat import DIALECT
-from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.streams.frames import Frame, WholeBody
 from bardo.streams.sse import SseDecoder
 from bardo.values.events import Event
@@ -36,7 +36,7 @@ def events_of(pieces: Sequence[bytes], *, sse: bool, row: ProviderRow = ROW) -> 
     return events_of_frames(DIALECT.open_decoder(row), frames)
 
 
-def events_of_frames(decoder: ChatDecoder, frames: Sequence[Frame]) -> list[Event]:
+def events_of_frames(decoder: ReplyDecoder, frames: Sequence[Frame]) -> list[Event]:
     """Decode frames."""
     events = [event for frame in frames for event in decoder.feed(frame)]
     return [*events, *decoder.finish()]

@@ -12,6 +12,7 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.openai_chat import DIALECT
+from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.dialects.openai_chat.repeated import Repetition
 from bardo.streams.sse import SseDecoder
 from bardo.values.blocks import ReasoningBlock
@@ -87,6 +88,7 @@ def test_the_hot_path_says_what_the_general_path_says(recording: Recording) -> N
     framing = SseDecoder()
     frames = [*framing.feed(recording.body), *framing.finish()]
     decoder = DIALECT.open_decoder(row)
+    assert isinstance(decoder, ChatDecoder)
     decoder._repetition = Never()
     found = [event for frame in frames for event in decoder.feed(frame)] + list(decoder.finish())
     assert found == read(recording)
