@@ -19,6 +19,7 @@ from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, provider_of
 from bardo.engine.route import Provider, Target, resolve
+from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, UnknownModel
 
 _LIST_LIMIT = 8 * 1024 * 1024
@@ -121,6 +122,7 @@ class Directory:
             return await list_models(provider, self._transport, self._keyring, deadlines)
         except BardoError as problem:
             if not quiet:
+                clean_error(problem, self._keyring.secrets([provider]))
                 _log.warning("no model list from %s: %s", provider.id, problem.message)
             return None
 

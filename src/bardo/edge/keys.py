@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import msgspec
 
+from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.edge import aws
 from bardo.edge.http import Call
 from bardo.engine.route import Provider
 from bardo.values.errors import MissingKey
+from bardo.values.secrets import Secrets, secrets_of
+
+_SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|password|passwd|credential|signature", re.IGNORECASE)
+_SCHEMES = ("bearer ", "basic ", "token ", "apikey ")
 
 
 class Keyring:
@@ -19,14 +27,33 @@ class Keyring:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
+        self._quotable: dict[tuple[str, str, str], Secrets] = {}
 
     def __repr__(self) -> str:
         return "Keyring(…)"
 
-    def without_key(self, body: bytes, row: ProviderRow) -> bytes:
-        """Return an error body without the provider's key: some quote the one they refuse."""
-        key = self._find(row)
-        return body.replace(key.encode(), b"[key]") if key else body
+    def secrets_of(self, provider: Provider) -> Secrets:
+        """Return the secrets that calls to `provider` hold, and that it may quote."""
+        key = self._find(provider.row) or ""
+        place = (provider.id, provider.base_url, key)
+        found = self._quotable.get(place)
+        if found is None:
+            values = secret_values(provider.row.headers, provider.base_url)
+            found = self._quotable[place] = secrets_of(tuple(sorted({key, *values})))
+        return found
+
+    def secrets(self, providers: Iterable[Provider] = (), further: Iterable[str] = ()) -> Secrets:
+        """Return every secret of this process: all keys that are set, and what `providers` are configured with.
+
+        Looks at the whole environment for the variables of all providers: for errors, not for every call.
+        """
+        configured = [*providers]
+        rows = [*(provider.row for provider in configured), *builtin().providers]
+        names = {variable for row in rows for variable in row.key_variables} | aws.SECRET_VARIABLES
+        found = [value.strip() for name in names if (value := self._environment.get(name))]
+        for provider in configured:
+            found += secret_values(provider.row.headers, provider.base_url)
+        return secrets_of(tuple(sorted({*found, *further})))
 
     def has(self, row: ProviderRow) -> bool:
         """Whether one of the row's variables is set."""
@@ -61,3 +88,25 @@ class Keyring:
     def _find(self, row: ProviderRow) -> str | None:
         found = (self._environment.get(variable) for variable in row.key_variables)
         return next((key.strip() for key in found if key and key.strip()), None)
+
+
+def secret_values(headers: Mapping[str, str], url: str = "") -> list[str]:
+    """Return what must be shown to nobody: values of headers by whose name they prove who asks, and what an address holds of the kind."""
+    found = [part for name, value in headers.items() if _SECRET_NAME.search(name) for part in _parts(value)]
+    return [*found, *_in_address(url)] if "@" in url or "?" in url else found
+
+
+def _parts(value: str) -> list[str]:
+    """Return a value of a header, and what of it follows the name of a scheme."""
+    scheme = next((one for one in _SCHEMES if value.lower().startswith(one)), "")
+    return [value, value[len(scheme) :].strip()] if scheme else [value]
+
+
+@lru_cache(maxsize=256)
+def _in_address(url: str) -> tuple[str, ...]:
+    try:
+        parts = urlsplit(url)
+        query = [value for name, value in parse_qsl(parts.query) if _SECRET_NAME.search(name)]
+    except ValueError:
+        return ()
+    return tuple([unquote(one) for one in (parts.password, *query) if one])

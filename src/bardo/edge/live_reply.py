@@ -29,7 +29,8 @@ from bardo.values.response import Response
 class LiveReply:
     """One reply as it arrives. Iterate over `steps` to its end, or `close` it before.
 
-    `take` is the caller's own look at a typed answer, `through` are stages of one who only listens.
+    `take` is the caller's own look at a typed answer, `through` are stages of one who only listens. `client_key` is what the client proved
+    itself with, which no error may hold.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class LiveReply:
         tenant: str = "",
         take: Take | None = None,
         through: Sequence[Stage[Event, Event]] = (),
+        client_key: str = "",
     ) -> None:
         self.request = request
         self.request_id = f"req_{random.getrandbits(96):024x}"
@@ -47,6 +49,7 @@ class LiveReply:
         self._means = means
         self._take = take
         self._through = through
+        self._client_key = client_key
         self._noting = Noting(means, request, self.request_id, tenant)
         self._again: LiveReply | None = None
         self._attempt: Attempt | None = None
@@ -81,12 +84,20 @@ class LiveReply:
         self._noting.sent()
         self._attempt, self._reader, self._primed = attempt, None, []
         self.answering = None
-        reply = self._reply = await self._means.transport.send(self._call(attempt), self._means.limits.deadlines)
         try:
+            reply = self._reply = await self._means.transport.send(self._call(attempt), self._means.limits.deadlines)
             await self._receive(reply, attempt)
+        except BardoError as problem:
+            self.clean(problem)
+            await self._release()
+            raise
         except BaseException:
             await self._release()
             raise
+
+    def clean(self, error: BardoError) -> None:
+        """Take secrets, and more text than a person reads, out of an error of this call."""
+        self._means.clean(error, (self._client_key,))
 
     async def steps(self) -> AsyncIterator[Step]:
         """Yield what each network read gives, to the end of the reply; then the call is noted."""
@@ -131,7 +142,7 @@ class LiveReply:
         self._noting.sent()
         quiet = msgspec.structs.replace(self.request.options, include=())
         request = msgspec.structs.replace(self.request, options=quiet)
-        again = self._again = LiveReply(Quietly(self._means), request, through=through)
+        again = self._again = LiveReply(Quietly(self._means), request, through=through, client_key=self._client_key)
         try:
             await again.begin(asked_again(self.attempt, turns, self._means.knowledge))
             async for step in again.steps():
@@ -169,7 +180,10 @@ class LiveReply:
             self.answering = answering_of(attempt, self.request, self._take)
         if self.answering is not None:
             further.append(self.answering.stage)
-        return open_reader(attempt, self.request, stamp, streamed=streamed, further=further)
+        secrets = self._means.keyring.secrets_of(attempt.target.provider)
+        return open_reader(
+            attempt, self.request, stamp, streamed=streamed, further=further, secrets=secrets, clean=self.clean
+        )
 
     def _call(self, attempt: Attempt) -> Call:
         provider = attempt.target.provider
@@ -181,7 +195,7 @@ class LiveReply:
         """Read the head of a reply, and as much of it as tells whether it is one."""
         provider = attempt.target.provider
         if reply.status >= 300:
-            raise await refusal(reply, provider, self._means.keyring)
+            raise await refusal(reply, provider)
         streamed = is_streamed(reply, provider, asked=self.request.stream)
         if streamed is not self.request.stream:
             # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -12,6 +12,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.log.row import LogRow
 from bardo.engine.exchange import Attempt
 from bardo.engine.knowledge import Knowledge
+from bardo.values.errors import BardoError
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -46,6 +47,10 @@ class Means(Protocol):
 
     def write(self, row: LogRow) -> None: ...
 
+    def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
+        """Take every secret of this process, and `further` ones, out of an error."""
+        ...
+
 
 class Quietly:
     """Means that note nothing: a further reply belongs to the call that asked for it."""
@@ -53,6 +58,7 @@ class Quietly:
     def __init__(self, means: Means) -> None:
         self.transport, self.keyring, self.limits = means.transport, means.keyring, means.limits
         self.knowledge, self.clock = means.knowledge, means.clock
+        self.clean = means.clean
 
     async def remember(
         self,

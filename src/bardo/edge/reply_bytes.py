@@ -8,7 +8,6 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.edge.http_calls import Reply
-from bardo.edge.keys import Keyring
 from bardo.engine.exchange import Attempt
 from bardo.engine.pipeline import ReplyReader, Taken
 from bardo.engine.route import Provider
@@ -25,8 +24,8 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     raw: bytes = b""
 
 
-async def refusal(reply: Reply, provider: Provider, keyring: Keyring) -> ProviderError:
-    """Return what a reply of status 300 or more says, in the provider's own words but for its key."""
+async def refusal(reply: Reply, provider: Provider) -> ProviderError:
+    """Return what a reply of status 300 or more says, in the provider's own words: whoever shows them cleans them first."""
     if reply.status < 400:
         message = f"the provider answered with status {reply.status}, a redirect"
         return MalformedReply(message, hint="check base_url", provider=provider.id)
@@ -34,7 +33,6 @@ async def refusal(reply: Reply, provider: Provider, keyring: Keyring) -> Provide
         body = await reply.read(_ERROR_BODY_LIMIT)
     except ProviderError:
         body = b""  # The status says enough.
-    body = keyring.without_key(body, provider.row)
     return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bardo.edge.answering import Answering
 from bardo.engine.exchange import Attempt
@@ -12,16 +12,26 @@ from bardo.engine.receipt import ForeignContent
 from bardo.engine.structuring import Take
 from bardo.reasoning.replay import Origins
 from bardo.streams.stage import Stage
+from bardo.values.errors import BardoError
 from bardo.values.events import Degraded, Event, ReplyStart
 from bardo.values.request import Request
+from bardo.values.secrets import Secrets
 
 
 def open_reader(
-    attempt: Attempt, request: Request, stamp: ReplyStart, *, streamed: bool, further: Sequence[Stage[Event, Event]]
+    attempt: Attempt,
+    request: Request,
+    stamp: ReplyStart,
+    *,
+    streamed: bool,
+    further: Sequence[Stage[Event, Event]],
+    secrets: Secrets,
+    clean: Callable[[BardoError], object],
 ) -> ReplyReader:
     """Return the reader of an attempt's reply, which knows already what the attempt gave up.
 
-    `stamp` fills what the provider leaves out; `further` are stages of those who look at the reply on its way.
+    `stamp` fills what the provider leaves out; `further` are stages of those who look at the reply on its way. `secrets` are those the
+    provider may quote, and `clean` takes all there are out of an error.
     """
     provider = attempt.target.provider
     reader = ReplyReader(
@@ -34,6 +44,8 @@ def open_reader(
         omit_reasoning=request.options.omit_reasoning,
         stamp=stamp,
         further=[*_of_translation(attempt, request), *further],
+        secrets=secrets,
+        clean=clean,
     )
     for degradation in attempt.degraded:
         reader.fold.feed(Degraded(degradation))

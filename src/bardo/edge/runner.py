@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from bardo.edge.directory import Directory
@@ -11,15 +11,18 @@ from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import LogRow
+from bardo.edge.log_filter import SecretHolder, cover
 from bardo.edge.means import Limits
 from bardo.edge.unclassified import OF_THIS_PROCESS
 from bardo.engine.exchange import Attempt, attempts
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.structuring import Take
 from bardo.reasoning.replay import NOTHING
+from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, InternalError
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.values.secrets import Secrets
 
 if TYPE_CHECKING:
     from bardo.edge.replay_store import ReplayKeeper
@@ -31,7 +34,7 @@ class LogSink(Protocol):
     def write(self, row: LogRow) -> None: ...
 
 
-class Runner:
+class Runner(SecretHolder):
     """Opens exchanges over one transport."""
 
     def __init__(
@@ -54,16 +57,23 @@ class Runner:
         self.clock = clock
         self._log = log
         self._replay = replay
+        cover(self)
 
     async def open(
-        self, request: Request, *, may_forward: bool = True, tenant: str = "", take: Take | None = None
+        self,
+        request: Request,
+        *,
+        may_forward: bool = True,
+        tenant: str = "",
+        take: Take | None = None,
+        client_key: str = "",
     ) -> LiveReply:
         """Send a request until a provider takes it, and return its reply with the first piece read.
 
         `may_forward`: the client takes a provider's frames as they come, where nothing has to be changed. `tenant` is whose earlier
-        reasoning may be recalled. Raises BardoError where nobody takes it; the call is in the log then too.
+        reasoning may be recalled, `client_key` what it came with. Raises BardoError where nobody takes it; the call is in the log then too.
         """
-        live = LiveReply(self, request, tenant=tenant, take=take)
+        live = LiveReply(self, request, tenant=tenant, take=take, client_key=client_key)
         try:
             targets = await self.directory.targets(request.model)
             recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
@@ -78,6 +88,7 @@ class Runner:
                 else:
                     return live
         except BardoError as problem:
+            live.clean(problem)
             problem.request_id = live.request_id
             live.note("error", problem)
             raise
@@ -101,6 +112,14 @@ class Runner:
         """Keep what of a reply is needed in the turns to come."""
         if self._replay is not None:
             await self._replay.remember(response, request, attempt, tenant, reply=reply, fields=fields)
+
+    def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
+        """Take every secret of this process, and `further` ones, out of an error."""
+        clean_error(error, self.secrets(further), now=self.clock())
+
+    def secrets(self, further: Sequence[str] = ()) -> Secrets:
+        """Return every secret of this process, and `further` ones."""
+        return self.keyring.secrets(self.directory.providers, further)
 
     def write(self, row: LogRow) -> None:
         """Note a finished call."""

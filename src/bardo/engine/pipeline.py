@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, TypeVar
+from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import ReturningDecoder
 from bardo.engine.framing import open_framing
+from bardo.engine.quoted import without_quoted, without_secrets
 from bardo.engine.reading import Reading, reading_of
 from bardo.engine.run import Run
 from bardo.streams.frames import Frame, FramingError
 from bardo.streams.stage import Stage
+from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply
 from bardo.values.events import (
     Event,
@@ -31,8 +33,8 @@ from bardo.values.events import (
 )
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
+from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
 
-Events = TypeVar("Events", bound=Sequence[Event])
 Taken = tuple[Sequence[Event], bytes]
 """Events, and the bytes of the provider that said them; no bytes where the reply broke."""
 
@@ -41,6 +43,7 @@ class ReplyReader:
     """Reads one reply from one provider.
 
     `reading` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
+    `secrets` are those the provider may quote, and `clean` takes all of them out of an error.
     """
 
     def __init__(
@@ -55,6 +58,8 @@ class ReplyReader:
         omit_reasoning: bool = False,
         stamp: ReplyStart | None = None,
         further: Sequence[Stage[Event, Event]] = (),
+        secrets: Secrets = NO_SECRETS,
+        clean: Callable[[BardoError], object] = clean_error,
     ) -> None:
         language = dialect(row.dialect)
         self._framing = open_framing(language.stream_framing, streamed=streamed)
@@ -72,6 +77,9 @@ class ReplyReader:
         self._stages += further
         self._fold = ResponseFold(provider=self._provider, model=model, billed_as_output=row.billed_as_output)
         self._failed: BardoError | None = None
+        self._secrets = secrets
+        self._watch = SecretWatch(secrets)
+        self._clean = clean
 
     @property
     def failure(self) -> BardoError | None:
@@ -100,7 +108,7 @@ class ReplyReader:
 
         `joined`: what many frames say in turn may be one event.
         """
-        if self._run is None:
+        if self._watch.feed(chunk) or self._run is None:
             return self._fed(chunk)
         begin = self._run.framing.held_until(chunk)
         taken = self._fed(chunk[:begin]) if begin else []
@@ -133,7 +141,8 @@ class ReplyReader:
             if self._failed is not None:
                 break
             events = self._through(self._decoder.feed(frame))
-            taken.append((events, frame.raw if self._failed is None else b""))
+            raw = frame.raw if self._failed is None else b""
+            taken.append((events, without_quoted(raw, events, self._secrets) if self._watch.seen else raw))
         return taken
 
     def fail(self, error: BardoError) -> list[Event]:
@@ -142,11 +151,11 @@ class ReplyReader:
             return []
         # What the stages held was already the model's word.
         held = [event for event in self._held() if type(event) is not Failed]
-        return self._note([*held, Failed(error)])
+        return [*self._note([*held, Failed(error)])]
 
     def settle(self, events: Sequence[Event]) -> list[Event]:
         """Take events that were made of what the stages held, after the reply's end."""
-        return self._note(list(events))
+        return [*self._note(events)]
 
     def _held(self) -> list[Event]:
         """Return what the decoder and each stage still had to say."""
@@ -158,11 +167,14 @@ class ReplyReader:
     def _through(self, events: Sequence[Event]) -> Sequence[Event]:
         return self._note(_pass(events, self._stages)) if events else events
 
-    def _note(self, events: Events) -> Events:
+    def _note(self, events: Sequence[Event]) -> Sequence[Event]:
+        if self._watch.seen:
+            events = [without_secrets(event, self._secrets) for event in events]
         for event in events:
-            self._fold.feed(event)
             if type(event) is Failed and self._failed is None:
+                self._clean(event.error)
                 self._failed = event.error
+            self._fold.feed(event)
         return events
 
 

@@ -20,6 +20,7 @@ from bardo.edge.introspect.live import Learned, LiveFacts
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import Layer
+from bardo.values.error_cleaning import cleaned_text
 
 SECONDS = 5.0
 """How long one server may take to answer all questions."""
@@ -29,6 +30,7 @@ RESTS_SECONDS = 300.0
 _log = logging.getLogger("bardo.introspection")
 Key = tuple[str, str]
 _MOST_KEPT = 1024
+_LONGEST_REASON = 500
 
 
 class _Asked:
@@ -137,7 +139,7 @@ class Introspector:
                 seconds=self._seconds,
             )
         except Exception as problem:  # noqa: BLE001 - a call must never fail for a question beside it
-            why = why_not(problem)
+            why = cleaned_text(why_not(problem), self._keyring.secrets([provider]), _LONGEST_REASON)
             self._warn(adapter, provider, model, why)
             return _Asked(adapter.name, self._clock(), {}, why)
         return _Asked(adapter.name, self._clock(), facts)

@@ -18,6 +18,7 @@ from bardo.engine.pipeline import ReplyReader
 from bardo.engine.route import Target
 from bardo.reasoning.control import merged, observation
 from bardo.values.blocks import TextBlock
+from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, ProviderError, UpstreamRefused
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
@@ -68,16 +69,20 @@ class Sender:
             body = await _read(reply)
             response = self._response(reply, body)
         except BardoError as problem:
+            self._clean(problem)
             return _unanswered(sent.cell, turn, problem, self._watch() - began)
         if response.error is not None:
+            self._clean(response.error)
             return _unanswered(sent.cell, turn, response.error, self._watch() - began)
         return _answered(sent.cell, turn, response, self._watch() - began)
+
+    def _clean(self, problem: BardoError) -> None:
+        clean_error(problem, self._keyring.secrets([self.target.provider]), now=self._clock())
 
     def _response(self, reply: Reply, body: bytes) -> Response:
         provider = self.target.provider
         if reply.status >= 300:
-            shown = self._keyring.without_key(body, provider.row)
-            raise dialect(provider.row.dialect).decode_error(reply.status, shown, reply.headers, provider.id)
+            raise dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
         reader = ReplyReader(provider.row, streamed=False, provider=provider.id, model=self.target.model)
         reader.feed(body)
         reader.finish()

@@ -29,7 +29,7 @@ from bardo.surfaces.gateway.leaving import until_gone
 from bardo.surfaces.gateway.listing import count_tokens, list_models
 from bardo.surfaces.gateway.partials import with_partials
 from bardo.surfaces.gateway.routes import Route, dialect_of_path, find_route
-from bardo.surfaces.gateway.tenants import tenant_of
+from bardo.surfaces.gateway.tenants import key_of, tenant_of
 from bardo.values.errors import BardoError, InternalError, InvalidRequest
 from bardo.values.events import Failed
 from bardo.values.request import Request
@@ -84,6 +84,7 @@ class Gateway:
         except ClientGone:
             return
         except BardoError as problem:
+            self._runner.clean(problem, (key_of(scope),))
             await answer.error(problem, language)
         except Exception:  # noqa: BLE001 - the last line of defence: one request fails, bardo keeps serving
             await answer.error(_mistake(scope["path"]), language)
@@ -107,22 +108,24 @@ class Gateway:
         request = dialect(route.dialect).decode_request(body, route.arrival)
         request = with_headers(with_header_options(request, scope), scope)
         reply = self._stream if request.stream else self._whole
-        await until_gone(receive, reply(route, request, tenant_of(scope), answer))
+        await until_gone(receive, reply(route, request, key_of(scope), answer))
 
-    async def _whole(self, route: Route, request: Request, tenant: str, answer: Answer) -> None:
-        live = await self._runner.open(request, tenant=tenant)
+    async def _whole(self, route: Route, request: Request, key: str, answer: Answer) -> None:
+        live = await self._runner.open(request, tenant=tenant_of(key), client_key=key)
         try:
             await _send_whole(live, route, answer)
         finally:
             await live.close()
 
-    async def _stream(self, route: Route, request: Request, tenant: str, answer: Answer) -> None:
+    async def _stream(self, route: Route, request: Request, key: str, answer: Answer) -> None:
         encoder = dialect(route.dialect).open_encoder(request, route.arrival)
         encoder = with_partials(encoder, route.dialect, request.options.include)
         alive = KeepAlive(answer, encoder, self._keep_alive_seconds)
         alive.begin()
         try:
-            live = await self._runner.open(request, may_forward=route.arrival.framing == "sse", tenant=tenant)
+            live = await self._runner.open(
+                request, may_forward=route.arrival.framing == "sse", tenant=tenant_of(key), client_key=key
+            )
             try:
                 await _send_stream(live, encoder, answer)
             finally:

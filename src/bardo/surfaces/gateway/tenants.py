@@ -9,7 +9,12 @@ from bardo.surfaces.gateway.http import Scope, header
 _KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key")
 
 
-def tenant_of(scope: Scope) -> str:
+def key_of(scope: Scope) -> str:
+    """Return the key a client came with, empty where it came without one."""
+    found = next((value for name in _KEYS if (value := header(scope, name))), "")
+    return found.removeprefix("Bearer ").removeprefix("bearer ").strip()
+
+
+def tenant_of(key: str) -> str:
     """Return a digest of the key a client came with, empty where it came without one. The key cannot be had from it."""
-    key = next((value for name in _KEYS if (value := header(scope, name))), "")
     return hashlib.sha256(f"bardo tenant {key}".encode()).hexdigest()[:32] if key else ""

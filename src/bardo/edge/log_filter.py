@@ -1,0 +1,69 @@
+"""Keep secrets out of the lines that bardo, and the server it runs in, write through `logging`: tracebacks quote what they failed at."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Iterable
+
+from bardo.values.secrets import Secrets, secrets_of
+
+LOGGERS = (
+    "bardo",
+    "bardo.control",
+    "bardo.directory",
+    "bardo.gateway",
+    "bardo.introspection",
+    "bardo.log",
+    "bardo.replay",
+    "uvicorn.error",
+)
+"""A filter sees only the lines of its own logger, so each of them gets it."""
+
+
+class SecretHolder:
+    """Something that knows secrets of this process: `runner.Runner`."""
+
+    def secrets(self) -> Secrets:
+        """Return them."""
+        return secrets_of(())
+
+
+class SecretFilter(logging.Filter):
+    """Takes the secrets of its holders out of each line."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._holders: weakref.WeakSet[SecretHolder] = weakref.WeakSet()
+
+    def add(self, holder: SecretHolder) -> None:
+        """Take out the secrets of `holder` too, as long as it lives."""
+        self._holders.add(holder)
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record where it holds a secret. Every record passes."""
+        known = [holder.secrets() for holder in list(self._holders)] or [secrets_of(())]
+        message = record.getMessage()
+        cleaned = _cleaned(message, known)
+        if cleaned != message:
+            record.msg, record.args = cleaned, ()
+        if record.exc_info and not record.exc_text:
+            # Formatters take what stands here for the formatted exception.
+            record.exc_text = _cleaned(logging.Formatter().formatException(record.exc_info), known)
+        return True
+
+
+def cover(holder: SecretHolder) -> None:
+    """Keep what `holder` knows out of the log from now on."""
+    _FILTER.add(holder)
+    for name in LOGGERS:
+        logging.getLogger(name).addFilter(_FILTER)  # Adding it once more changes nothing.
+
+
+def _cleaned(text: str, known: Iterable[Secrets]) -> str:
+    for secrets in known:
+        text = secrets.in_text(text)
+    return text
+
+
+_FILTER = SecretFilter()

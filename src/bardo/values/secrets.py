@@ -1,0 +1,169 @@
+"""Find secrets in text that is not bardo's own, however they are written there, and put a mark in their place.
+
+Looked for are the values that are given, as they are, URL-encoded, JSON-escaped, HTML-escaped and inside base64 (a basic `Authorization`),
+and besides them what has the shape of a well-known provider's key.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from base64 import b64encode, urlsafe_b64encode
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+MARK = "[key]"
+SHORTEST = 4
+"""A shorter value, or a short one of letters alone, is a placeholder, and may be a part of any text."""
+_SHORTEST_ANYWHERE = 8
+_LONGEST_IN_BASE64 = 4_096
+_BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
+
+# OpenAI, Anthropic, OpenRouter, Groq, xAI, Cerebras, Perplexity, NVIDIA, Hugging Face, Replicate, Fireworks, Together, Google, AWS, GitHub;
+# a sign of life between the parts, as in sk-…abcd, is no key.
+_SHAPES = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:sk|csk|rk|pplx|nvapi|xai|fw|tgp|psk)[-_][A-Za-z0-9_-]{16,400}"
+    r"|(?:gsk|hf|r8|ghp|gho|ghs|tgp_v1)_[A-Za-z0-9]{16,400}"
+    r"|AIza[A-Za-z0-9_-]{30,60}"
+    r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Z0-9])"
+    r"|ABSK[A-Za-z0-9+/=]{40,400}"
+    r")"
+)
+_DIGIT = re.compile(r"[0-9]")
+
+
+class Secrets:
+    """The secrets of a call, or of a process. Made by `secrets_of`; never changed."""
+
+    __slots__ = ("_anywhere", "_in_base64", "_in_bytes", "_words", "longest")
+
+    def __init__(self, values: Iterable[str]) -> None:
+        known = sorted({value for value in values if _is_secret(value)}, key=len, reverse=True)
+        long = [value for value in known if len(value) >= _SHORTEST_ANYWHERE]
+        self._anywhere = tuple(dict.fromkeys(form for value in long for form in _written_forms(value)))
+        self._in_base64 = tuple(dict.fromkeys(part for value in long for part in _base64_parts(value)))
+        short = "|".join(re.escape(value) for value in known if len(value) < _SHORTEST_ANYWHERE)
+        self._words = re.compile(rf"(?<![A-Za-z0-9_-])(?:{short})(?![A-Za-z0-9_-])") if short else None
+        self._in_bytes = tuple(form.encode("utf-8", "surrogatepass") for form in self._anywhere)
+        self.longest = max(map(len, (*self._anywhere, *self._in_base64)), default=0)
+
+    def in_text(self, text: str) -> str:
+        """Return text without secrets."""
+        for form in self._anywhere:
+            if form in text:
+                text = text.replace(form, MARK)
+        for part in self._in_base64:
+            if part in text:
+                text = _without_runs(text, part)
+        if self._words is not None:
+            text = self._words.sub(MARK, text)
+        return _SHAPES.sub(_unless_a_name, text)
+
+    def in_value(self, value: Any) -> Any:
+        """Return a JSON value without secrets in its strings and names."""
+        if isinstance(value, str):
+            return self.in_text(value)
+        if isinstance(value, dict):
+            return {
+                self.in_text(name) if isinstance(name, str) else name: self.in_value(v) for name, v in value.items()
+            }
+        if isinstance(value, list | tuple):
+            return [self.in_value(inner) for inner in value]
+        return value
+
+    def in_bytes(self, data: bytes) -> bytes:
+        """Return bytes without the secrets that were given, as they stand in JSON."""
+        for form in self._in_bytes:
+            if form in data:
+                data = data.replace(form, MARK.encode())
+        return data
+
+    def stand_in(self, data: bytes) -> bool:
+        """Return whether one of the secrets that were given stands in `data`."""
+        return any(form in data for form in self._in_bytes)
+
+
+@lru_cache(maxsize=256)
+def secrets_of(values: tuple[str, ...]) -> Secrets:
+    """Return the secrets with these values. Values that are too short to be secrets do not count."""
+    return Secrets(values)
+
+
+NO_SECRETS = secrets_of(())
+"""Where no secret is known: only the well-known shapes are found."""
+
+
+class SecretWatch:
+    """Looks for secrets in bytes that come piece by piece; one that is cut between two pieces is found too."""
+
+    __slots__ = ("_secrets", "_tail", "seen")
+
+    def __init__(self, secrets: Secrets) -> None:
+        self._secrets = secrets
+        self._tail = b""
+        self.seen = False
+
+    def feed(self, piece: bytes) -> bool:
+        """Return whether a secret has been seen by now."""
+        kept = self._secrets.longest - 1
+        if self.seen or kept <= 0:
+            return self.seen
+        self.seen = self._secrets.stand_in(self._tail + piece)
+        self._tail = piece[-kept:] if len(piece) >= kept else (self._tail + piece)[-kept:]
+        return self.seen
+
+
+def _is_secret(value: str) -> bool:
+    return len(value) >= _SHORTEST_ANYWHERE or (len(value) >= SHORTEST and not value.isalpha())
+
+
+def _written_forms(value: str) -> Iterable[str]:
+    encoded = [quote(value, safe=""), quote(value), quote_plus(value)] if _is_text(value) else []
+    escaped = [json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1]]
+    yield value
+    yield from (form for one in encoded for form in (one, _lower_escapes(one)))
+    yield from (form for one in escaped for form in (one, one.replace("/", r"\/")))
+    yield html.escape(value)
+
+
+def _lower_escapes(text: str) -> str:
+    return re.sub("%[0-9A-F]{2}", lambda found: found[0].lower(), text)
+
+
+def _is_text(value: str) -> bool:
+    return not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _base64_parts(value: str) -> Iterable[str]:
+    """Return what base64 of any text that holds `value` holds, for each of the three ways in which they can be aligned."""
+    data = value.encode("utf-8", "surrogatepass")[:_LONGEST_IN_BASE64]
+    for before in range(3):
+        padded = b"\0" * before + data
+        whole = len(padded) - len(padded) % 3
+        first = {0: 0, 1: 2, 2: 3}[before]
+        for encode in (b64encode, urlsafe_b64encode):
+            yield encode(padded[:whole]).decode()[first:]
+
+
+def _without_runs(text: str, part: str) -> str:
+    """Replace each run of base64 letters around `part`."""
+    pieces: list[str] = []
+    begin = 0
+    while (at := text.find(part, begin)) >= 0:
+        first, last = at, at + len(part)
+        while first > begin and text[first - 1] in _BASE64:
+            first -= 1
+        while last < len(text) and text[last] in _BASE64:
+            last += 1
+        pieces += (text[begin:first], MARK)
+        begin = last
+    return "".join((*pieces, text[begin:]))
+
+
+def _unless_a_name(found: re.Match[str]) -> str:
+    # `sk-learn-…` and other names of things have no digits in them.
+    return MARK if _DIGIT.search(found[0]) else found[0]
