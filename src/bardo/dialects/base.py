@@ -44,6 +44,18 @@ class RepeatingDecoder:
         raise NotImplementedError
 
 
+class SwitchableDecoder:
+    """A decoder of a dialect whose streams can be written anew from any frame on: nothing in them counts the frames before.
+
+    `waits`: the latest frames belong to a call that has not begun, for want of its id.
+    """
+
+    @property
+    def waits(self) -> bool:
+        """Whether frames that gave no events may still turn out to be of a call without an id."""
+        raise NotImplementedError
+
+
 class ReturningDecoder:
     """A decoder of replies with fields that the provider takes back unmodified in the next request."""
 
@@ -84,6 +96,8 @@ class Dialect:
     For clients, where they may call bardo in it: `decode_request` reads a request and raises InvalidRequest, naming the field.
     `open_encoder` begins to write one streamed reply, `encode_response` writes a whole one, with `response.bardo` under `bardo` where it is
     not empty. `encode_error` writes an error body as the dialect's own servers do.
+
+    `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order.
     """
 
     name: str
@@ -95,3 +109,4 @@ class Dialect:
     open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_for_clients
     encode_response: Callable[[Response, Request], bytes] = _not_for_clients
     encode_error: Callable[[BardoError], bytes] = _not_for_clients
+    omits_call_ids: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from itertools import takewhile
 
 import msgspec
 
@@ -12,16 +13,20 @@ from bardo.engine.exchange import Attempt
 from bardo.engine.pipeline import ReplyReader, Taken
 from bardo.engine.route import Provider
 from bardo.values.errors import MalformedReply, ProviderError
-from bardo.values.events import Event, UsageUpdate
+from bardo.values.events import Event, ReplyStart, UsageUpdate
 
 _ERROR_BODY_LIMIT = 1024 * 1024
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
-    """What one network read of a reply gave: events, and the bytes to forward where frames are forwarded."""
+    """What one network read of a reply gave: events, and the bytes to forward where frames are forwarded.
+
+    `rewritten` are those of the events that are written anew all the same, behind these bytes.
+    """
 
     events: list[Event]
     raw: bytes = b""
+    rewritten: Sequence[Event] = ()
 
 
 async def refusal(reply: Reply, provider: Provider) -> ProviderError:
@@ -57,10 +62,10 @@ async def read_pieces(
     chunks: AsyncIterator[bytes], reader: ReplyReader, attempt: Attempt
 ) -> AsyncGenerator[Step, None]:
     """Yield what each piece gives, to the end or to the first failure: that is an event, in the last step."""
-    forward = attempt.forward
+    forwarding = _Forwarding(reader, attempt)
     try:
         async for chunk in chunks:
-            step = _forwarded(reader.take(chunk, joined=True), attempt) if forward else Step(reader.feed(chunk))
+            step = forwarding.step(reader.take(chunk, joined=True)) if attempt.forward else Step(reader.feed(chunk))
             if step.events or step.raw:
                 yield step
             if reader.failure is not None:
@@ -68,17 +73,33 @@ async def read_pieces(
     except ProviderError as problem:
         yield Step(reader.fail(problem))
     else:
-        yield _forwarded(reader.take_rest(), attempt)
+        yield forwarding.step(reader.take_rest())
 
 
-def _forwarded(taken: Sequence[Taken], attempt: Attempt) -> Step:
-    """Keep the bytes the client gets: not those of usage it did not ask for."""
-    withhold = attempt.withhold_usage
-    events: list[Event] = []
-    raw: list[bytes] = []
-    for given, said in taken:
-        events += given
-        only_usage = withhold and given and all(type(event) is UsageUpdate for event in given)
-        if not only_usage:
-            raw.append(said)
-    return Step(events, b"".join(raw))
+class _Forwarding:
+    """Keeps the bytes the client gets: not those of usage it did not ask for, and none once a call has come without its id."""
+
+    def __init__(self, reader: ReplyReader, attempt: Attempt) -> None:
+        self._reader = reader
+        self._attempt = attempt
+        self._held: list[bytes] = []
+
+    def step(self, taken: Sequence[Taken]) -> Step:
+        """Return the step of one network read."""
+        events = [event for given, _ in taken for event in given]
+        if self._attempt.forward and self._reader.switches:
+            held = self._reader.fold.response()
+            return Step(events, b"", [ReplyStart(id=held.id, model=held.model, created=held.created), *events])
+        withhold = self._attempt.withhold_usage
+        raw = [*self._held, *(said for given, said in taken if not (withhold and _is_usage(given)))]
+        self._held = _without_events(taken) if self._reader.waits else []
+        return Step(events, b"".join(raw[: len(raw) - len(self._held)]))
+
+
+def _without_events(taken: Sequence[Taken]) -> list[bytes]:
+    """Return the last frames that gave no events."""
+    return [said for _, said in reversed([*takewhile(lambda one: not one[0], reversed(taken))])]
+
+
+def _is_usage(given: Sequence[Event]) -> bool:
+    return bool(given) and all(type(event) is UsageUpdate for event in given)

@@ -12,7 +12,8 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.base import ReturningDecoder
+from bardo.dialects.base import ReturningDecoder, SwitchableDecoder
+from bardo.engine.call_ids import CallIds
 from bardo.engine.framing import open_framing
 from bardo.engine.quoted import without_quoted, without_secrets
 from bardo.engine.reading import Reading, reading_of
@@ -67,7 +68,10 @@ class ReplyReader:
         self._run = Run.of(self._framing, self._decoder)
         self._provider = provider or row.id
         read = reading if reading is not None else reading_of(row, model)
-        self._stages = read.stages(make_id or _counting())
+        names = make_id or _counting()
+        self._ids = CallIds(names)
+        self._lets_ids_out = language.omits_call_ids
+        self._stages = read.stages(names)
         self._all: ResponseFold | None = None
         if omit_reasoning:
             self._all = ResponseFold(provider=self._provider, model=model)
@@ -85,6 +89,21 @@ class ReplyReader:
     def failure(self) -> BardoError | None:
         """What broke the reply, if something did."""
         return self._failed
+
+    @property
+    def lacks_ids(self) -> bool:
+        """Whether the provider left a call without the id that its dialect asks for."""
+        return self._ids.minted and not self._lets_ids_out
+
+    @property
+    def switches(self) -> bool:
+        """Whether a stream that is forwarded is to be written anew from here on."""
+        return self._ids.minted and isinstance(self._decoder, SwitchableDecoder)
+
+    @property
+    def waits(self) -> bool:
+        """Whether the latest frames, which gave no events, are not to be forwarded yet."""
+        return isinstance(self._decoder, SwitchableDecoder) and self._decoder.waits
 
     @property
     def fold(self) -> ResponseFold:
@@ -159,13 +178,13 @@ class ReplyReader:
 
     def _held(self) -> list[Event]:
         """Return what the decoder and each stage still had to say."""
-        events = list(_pass(self._decoder.finish(), self._stages))
+        events = list(_pass(self._ids.filled(self._decoder.finish()), self._stages))
         for position, stage in enumerate(self._stages):
             events += _pass(stage.finish(), self._stages[position + 1 :])
         return events
 
     def _through(self, events: Sequence[Event]) -> Sequence[Event]:
-        return self._note(_pass(events, self._stages)) if events else events
+        return self._note(_pass(self._ids.filled(events), self._stages)) if events else events
 
     def _note(self, events: Sequence[Event]) -> Sequence[Event]:
         if self._watch.seen:

@@ -101,15 +101,6 @@ def test_whole_and_streamed_are_one_response() -> None:
     )
 
 
-def test_calls_without_ids_get_ids_that_stay_the_same_and_differ() -> None:
-    bare = [{"function": {"name": "look", "arguments": {}}}, {"function": {"name": "look", "arguments": {}}}]
-    one, other = (fold(read_lines(piece(tool_calls=bare), last())).tool_calls for _ in range(2))
-    assert [call.id for call in one] == [call.id for call in other]
-    assert one[0].id != one[1].id
-    later = fold(read_lines({**piece(tool_calls=bare), "created_at": "2026-08-08T06:08:23Z"}, last())).tool_calls
-    assert {call.id for call in one}.isdisjoint(call.id for call in later)
-
-
 def test_that_an_id_was_missing_is_remembered() -> None:
     line = piece(tool_calls=[{"function": {"name": "look", "arguments": {}}}])
     response = fold(read_lines(line, last()))

@@ -60,14 +60,6 @@ def test_usage_and_end_are_those_of_the_last_line(recording: Recording) -> None:
     assert response.finish.reason == expected[line["done_reason"]]
 
 
-@each
-def test_every_call_has_an_id_of_its_own(recording: Recording) -> None:
-    response = read(recording.body, stream=recording.stream)
-    ids = [call.id for call in response.tool_calls]
-    assert all(ids)
-    assert len(set(ids)) == len(ids)
-
-
 @pytest.mark.parametrize("recording", [one for one in ALL if one.stream], ids=str)
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     chooser = random.Random(recording.file)

@@ -25,4 +25,5 @@ DIALECT = Dialect(
     encode_response=lambda response, request: replies_out.encode_response(response),
     encode_error=errors.encode_error,
     decode_error=errors.decode_error,
+    omits_call_ids=True,
 )

@@ -163,7 +163,7 @@ class GeminiDecoder:
         candidate = self._candidates.get(choice)
         if candidate is None:
             candidate = self._candidates[choice] = Candidate(choice)
-        candidate.read(found, self._start.id if self._start else "", events)
+        candidate.read(found, events)
 
     def _read_start(self, payload: dict[str, Any], events: list[Event]) -> None:
         held = self._start or ReplyStart()

@@ -48,11 +48,11 @@ class Candidate:
         self._next = 0
         self._thought_in_chunk = False
 
-    def read(self, candidate: dict[str, Any], reply_id: str, events: list[Event]) -> None:
+    def read(self, candidate: dict[str, Any], events: list[Event]) -> None:
         """Add what one chunk says of this candidate to `events`. Raises MalformedReply."""
         self._thought_in_chunk = False
         before = len(events)
-        self._read_content(candidate.get("content"), reply_id, events)
+        self._read_content(candidate.get("content"), events)
         # STOP also comes in mid-stream, after a tool the provider ran: what follows it must come to an end of its own.
         earlier = "" if len(events) > before else self.finish
         self.finish = checked(candidate.get("finishReason"), str, "finishReason") or earlier
@@ -65,18 +65,18 @@ class Candidate:
             events.append(ThinkEnd(self.block, self.choice))
         self.kind = ""
 
-    def _read_content(self, value: Any, reply_id: str, events: list[Event]) -> None:
+    def _read_content(self, value: Any, events: list[Event]) -> None:
         content = checked(value, dict, "content") or {}
         for part in checked(content.get("parts"), list, "parts") or ():
-            self._read_part(checked(part, dict, "parts[]") or {}, reply_id, events)
+            self._read_part(checked(part, dict, "parts[]") or {}, events)
         others = {name: field for name, field in content.items() if name not in ("parts", "role")}
         if others:
             merge_field(self.fields, "content", others)
 
-    def _read_part(self, part: dict[str, Any], reply_id: str, events: list[Event]) -> None:
+    def _read_part(self, part: dict[str, Any], events: list[Event]) -> None:
         call = part.get("functionCall")
         if call is not None and "partialArgs" not in (checked(call, dict, "functionCall") or ()):
-            self._read_call(part, call, reply_id, events)
+            self._read_call(part, call, events)
         elif checked(part.get("text"), str, "text") is not None:
             self._read_text(part, events)
         elif part:
@@ -114,13 +114,13 @@ class Candidate:
         if text or further:
             events.append(ThinkChunk(self.block, text, self.part, self.choice))
 
-    def _read_call(self, part: dict[str, Any], call: dict[str, Any], reply_id: str, events: list[Event]) -> None:
+    def _read_call(self, part: dict[str, Any], call: dict[str, Any], events: list[Event]) -> None:
         name = checked(call.get("name"), str, "functionCall.name")
         if not name:
             raise MalformedReply("a function call without a name")
         own_id = checked(call.get("id"), str, "functionCall.id")
         self._begin("", events)
-        events.append(ToolCallStart(self.block, own_id or self._call_id(reply_id), name, self.choice))
+        events.append(ToolCallStart(self.block, own_id or "", name, self.choice))
         self.calls += 1
         inside = _others(call, "name", "args", "id") | ({} if own_id else {"id": None})
         others = _others(part, "functionCall", "thoughtSignature") | ({"functionCall": inside} if inside else {})
@@ -128,11 +128,6 @@ class Candidate:
         arguments = arguments_text(checked(call.get("args"), dict, "functionCall.args") or {})
         events.append(ToolCallChunk(self.block, arguments, self.choice))
         events.append(ToolCallEnd(self.block, self.choice))
-
-    def _call_id(self, reply_id: str) -> str:
-        # Unique over the turns of a conversation, the same whenever the reply is read, and legal in every dialect.
-        words = "".join(letter for letter in reply_id if letter.isascii() and (letter.isalnum() or letter in "-_"))
-        return "_".join(filter(None, ("call", words[-24:], str(self.choice or ""), str(self.calls))))
 
     def _decorate(self, signature: str, others: dict[str, Any], events: list[Event]) -> None:
         if others:

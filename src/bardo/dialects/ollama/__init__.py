@@ -21,4 +21,5 @@ DIALECT = Dialect(
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    omits_call_ids=True,
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlib import blake2s
 from typing import Any
 
 import msgspec
@@ -41,8 +40,8 @@ def written_arguments(data: bytes, calls: list[Any]) -> list[bytes]:
     return found if len(found) == len(calls) else [b""] * len(calls)
 
 
-def read_call(call: dict[str, Any], raw: bytes, *, stamp: str, place: int) -> ToolCallBlock:
-    """Return a call of a reply; one without an id gets one made from the reply's time, its place and what it says.
+def read_call(call: dict[str, Any], raw: bytes) -> ToolCallBlock:
+    """Return a call of a reply; its id is empty where it has none.
 
     What is carried says how it was written: `id` is null where there was none, and `function` holds its index.
     """
@@ -53,7 +52,7 @@ def read_call(call: dict[str, Any], raw: bytes, *, stamp: str, place: int) -> To
     carried: dict[str, Any] = {"function": without(fields, "name", "arguments"), **without(call, "id", "function")}
     if not isinstance(given, str) or not given:
         carried["id"] = None
-        given = f"call_{blake2s(f'{stamp}/{place}/{name}/{arguments}'.encode(), digest_size=6).hexdigest()}"
+        given = ""
     return ToolCallBlock(id=given, name=name, arguments=arguments, carried=Carried(NAME, carried))
 
 

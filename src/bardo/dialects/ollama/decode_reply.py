@@ -175,7 +175,7 @@ class Decoder:
     def _call(self, calls: list[Any], data: bytes, out: list[Event]) -> None:
         self._leave(out)
         for call, raw in zip(calls, written_arguments(data, calls), strict=True):
-            block = read_call(call if isinstance(call, dict) else {}, raw, stamp=self._stamp, place=self._calls)
+            block = read_call(call if isinstance(call, dict) else {}, raw)
             self._calls += 1
             self._number += 1
             out.append(ToolCallStart(self._number, block.id, block.name))

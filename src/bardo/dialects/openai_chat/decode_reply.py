@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.base import RepeatingDecoder
+from bardo.dialects.base import RepeatingDecoder, SwitchableDecoder
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.openai_chat.calls import CallReader
 from bardo.dialects.openai_chat.choice import ChoiceReader
@@ -23,7 +23,7 @@ from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
 
 
-class ChatDecoder(RepeatingDecoder):
+class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
     """Reads one reply. `beside` is the provider's fact about reasoning tokens, None where it is not known."""
 
     def __init__(self, *, provider: str = "", beside: bool | None = None) -> None:
@@ -53,6 +53,11 @@ class ChatDecoder(RepeatingDecoder):
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of frames that repeat."""
         return self._repetition.read_all(values, joined=joined)
+
+    @property
+    def waits(self) -> bool:
+        """Whether a call waits for its id."""
+        return any(reader.calls.waiting for reader in self._choices.values())
 
     def finish(self) -> Sequence[Event]:
         """Close what is open; a stream that ended too early fails here."""

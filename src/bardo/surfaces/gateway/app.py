@@ -144,7 +144,8 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
         raw += step.raw
     response = live.response()
     headers = [*early_headers(live.request_id, live.attempt, response), *late_headers(response, live.attempt)]
-    body = raw if live.attempt.forward else dialect(route.dialect).encode_response(response, live.request)
+    as_it_came = live.attempt.forward and not live.reader.lacks_ids
+    body = raw if as_it_came else dialect(route.dialect).encode_response(response, live.request)
     await answer.whole(200, body, headers)
 
 
@@ -161,7 +162,7 @@ async def _send_stream(live: LiveReply, encoder: ReplyEncoder, answer: Answer) -
         live.note("error", failure.error)
         await answer.end(b"".join(encoder.feed(failure)))
         return
-    await answer.end(b"" if forward else b"".join(encoder.finish()))
+    await answer.end(b"" if forward and not live.reader.switches else b"".join(encoder.finish()))
 
 
 def _translated(step: Step, encoder: ReplyEncoder) -> bytes:
@@ -169,9 +170,9 @@ def _translated(step: Step, encoder: ReplyEncoder) -> bytes:
 
 
 def _forwarded(step: Step, encoder: ReplyEncoder) -> bytes:
-    """Return the provider's own frames, and an error event where the reply broke."""
+    """Return the provider's own frames, what is written anew, and an error event where the reply broke."""
     failures = [event for event in step.events if type(event) is Failed]
-    return step.raw + b"".join(written for failure in failures for written in encoder.feed(failure))
+    return step.raw + b"".join(written for one in step.rewritten or failures for written in encoder.feed(one))
 
 
 def _mistake(where: str) -> InternalError:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from hashlib import blake2b
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -48,11 +49,24 @@ def decode(
     """
     row = provider_row(provider)
     pieces = [bytes(body)] if isinstance(body, bytes | bytearray | memoryview) else list(body)
-    reader = ReplyReader(row, streamed=_arrived_as_stream(row, b"".join(pieces), streamed), model=model)
+    whole = b"".join(pieces)
+
+    def reply_id() -> bytes:
+        return reader.fold.response().id.encode("utf-8", "surrogatepass") or whole
+
+    reader = ReplyReader(
+        row, streamed=_arrived_as_stream(row, whole, streamed), model=model, make_id=_call_ids(reply_id)
+    )
     for piece in pieces:
         reader.feed(piece)
     reader.finish()
     return with_steps(reader.fold.response())
+
+
+def _call_ids(reply: Callable[[], bytes]) -> Callable[[], str]:
+    """Return a maker of ids for calls without one: no other reply has them, and they are the same whenever this one is read."""
+    numbers = count()
+    return lambda: f"call_{blake2b(b'%d/' % next(numbers) + reply(), digest_size=12).hexdigest()}"
 
 
 def _arrived_as_stream(row: ProviderRow, body: bytes, said: bool | None) -> bool:
@@ -162,8 +176,11 @@ def read_text(text: str, reading: Reading, *, model: str = "") -> Response:
     """Return the Response of a text, read as `reading` says."""
     stages: list[Stage[Event, Event]] = [InlineReasoning(reading.choice.format, starts_inside=reading.starts_inside)]
     if reading.calls is not None:
-        numbers = count(1)
-        stages.append(InlineToolCalls(reading.calls, tools=reading.tools, make_id=lambda: f"call_{next(numbers)}"))
+        stages.append(
+            InlineToolCalls(
+                reading.calls, tools=reading.tools, make_id=_call_ids(lambda: text.encode("utf-8", "surrogatepass"))
+            )
+        )
     chain, fold = Chain(stages), ResponseFold(model=model)
     said: list[Event] = [ReplyStart(model=model), ContentChunk(0, text), Finish("unknown")]
     for event in [*(given for one in said for given in chain.feed(one)), *chain.finish()]:
