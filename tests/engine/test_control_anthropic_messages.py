@@ -36,7 +36,7 @@ def told(model: str, **fields: Any) -> Sent:
 
 AS_THEY_CAME: dict[str, tuple[str, Fields]] = {
     "a budget": ("claude-sonnet-4-5", {"thinking": enabled(2000)}),
-    "a budget next to the limit": ("claude-sonnet-4-5", {"thinking": enabled(3999)}),
+    "a budget next to the limit": ("claude-sonnet-4-5", {"thinking": enabled(2976)}),
     "a budget and its display": ("claude-opus-4-6", {"thinking": enabled(2000, display="omitted")}),
     "the default display, said aloud": ("claude-opus-4-6", {"thinking": enabled(2000, display="summarized")}),
     "a budget and an effort": ("claude-opus-4-5", {"thinking": enabled(2000), **effort("low")}),
@@ -87,7 +87,7 @@ SAID_ANEW: dict[str, tuple[str, Fields, Fields, list[str]]] = {
     "adaptive where there are budgets": (
         "claude-sonnet-4-5",
         {"thinking": ADAPTIVE},
-        {"thinking": enabled(3999)},
+        {"thinking": enabled(2976)},
         ["reasoning_budget"],
     ),
     "off where there is none": (

@@ -69,7 +69,7 @@ SAID_ANEW: dict[str, tuple[str, Fields, Fields, list[Any]]] = {
         THINKS,
         {**enabled(50), "max_tokens": 40},
         {**enabled(39), "max_tokens": 40},
-        [("reasoning_budget", 50, 39)],
+        [("reasoning_budget", 50, 20)],
     ),
     "a level beside a budget": (
         THINKS,

@@ -248,3 +248,20 @@ def test_a_body_that_must_change_is_still_answered_with_the_providers_frames() -
     told = chat("deepseek", "deepseek-v4-flash", reasoning={"enabled": False}, unheard_of=1)
     assert told.fields == {**DISABLED, "unheard_of": 1}
     assert told.attempt.forward
+
+
+@pytest.mark.parametrize(
+    ("preset", "model"),
+    [
+        ("openrouter", "qwen/qwen3.6-27b"),
+        ("qwen", "qwen-plus"),
+        ("vllm", "Qwen/Qwen3-32B"),
+        ("llama-server", "Qwen3-1.7B"),
+        ("nvidia-nim", "nvidia/nemotron-3-nano"),
+    ],
+)
+def test_a_level_leaves_the_answer_half_of_a_small_limit(preset: str, model: str) -> None:
+    told = chat(preset, model, reasoning_effort="high", max_tokens=1000)
+    assert told.attempt.control is not None
+    assert told.attempt.control.budget == 500
+    assert ("reasoning_budget", "high", 500) in told.lost

@@ -97,8 +97,7 @@ def conditions(request: Request, target: Target, knowledge: Knowledge) -> dict[s
     spoken = _spoken(request, target, knowledge)
     return {
         "max_output_tokens": request.max_output_tokens,
-        # Who spoke the target's own language weighed budget and limit itself.
-        "answer_headroom": 0 if spoken else HEADROOM,
+        "answer_headroom": HEADROOM,
         "on_impossible": request.options.on_impossible,
         "budgets": knowledge.budgets,
         "show": not spoken,

@@ -58,6 +58,35 @@ def test_a_budget_is_in_range_and_below_the_output_limit(
         assert str(plan.budget) in str(plan.fields)
 
 
+@given(targets, policies, limits)
+def test_a_budget_leaves_the_answer_its_room_or_the_difference_is_told(
+    target: ControlTarget, policy: ReasoningPolicy, limit: int | None
+) -> None:
+    plan = plan_reasoning(policy, target, max_output_tokens=limit)
+    if plan.budget is None or plan.max_output_tokens is None:
+        return
+    left = plan.max_output_tokens - plan.budget
+    assert left > 0
+    if left < min(1024, plan.max_output_tokens // 2):
+        assert plan.known is not None
+        assert plan.budget == plan.known.budget.min
+        assert plan.clamped or plan.floored
+        assert plan.degraded
+
+
+@given(st.sampled_from(EFFORTS), st.integers(1, 200_000))
+def test_one_level_and_one_limit_are_one_budget_at_every_provider_of_budgets(effort: Any, limit: int) -> None:
+    policy = ReasoningPolicy(mode="effort", effort=effort)
+    free = [
+        ("openrouter", "openai_chat", "qwen/qwen3.6-27b"),
+        ("qwen", "openai_chat", "qwen-plus"),
+        ("vllm", "openai_chat", "Qwen/Qwen3-32B"),
+        ("llama-server", "openai_chat", "Qwen3-1.7B"),
+    ]
+    plans = [plan_reasoning(policy, ControlTarget(*place), max_output_tokens=limit) for place in free]
+    assert len({(plan.budget, plan.clamped) for plan in plans}) == 1
+
+
 @given(targets, st.booleans(), limits)
 def test_off_is_never_silent_where_silence_is_on(target: ControlTarget, show: bool, limit: int | None) -> None:
     plan = plan_reasoning(ReasoningPolicy(mode="off"), target, show=show, max_output_tokens=limit)

@@ -83,6 +83,27 @@ def test_a_budget_leaves_the_answer_its_headroom(limit: int, asked: int, sent: i
     assert [lost.sent for lost in plan.degraded] == ([sent] if sent != asked else [])
 
 
+def test_the_least_budget_that_leaves_the_answer_little_is_told() -> None:
+    plan = plan_reasoning(budget(1024), CLAUDE, max_output_tokens=1500)
+    assert (plan.budget, plan.clamped) == (1024, True)
+    assert [(lost.what, lost.sent) for lost in plan.degraded] == [("max_output_tokens", 1500)]
+
+
+def test_the_least_budget_is_sent_where_thinking_cannot_be_off() -> None:
+    pro = ControlTarget("gemini", "gemini", "gemini-2.5-pro")
+    plan = plan_reasoning(LOW, pro, max_output_tokens=150)
+    assert (plan.budget, plan.clamped, plan.degraded[0].sent) == (128, True, 128)
+
+
+def test_budget_and_limit_in_the_providers_own_words_go_as_they_came() -> None:
+    said = {"thinking": {"type": "enabled", "budget_tokens": 31_999}}
+    own = ReasoningPolicy(mode="budget", budget=31_999, told=said)
+    plan = plan_reasoning(own, CLAUDE, max_output_tokens=32_000)
+    assert (plan.budget, plan.degraded) == (31_999, ())
+    other = ReasoningPolicy(mode="budget", budget=31_999, told={"reasoning": {"max_tokens": 31_999}})
+    assert plan_reasoning(other, CLAUDE, max_output_tokens=32_000).budget == 32_000 - 1024
+
+
 def test_more_headroom_leaves_less_to_thinking() -> None:
     plan = plan_reasoning(budget(8192), CLAUDE, max_output_tokens=10_000, answer_headroom=5000)
     assert plan.budget == 5000

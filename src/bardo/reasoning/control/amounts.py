@@ -49,14 +49,18 @@ def nearest_level(wanted: Effort, offered: Sequence[Effort]) -> Effort:
     return max((one for one in ranked if EFFORTS.index(one) <= rank), key=EFFORTS.index, default=ranked[0])
 
 
-def nearest_tokens(wanted: int, *, least: int, most: int | None, room: int | None, headroom: int) -> int | None:
-    """Return the nearest budget from `least` to `most` that leaves the answer its headroom within `room`.
+def answer_room(limit: int, headroom: int = HEADROOM) -> int:
+    """Return how much of an output limit a budget leaves to the answer: `headroom`, or half of a limit that is smaller than twice that."""
+    return max(1, min(headroom, limit // 2))
 
-    A model's least goes before the headroom; None where not even that is below `room`. Where the room is small, the headroom is half of
-    it.
+
+def nearest_tokens(wanted: int, *, least: int, most: int | None, room: int | None, headroom: int) -> int | None:
+    """Return the nearest budget from `least` to `most` that leaves the answer its room within the output limit `room`.
+
+    A model's least goes before the answer's room as long as a quarter of the limit is left; None where it is not.
     """
     highest = wanted if most is None else min(wanted, most)
-    if room is not None:
-        highest = min(highest, room - max(1, min(headroom, room // 2)))
-    sent = max(least, highest)
-    return sent if room is None or sent < room else None
+    if room is None:
+        return max(least, highest)
+    sent = max(least, min(highest, room - answer_room(room, headroom)))
+    return sent if sent <= room - answer_room(room, headroom) or 4 * (room - sent) >= room else None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from bardo.catalog.forms import Fragment
 from bardo.reasoning.control.amounts import nearest_level
 from bardo.reasoning.control.asking import AUTO, Ask, by_omission, fill_in, plan_of, room_for, translated_levels
+from bardo.reasoning.control.budgeted import in_tokens
 from bardo.reasoning.control.fragments import merged
-from bardo.reasoning.control.given import in_tokens, unwritable
+from bardo.reasoning.control.given import unwritable
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.degradation import Degradation
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.catalog.forms import Fragment
-from bardo.reasoning.control.amounts import nearest_level, nearest_tokens
+from bardo.reasoning.control.amounts import nearest_level
 from bardo.reasoning.control.asking import (
     Ask,
     by_omission,
@@ -13,7 +12,7 @@ from bardo.reasoning.control.asking import (
     room_for,
     translated_levels,
 )
-from bardo.reasoning.control.fragments import merged
+from bardo.reasoning.control.budgeted import in_tokens
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.degradation import Degradation
 from bardo.values.request import Effort
@@ -116,79 +115,6 @@ def _level_lost(ask: Ask, wanted: Effort, level: Effort) -> tuple[Degradation, .
     acts = wanted in (ask.known.facts.aliases or {})
     why = "at this model the one acts as the other" if acts else "the nearest effort this model offers"
     return (Degradation("reasoning_effort", asked=wanted, sent=level, why=why),)
-
-
-def in_tokens(ask: Ask, wanted: int) -> ControlPlan:
-    """Return how a budget is sent: within the model's range, and below the output limit."""
-    known = ask.known
-    span = known.budget
-    room = room_for(known, ask.limit, wanted)
-    sent = nearest_tokens(wanted, least=span.min, most=span.max, room=room, headroom=ask.headroom)
-    if sent is None:
-        return _no_room(ask, span.min)
-    fields, degraded = _beside(ask, fill_in(ask, known.form.budget, budget=sent))
-    if sent != wanted or ask.policy.mode == "auto":
-        why = (
-            "this model takes only a budget of tokens"
-            if ask.policy.mode == "auto"
-            else _why_clamped(sent, wanted, span.min, span.max)
-        )
-        degraded = (Degradation("reasoning_budget", asked=ask.asked, sent=sent, why=why), *degraded)
-    reason = "exact" if ask.policy.mode == "budget" else "budget from level"
-    return plan_of(
-        ask,
-        fields=fields,
-        said=f"budget:{sent}",
-        by=("control", "budget"),
-        reason=reason if sent == wanted else "range",
-        budget=sent,
-        clamped=sent != wanted,
-        thinks=True,
-        max_output_tokens=room,
-        degraded=degraded,
-    )
-
-
-def _why_clamped(sent: int, wanted: int, least: int, most: int | None) -> str:
-    if sent > wanted:
-        return f"this model takes at least {least} tokens"
-    return (
-        f"this model takes at most {most} tokens"
-        if sent == most
-        else "the output limit leaves no more beside the answer"
-    )
-
-
-def _beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
-    """Keep an effort beside the budget where the model takes both."""
-    asked, known = ask.policy.effort, ask.known
-    if asked is None:
-        return fields, ()
-    if known.form.beside is None or not known.levels:
-        why = "this model knows no effort beside the budget"
-        return fields, (Degradation("reasoning_effort", asked=asked, why=why),) if ask.policy.mode == "budget" else ()
-    level = nearest_level(asked, known.levels)
-    lost = Degradation("reasoning_effort", asked=asked, sent=level, why="the nearest effort this model offers")
-    return merged(fields, fill_in(ask, known.form.beside, effort=level)), () if level == asked else (lost,)
-
-
-def _no_room(ask: Ask, least: int) -> ControlPlan:
-    known = ask.known
-    off = known.facts.off and known.form.off is not None
-    why = f"the output limit leaves no room for the least thinking, {least} tokens"
-    lost = Degradation("reasoning", asked=ask.asked, sent="off" if off else None, why=why)
-    fields = fill_in(ask, known.form.off) if off else {}
-    thinks = False if off else by_omission(known)
-    return plan_of(
-        ask,
-        fields=fields,
-        said="off" if off else "nothing",
-        by=("budget",),
-        reason="no room",
-        clamped=True,
-        thinks=thinks,
-        degraded=(lost,),
-    )
 
 
 def _switched(ask: Ask) -> ControlPlan:
