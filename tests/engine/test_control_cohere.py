@@ -68,7 +68,7 @@ SAID_ANEW: dict[str, tuple[str, Fields, Fields, list[Any]]] = {
     "a budget above the limit": (
         THINKS,
         {**enabled(50), "max_tokens": 40},
-        {**enabled(39), "max_tokens": 40},
+        {**enabled(20), "max_tokens": 40},
         [("reasoning_budget", 50, 20)],
     ),
     "a level beside a budget": (
