@@ -12,6 +12,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from types import FrameType
 from typing import Any
 
+from bardo.edge.server_limits import ServerLimits
+
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -28,6 +30,7 @@ class Attended:
 
     def __init__(self, app: Application, *, grace: float, heed_signals: bool = False) -> None:
         self.started = threading.Event()
+        self.limits = ServerLimits(app)
         self.failure: Exception | None = None
         self._app = app
         self._grace = grace

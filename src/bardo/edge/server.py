@@ -17,6 +17,7 @@ from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
 
 from bardo.edge.lifecycle import Application
+from bardo.edge.server_protocol import BoundedProtocol
 
 Create = Callable[[], Application]
 
@@ -81,6 +82,7 @@ def config(
         factory=factory,
         workers=workers,
         log_level=log_level,
+        http=BoundedProtocol,
         access_log=False,
         lifespan="on",
         ws="none",

@@ -4,10 +4,14 @@ BardoError
 ├── CallerError               the caller changes the request
 │   ├── InvalidRequest        400  malformed JSON, a wrong type, a missing field
 │   ├── Unauthorized          401  no key of this gateway, or a wrong one
+│   ├── Forbidden             403  a host name or a web page this gateway does not serve
 │   ├── UnknownModel          404  no provider here serves that model
 │   ├── UnknownRoute          404  no such endpoint
 │   ├── MethodNotAllowed      405
+│   ├── RequestTimeout        408  a request that did not arrive within the time allowed
 │   ├── TooLarge              413  a body over the limit
+│   ├── UnsupportedMediaType  415  a body that is not JSON by its content type
+│   ├── HeadersTooLarge       431  too many headers, or too large ones
 │   └── Unsupported           400  the target cannot express what was asked
 ├── OperatorError             whoever runs bardo changes its configuration
 │   ├── ConfigError           500
@@ -18,6 +22,9 @@ BardoError
 │   ├── UpstreamRefused       the provider's own status, message, code and retry-after
 │   ├── MalformedReply        502  an answer that is not what its dialect says
 │   └── BrokenStream          502  a stream that ended before its end
+├── Unavailable               503  the gateway cannot take the request now; a later try may work
+│   ├── Overloaded            503  a bound on connections or on memory is reached
+│   └── ShuttingDown          503  the gateway was stopped before the reply was complete
 └── InternalError             500  a mistake in bardo
 """
 
@@ -92,6 +99,13 @@ class Unauthorized(CallerError):
     kind: Kind = "authentication"
 
 
+class Forbidden(CallerError):
+    """The request names a host, or comes from a web page, that this gateway does not serve."""
+
+    status = 403
+    kind: Kind = "permission"
+
+
 class UnknownModel(CallerError):
     """No configured provider serves the model that was asked for."""
 
@@ -117,10 +131,30 @@ class MethodNotAllowed(CallerError):
         self.allowed = allowed
 
 
+class RequestTimeout(CallerError):
+    """The head or the body of a request did not arrive within the time allowed."""
+
+    status = 408
+    kind: Kind = "timeout"
+
+
 class TooLarge(CallerError):
     """A body over the configured limit."""
 
     status = 413
+    kind: Kind = "too_large"
+
+
+class UnsupportedMediaType(CallerError):
+    """The content type of a body is not JSON, or the body is compressed."""
+
+    status = 415
+
+
+class HeadersTooLarge(CallerError):
+    """The head of a request has too many headers, or too large ones."""
+
+    status = 431
     kind: Kind = "too_large"
 
 
@@ -181,6 +215,7 @@ class UpstreamRefused(ProviderError):
     """The provider answered with an error of its own.
 
     `status`, `upstream_code`, `upstream_type` and `retry_after` (seconds) are the provider's; `detail` is its error object.
+    A status that is not one of an error (400 to 599) becomes 502: HTTP servers and clients know no other.
     """
 
     def __init__(
@@ -197,14 +232,14 @@ class UpstreamRefused(ProviderError):
         hint: str = "",
     ) -> None:
         super().__init__(message, hint=hint, provider=provider)
-        self.status = status
+        self.status = status if 400 <= status <= 599 else 502
         self.upstream_code = upstream_code
         self.upstream_type = upstream_type
         self.param = param
         self.retry_after = retry_after
         self.detail = detail
-        self.kind = kind_of_status(status)
-        self.retryable = status in RETRYABLE_STATUSES
+        self.kind = kind_of_status(self.status)
+        self.retryable = self.status in RETRYABLE_STATUSES
 
 
 class MalformedReply(ProviderError):
@@ -213,6 +248,21 @@ class MalformedReply(ProviderError):
 
 class BrokenStream(ProviderError):
     """A stream that ended before its end, or said so itself."""
+
+
+class Unavailable(BardoError):
+    """The gateway cannot take the request now. The same request may work later."""
+
+    status = 503
+    kind: Kind = "overloaded"
+
+
+class Overloaded(Unavailable):
+    """The gateway has as many connections, or as many bytes of requests in memory, as it may have."""
+
+
+class ShuttingDown(Unavailable):
+    """The gateway was stopped, and the reply was not complete when its grace period ended."""
 
 
 class InternalError(BardoError):
