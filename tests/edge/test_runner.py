@@ -62,17 +62,23 @@ class Bench:
     replies: dict[str, FakeReply | BardoError]
     rows: list[LogRow] = field(default_factory=list)
     now: float = 1000.0
+    jump: float = 0.0
+    watched: float = 0.0
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport(self._answer)
         entries = tuple(ProviderEntry(id=name, preset="deepseek", models=("m",)) for name in self.replies)
         keyring = Keyring({"DEEPSEEK_API_KEY": "sk-1"})
         directory = Directory.of(Settings(providers=entries), self.transport, keyring, clock=self.clock)
-        self.runner = Runner(directory, self.transport, keyring, log=self, clock=self.clock)
+        self.runner = Runner(directory, self.transport, keyring, log=self, clock=self.clock, watch=self.watch)
 
     def clock(self) -> float:
-        self.now += 0.25
+        self.now += self.jump
         return self.now
+
+    def watch(self) -> float:
+        self.watched += 0.25
+        return self.watched
 
     def write(self, row: LogRow) -> None:
         self.rows.append(row)
@@ -228,9 +234,17 @@ def test_times_are_measured() -> None:
     bench = Bench({"one": FakeReply(headers=SSE, chunks=[*STREAM, DONE])})
     opened(bench, request())
     (row,) = bench.rows
-    assert row.started_at == 1000.25
+    assert row.started_at == 1000.0
     assert row.first_byte_seconds == 0.25
     assert row.seconds == 0.5
+
+
+@pytest.mark.parametrize("jump", [34_560_000.0, -34_560_000.0], ids=["ahead", "back"])
+def test_a_jump_of_the_clock_changes_no_duration(jump: float) -> None:
+    bench = Bench({"one": FakeReply(headers=SSE, chunks=[*STREAM, DONE])}, jump=jump)
+    opened(bench, request())
+    (row,) = bench.rows
+    assert 0 <= (row.first_byte_seconds or 0) <= row.seconds <= 5
 
 
 @pytest.mark.parametrize(

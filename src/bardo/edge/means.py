@@ -33,6 +33,9 @@ class Means(Protocol):
     limits: Limits
     knowledge: Knowledge
     clock: Callable[[], float]
+    """Unix time: when a thing happened."""
+    watch: Callable[[], float]
+    """Seconds that never jump: how long a thing took."""
 
     async def remember(
         self,
@@ -57,7 +60,7 @@ class Quietly:
 
     def __init__(self, means: Means) -> None:
         self.transport, self.keyring, self.limits = means.transport, means.keyring, means.limits
-        self.knowledge, self.clock = means.knowledge, means.clock
+        self.knowledge, self.clock, self.watch = means.knowledge, means.clock, means.watch
         self.clean = means.clean
 
     async def remember(

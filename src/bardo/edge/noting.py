@@ -26,6 +26,7 @@ class Noting:
         self._attempts = 0
         self._kept: tuple[ReplyBlock, ...] = ()
         self.started_at = means.clock()
+        self._began = means.watch()
         self._noted = False
 
     def sent(self) -> None:
@@ -34,7 +35,7 @@ class Noting:
 
     def heard(self) -> None:
         """Take the time at which a reply had begun."""
-        self._first_byte = self._means.clock() - self.started_at
+        self._first_byte = self._means.watch() - self._began
 
     async def remember(self, step: Step, reader: ReplyReader, attempt: Attempt) -> None:
         """Keep the reply's reasoning before the client learns that the reply is over, and may go on."""
@@ -60,7 +61,7 @@ class Noting:
         self._noted = True
         timing = Timing(
             started_at=self.started_at,
-            seconds=max(0.0, self._means.clock() - self.started_at),
+            seconds=self._means.watch() - self._began,
             first_byte_seconds=self._first_byte,
         )
         row = log_row(

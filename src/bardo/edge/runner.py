@@ -35,7 +35,7 @@ class LogSink(Protocol):
 
 
 class Runner(SecretHolder):
-    """Opens exchanges over one transport."""
+    """Opens exchanges over one transport. `clock` gives Unix time, `watch` measures how long calls take."""
 
     def __init__(
         self,
@@ -48,6 +48,7 @@ class Runner(SecretHolder):
         log: LogSink | None = None,
         replay: ReplayKeeper | None = None,
         clock: Callable[[], float] = time.time,
+        watch: Callable[[], float] = time.monotonic,
     ) -> None:
         self.directory = directory
         self.transport = transport
@@ -55,6 +56,7 @@ class Runner(SecretHolder):
         self.limits = limits or Limits()
         self.knowledge = knowledge
         self.clock = clock
+        self.watch = watch
         self._log = log
         self._replay = replay
         cover(self)

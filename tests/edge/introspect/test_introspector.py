@@ -47,7 +47,7 @@ def run(
 ) -> Any:
     async def whole() -> Any:
         transport, clock = FakeTransport(handler), Clock()
-        introspector = Introspector(transport, Keyring({}), clock=clock, **options)
+        introspector = Introspector(transport, Keyring({}), clock=clock, watch=clock, **options)
         try:
             return await scenario(introspector, transport, clock)
         finally:

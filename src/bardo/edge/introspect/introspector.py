@@ -34,13 +34,16 @@ _LONGEST_REASON = 500
 
 
 class _Asked:
-    """What came of asking one server: facts by model, or a problem and when it was met."""
+    """What came of asking one server: facts by model, or a problem and when it was met, by both clocks."""
 
-    __slots__ = ("adapter", "at", "facts", "problem")
+    __slots__ = ("adapter", "at", "facts", "problem", "watched_at")
 
-    def __init__(self, adapter: str, at: float, facts: dict[str, LiveFacts], problem: str = "") -> None:
+    def __init__(
+        self, adapter: str, at: float, facts: dict[str, LiveFacts], problem: str = "", *, watched_at: float
+    ) -> None:
         self.adapter = adapter
         self.at = at
+        self.watched_at = watched_at
         self.facts = facts
         self.problem = problem
 
@@ -48,7 +51,7 @@ class _Asked:
 class Introspector:
     """Asks servers what they know of their models' thinking. It belongs to the event loop that it is first used in.
 
-    `clock` gives Unix time. Close it before its transport.
+    `clock` gives Unix time, `watch` measures how long a server rests. Close it before its transport.
     """
 
     def __init__(
@@ -57,12 +60,14 @@ class Introspector:
         keyring: Keyring,
         *,
         clock: Callable[[], float] = time.time,
+        watch: Callable[[], float] = time.monotonic,
         seconds: float = SECONDS,
         adapters: Mapping[str, Adapter] | None = None,
     ) -> None:
         self._transport = transport
         self._keyring = keyring
         self._clock = clock
+        self._watch = watch
         self._seconds = seconds
         self._adapters = builtin_adapters() if adapters is None else adapters
         self._asked: dict[Key, _Asked] = {}
@@ -109,7 +114,7 @@ class Introspector:
         await self.settle()
 
     def _has_rested(self, asked: _Asked) -> bool:
-        return bool(asked.problem) and self._clock() - asked.at > RESTS_SECONDS
+        return bool(asked.problem) and self._watch() - asked.watched_at > RESTS_SECONDS
 
     def _begin(self, key: Key, adapter: Adapter, provider: Provider, model: str) -> asyncio.Task[_Asked]:
         task = self._asking.get(key)
@@ -141,8 +146,8 @@ class Introspector:
         except Exception as problem:  # noqa: BLE001 - a call must never fail for a question beside it
             why = cleaned_text(why_not(problem), self._keyring.secrets([provider]), _LONGEST_REASON)
             self._warn(adapter, provider, model, why)
-            return _Asked(adapter.name, self._clock(), {}, why)
-        return _Asked(adapter.name, self._clock(), facts)
+            return _Asked(adapter.name, self._clock(), {}, why, watched_at=self._watch())
+        return _Asked(adapter.name, self._clock(), facts, watched_at=self._watch())
 
     def _warn(self, adapter: Adapter, provider: Provider, model: str, why: str) -> None:
         about = {
