@@ -17,7 +17,7 @@ from bardo.edge.means import Limits
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import ProviderEntry, Settings
+from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
 from bardo.simulators import PRESETS, Incoming, Running, Simulator
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
@@ -114,8 +114,13 @@ def house(
     keep_content: bool = False,
     keep_alive_seconds: float = 0.0,
     replay: ReplayKeeper | None = None,
+    gateway: Mapping[str, Any] | None = None,
+    grace: float = 5.0,
 ) -> Iterator[House]:
-    """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them."""
+    """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them.
+
+    `gateway` are keys of `[gateway]`; leaving the block gives open requests `grace` seconds.
+    """
     with ExitStack() as stack:
         servers = {one.provider.name: stack.enter_context(one.running()) for one in simulators}
         own = [entry(one, servers[one.provider.name].base_url, **(each or {})) for one in simulators]
@@ -130,8 +135,9 @@ def house(
         settings = Settings(providers=(*before, *own))
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         runner = Runner(directory, transport, keyring, limits=limits, log=log, replay=replay)
-        app = Gateway(runner, max_body_bytes=1_000_000, keep_alive_seconds=keep_alive_seconds, stop=transport.close)
-        server = stack.enter_context(BackgroundServer(app))
+        options = {"max_body_bytes": 1_000_000, "keep_alive_seconds": keep_alive_seconds, **(gateway or {})}
+        app = Gateway(runner, GatewaySettings(**options), stop=transport.close)
+        server = stack.enter_context(BackgroundServer(app, grace=grace))
         yield House(server.address, log, servers, {one.provider.name: one for one in simulators})
 
 

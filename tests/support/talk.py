@@ -131,9 +131,7 @@ class Caller:
     def __init__(self, address: str, path: str, body: Any) -> None:
         parts = urlsplit(address)
         raw = json.dumps(body).encode()
-        head = (
-            f"POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: {len(raw)}\r\n\r\n"
-        )
+        head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {len(raw)}\r\n\r\n"
         self._socket = socket.create_connection((str(parts.hostname), int(parts.port or 0)), timeout=PATIENCE)
         self._socket.sendall(head.encode() + raw)
         self.heard = bytearray()

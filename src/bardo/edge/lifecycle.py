@@ -13,12 +13,27 @@ from types import FrameType
 from typing import Any
 
 from bardo.edge.server_limits import ServerLimits
+from bardo.values.errors import ShuttingDown
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_STOPPING = "the server is stopping"
+# A request that was cancelled has this long to end its reply.
+_LAST_WORDS_SECONDS = 2.0
+
+
+def shutdown_of(cancelled: asyncio.CancelledError) -> ShuttingDown | None:
+    """Return the error of a call that was cancelled because the server stops; None where something else cancelled it."""
+    return shutting_down() if _STOPPING in cancelled.args else None
+
+
+def shutting_down() -> ShuttingDown:
+    """Return the error of a call that did not end before the server did."""
+    return ShuttingDown("the gateway was stopped before the reply was complete", hint="send the request again")
 
 
 class Attended:
@@ -51,9 +66,13 @@ class Attended:
             self._ending = asyncio.get_running_loop().call_later(self._grace, self.end_now)
 
     def end_now(self) -> None:
-        """Cancel the requests that are still open: each sees CancelledError and may say goodbye."""
+        """Cancel the requests that are still open: each sees CancelledError, and may end its reply within a short time."""
+        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._cancel_open)
+        self._cancel_open()
+
+    def _cancel_open(self) -> None:
         for task in tuple(self._open):
-            task.cancel()
+            task.cancel(_STOPPING)
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         task = asyncio.current_task()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from typing import Any
@@ -10,6 +11,7 @@ import msgspec
 
 from bardo.edge.answering import Answering
 from bardo.edge.http_calls import Call, Reply
+from bardo.edge.lifecycle import shutdown_of
 from bardo.edge.log.row import CallOutcome
 from bardo.edge.means import Means, Quietly
 from bardo.edge.noting import Noting
@@ -172,6 +174,15 @@ class LiveReply:
     def note(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""
         self._noting.note(outcome, attempt=self._attempt, reader=self._reader, error=error)
+
+    def note_cancelled(self, cancelled: asyncio.CancelledError) -> None:
+        """Write a call that was cancelled into the log: as failed where the server stopped, not its client."""
+        stopped = shutdown_of(cancelled)
+        if stopped is None:
+            self.note("cancelled")
+        else:
+            begun = self._reader is not None and self.request.stream
+            self.note("broken" if begun else "error", stopped)
 
     def _open_reader(self, attempt: Attempt, *, streamed: bool) -> ReplyReader:
         stamp = ReplyStart(id=self.request_id, model=attempt.target.model, created=int(self._noting.started_at))

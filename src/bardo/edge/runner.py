@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -96,6 +97,9 @@ class Runner(SecretHolder):
             raise
         except Exception as mistake:
             live.note("error", InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
+            raise
+        except asyncio.CancelledError as cancelled:
+            live.note_cancelled(cancelled)
             raise
         except BaseException:
             live.note("cancelled")

@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,6 +19,8 @@ from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelRow
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.edge.settings_formats import choices_of, read_formats
+from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
+from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
 from bardo.edge.settings_models import read_models
 from bardo.edge.settings_problems import Place, explain
 from bardo.engine.route import Provider
@@ -28,32 +30,15 @@ from bardo.structured import StructuredSettings
 from bardo.values.errors import ConfigError
 
 FILE_NAME = "bardo.toml"
-Port = Annotated[int, msgspec.Meta(ge=0, le=65535)]
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Seconds = Annotated[float, msgspec.Meta(gt=0)]
-Silence = Annotated[float, msgspec.Meta(ge=0)]
-
-
-class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where the gateway listens, and what it accepts. Sizes are bytes.
-
-    `keep_alive_seconds`: after how long a silence a streamed answer says that it is alive; 0 is never.
-    """
-
-    host: str = "127.0.0.1"
-    port: Port = 8484
-    workers: Count = 1
-    max_body_bytes: Count = 32 * 1024 * 1024
-    max_reply_bytes: Count = 64 * 1024 * 1024
-    keep_alive_seconds: Silence = 15.0
 
 
 class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Seconds: to connect, to the reply's head, and between two pieces of it."""
+    """Seconds: to connect, to the reply's head, between two pieces of it, and for all of it; 0 is no bound."""
 
     connect: Seconds = 10.0
     first_byte: Seconds = 600.0
     idle: Seconds = 120.0
+    total: Silence = 0.0
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,6 +147,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         raise explain(problem, Place(text, source), _KEYS) from problem
     providers = [_entry(row, Place(text, source, "providers", index)) for index, row in enumerate(rows.providers)]
     _check_ids(providers, text, source)
+    check_gateway(read.gateway, Place(text, source, "gateway"))
     return Settings(
         gateway=read.gateway,
         timeouts=read.timeouts,
@@ -220,6 +206,7 @@ _ENVIRONMENT: dict[str, tuple[str, str]] = {
     "BARDO_HOST": ("gateway", "host"),
     "BARDO_PORT": ("gateway", "port"),
     "BARDO_WORKERS": ("gateway", "workers"),
+    "BARDO_ALLOW_UNAUTHENTICATED": ("gateway", "allow_unauthenticated"),
     "BARDO_LOG_PATH": ("log", "path"),
     "BARDO_REPLAY_STORE": ("replay", "store"),
 }
@@ -235,8 +222,9 @@ def _from_environment(settings: Settings, environment: Mapping[str, str]) -> Set
         try:
             changed = msgspec.convert(fields, type(table), strict=False)
         except msgspec.ValidationError as problem:
+            wanted = "true or false" if isinstance(getattr(table, field), bool) else "a whole number"
             said = str(problem).partition(" - at ")[0]
-            raise ConfigError(f"{variable} is {value!r}", hint=f"it must be a whole number: {said}") from problem
+            raise ConfigError(f"{variable} is {value!r}", hint=f"it must be {wanted}: {said}") from problem
         settings = msgspec.structs.replace(settings, **{section: changed})
     return settings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated
 
+import msgspec
 import typer
 
 from bardo.edge.assembly import open_log
@@ -12,6 +13,7 @@ from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
 from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
+from bardo.edge.settings_gateway import check_bind
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import say
 
@@ -28,18 +30,29 @@ def serve(
     host: Annotated[str | None, typer.Option(help="The address to listen on; by default 127.0.0.1.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="By default 8484; 0 finds a free one.")] = None,
     workers: Annotated[int | None, typer.Option(min=1, help="Processes that share the port; by default 1.")] = None,
+    allow_unauthenticated: Annotated[
+        bool, typer.Option("--allow-unauthenticated", help="Listen where other machines reach it, without keys.")
+    ] = False,
 ) -> None:
     """Run the gateway until Ctrl-C. Providers come from the configuration, or from keys in the environment."""
     settings = load_settings(config)
+    gateway = msgspec.structs.replace(
+        settings.gateway,
+        host=host or settings.gateway.host,
+        allow_unauthenticated=allow_unauthenticated or settings.gateway.allow_unauthenticated,
+    )
+    check_bind(gateway)
     _check_log(settings)
+    # The workers are processes of their own: they read the configuration themselves.
+    os.environ["BARDO_HOST"] = gateway.host
+    os.environ["BARDO_ALLOW_UNAUTHENTICATED"] = str(gateway.allow_unauthenticated).lower()
     if config is not None:
-        # The workers are processes of their own: they read the configuration themselves.
         os.environ["BARDO_CONFIG"] = str(config.absolute())
     serve_app(
         APP,
-        host=host or settings.gateway.host,
-        port=settings.gateway.port if port is None else port,
-        workers=workers or settings.gateway.workers,
+        host=gateway.host,
+        port=gateway.port if port is None else port,
+        workers=workers or gateway.workers,
         announce=lambda address: _announce(address, settings),
     )
 

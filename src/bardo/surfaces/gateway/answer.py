@@ -23,6 +23,7 @@ class Answer:
         self._send = send
         self._loop = asyncio.get_running_loop()
         self.started = False
+        self.ended = False
         self.silent_since: float | None = self._loop.time()
 
     async def json(self, value: object) -> None:
@@ -31,7 +32,7 @@ class Answer:
 
     async def whole(self, status: int, body: bytes, headers: Any) -> None:
         """Send a whole answer."""
-        self.started = True
+        self.started = self.ended = True
         await send_whole(self._send, status, body, headers, content_type=JSON)
 
     async def start(self, headers: Any, content_type: str) -> None:
@@ -48,30 +49,44 @@ class Answer:
 
     async def say_alive(self, encoder: ReplyEncoder) -> None:
         """Send what readers skip."""
+        if self.ended:
+            return
         await self.start((), encoder.content_type)
         await self.piece(encoder.keep_alive)
 
     async def end(self, piece: bytes) -> None:
         """Send its last piece."""
+        self.ended = True
         await send_piece(self._send, piece, more=False)
 
     async def error(self, problem: BardoError, language: str) -> None:
-        """Send an error in the client's dialect: as the answer, or at the end of one that had begun."""
-        if self.started:
-            await self.end(b"")
-            return
-        headers = [("x-bardo-error", problem.code)]
-        if problem.request_id:
-            headers.append(("x-bardo-request-id", problem.request_id))
-        if isinstance(problem, UpstreamRefused) and problem.retry_after:
-            headers.append(("retry-after", problem.retry_after))
-        if isinstance(problem, MethodNotAllowed):
-            headers.append(("allow", ", ".join(problem.allowed)))
-        if isinstance(problem, UnusableAnswer):
-            # bardo has asked again already; OpenAI's and Anthropic's libraries would do so twice more.
-            headers.append(("x-should-retry", "false"))
-        body = dialect(language).encode_error(problem)
-        await self.whole(problem.status, with_raw_text(body, problem), headers)
+        """Send an error in the client's dialect as the answer.
+
+        A stream that has begun is left without its end, so that the server closes the connection and nobody takes it for complete: whoever
+        encodes the stream ends it with the dialect's error event before it comes to this.
+        """
+        if not self.started:
+            await self.whole(problem.status, error_body(problem, language), error_headers(problem))
+
+
+def error_headers(problem: BardoError) -> list[tuple[str, str]]:
+    """Return the headers of an error's answer, without those of its body."""
+    headers = [("x-bardo-error", problem.code)]
+    if problem.request_id:
+        headers.append(("x-bardo-request-id", problem.request_id))
+    if isinstance(problem, UpstreamRefused) and problem.retry_after:
+        headers.append(("retry-after", problem.retry_after))
+    if isinstance(problem, MethodNotAllowed):
+        headers.append(("allow", ", ".join(problem.allowed)))
+    if isinstance(problem, UnusableAnswer):
+        # bardo has asked again already; OpenAI's and Anthropic's libraries would do so twice more.
+        headers.append(("x-should-retry", "false"))
+    return headers
+
+
+def error_body(problem: BardoError, language: str) -> bytes:
+    """Return an error's body in a dialect."""
+    return with_raw_text(dialect(language).encode_error(problem), problem)
 
 
 def with_raw_text(body: bytes, problem: BardoError) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -11,16 +12,29 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.dialects.options import includable
+from bardo.edge.lifecycle import shutdown_of, shutting_down
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.reply_bytes import Step
 from bardo.edge.runner import Runner
+from bardo.edge.server_limits import ErrorReply
+from bardo.edge.settings_gateway import GatewaySettings
 from bardo.engine.receipt import early_headers, late_headers
-from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.access import (
+    Access,
+    Pairs,
+    answer_preflight,
+    for_origin,
+    is_preflight,
+    origin_headers,
+    require_json,
+)
+from bardo.surfaces.gateway.answer import JSON, Answer, error_body, error_headers
 from bardo.surfaces.gateway.http import (
     ClientGone,
     Receive,
     Scope,
     Send,
+    encode_headers,
     header,
     read_body,
 )
@@ -43,15 +57,16 @@ class Gateway:
     def __init__(
         self,
         runner: Runner,
+        settings: GatewaySettings,
         *,
-        max_body_bytes: int,
-        keep_alive_seconds: float = 0.0,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
+        self.bounds = settings.bounds
         self._runner = runner
-        self._max_body = max_body_bytes
-        self._keep_alive_seconds = keep_alive_seconds
+        self._max_body = settings.max_body_bytes
+        self._keep_alive_seconds = settings.keep_alive_seconds
+        self._access = Access(settings)
         self._start = start
         self._stop = stop
 
@@ -61,6 +76,14 @@ class Gateway:
             await self._http(scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+
+    def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
+        """Return the answer to a request that the server refused before it came here."""
+        language = dialect_of_path(path)
+        own = encode_headers([("content-type", JSON), *error_headers(problem)])
+        origin = self._access.allowed_origin(headers)
+        visible = origin_headers(origin) if origin else []
+        return ErrorReply(status=problem.status, headers=[*own, *visible], body=error_body(problem, language))
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -78,6 +101,13 @@ class Gateway:
         language = dialect_of_path(scope["path"])
         answer = Answer(send)
         try:
+            origin = self._access.check(scope)
+            if origin:
+                send = for_origin(send, origin)
+                answer = Answer(send)
+                if is_preflight(scope, origin):
+                    await answer_preflight(scope, send)
+                    return
             route = find_route(scope["method"], scope["path"], scope["query_string"])
             language = route.dialect
             await self._serve(route, scope, receive, answer)
@@ -86,6 +116,9 @@ class Gateway:
         except BardoError as problem:
             self._runner.clean(problem, (key_of(scope),))
             await answer.error(problem, language)
+        except asyncio.CancelledError:
+            await answer.error(shutting_down(), language)
+            raise
         except Exception:  # noqa: BLE001 - the last line of defence: one request fails, bardo keeps serving
             await answer.error(_mistake(scope["path"]), language)
 
@@ -99,21 +132,27 @@ class Gateway:
             case "models":
                 await answer.json(await list_models(self._runner.directory, route, scope))
             case "count_tokens":
-                await answer.json(count_tokens(await read_body(scope, receive, self._max_body)))
+                await answer.json(count_tokens(await self._body(scope, receive)))
             case "generate":
                 await self._generate(route, scope, receive, answer)
 
     async def _generate(self, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
-        body = await read_body(scope, receive, self._max_body)
-        request = dialect(route.dialect).decode_request(body, route.arrival)
+        request = dialect(route.dialect).decode_request(await self._body(scope, receive), route.arrival)
         request = with_headers(with_header_options(request, scope), scope)
         reply = self._stream if request.stream else self._whole
         await until_gone(receive, reply(route, request, key_of(scope), answer))
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+        require_json(scope)
+        return await read_body(scope, receive, self._max_body)
 
     async def _whole(self, route: Route, request: Request, key: str, answer: Answer) -> None:
         live = await self._runner.open(request, tenant=tenant_of(key), client_key=key)
         try:
             await _send_whole(live, route, answer)
+        except asyncio.CancelledError as cancelled:
+            live.note_cancelled(cancelled)
+            raise
         finally:
             await live.close()
 
@@ -128,12 +167,21 @@ class Gateway:
             )
             try:
                 await _send_stream(live, encoder, answer)
+            except asyncio.CancelledError as cancelled:
+                live.note_cancelled(cancelled)
+                raise
             finally:
                 await live.close()
-        except BardoError as problem:
+        except asyncio.CancelledError as cancelled:
+            stopped = shutdown_of(cancelled)
+            if stopped is not None:
+                await _end_with_error(answer, encoder, stopped)
+            raise
+        except Exception as problem:
             if not answer.started:
                 raise
-            await answer.end(b"".join(encoder.feed(Failed(problem))))
+            failure = problem if isinstance(problem, BardoError) else _mistake(request.dialect)
+            await _end_with_error(answer, encoder, failure)
         finally:
             alive.end()
 
@@ -163,6 +211,12 @@ async def _send_stream(live: LiveReply, encoder: ReplyEncoder, answer: Answer) -
         await answer.end(b"".join(encoder.feed(failure)))
         return
     await answer.end(b"" if forward and not live.reader.switches else b"".join(encoder.finish()))
+
+
+async def _end_with_error(answer: Answer, encoder: ReplyEncoder, problem: BardoError) -> None:
+    """End a stream that has begun with the dialect's error event."""
+    if answer.started and not answer.ended:
+        await answer.end(b"".join(encoder.feed(Failed(problem))))
 
 
 def _translated(step: Step, encoder: ReplyEncoder) -> bytes:
@@ -210,6 +264,14 @@ _DIALECT_HEADERS = (b"anthropic-beta", b"openai-beta")
 
 
 def with_headers(request: Request, scope: Scope) -> Request:
-    """Return the request with the headers of its dialect."""
-    found = {name.decode(): value for name in _DIALECT_HEADERS if (value := header(scope, name))}
+    """Return the request with the headers of its dialect. Raises InvalidRequest for a value that cannot be sent on."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        if name in _DIALECT_HEADERS and value:
+            key, text = name.decode(), str(value, "latin-1")
+            if not (text.isascii() and text.isprintable()):
+                raise InvalidRequest(
+                    f"the header {key} holds a character that is not printable ASCII", hint="send it without", param=key
+                )
+            found[key] = f"{found[key]}, {text}" if key in found else text
     return msgspec.structs.replace(request, headers=found) if found else request

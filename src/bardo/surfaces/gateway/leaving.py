@@ -9,6 +9,7 @@ from typing import Any
 
 from bardo.surfaces.gateway.http import ClientGone, Receive
 
+CLIENT_GONE = "the client has gone"
 # Shorter than any model thinks.
 _UNWATCHED_SECONDS = 0.03
 
@@ -26,7 +27,7 @@ async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
         await work
     except asyncio.CancelledError:
         if not watcher.gone:
-            raise  # The server is stopping: that is not the client's doing.
+            raise  # The server is stopping: the client still waits.
         task.uncancel()
         raise ClientGone from None
     else:
@@ -67,4 +68,4 @@ class _Watcher:
         while (await self._receive())["type"] != "http.disconnect":
             continue
         self.gone = True
-        self._task.cancel()
+        self._task.cancel(CLIENT_GONE)

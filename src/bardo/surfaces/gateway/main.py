@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from bardo.edge.assembly import Assembly, assemble
 from bardo.edge.settings import Settings, load_settings
+from bardo.edge.settings_gateway import check_bind
 from bardo.surfaces.gateway.app import Gateway
 
 _log = logging.getLogger("bardo.gateway")
@@ -14,7 +15,9 @@ _log = logging.getLogger("bardo.gateway")
 
 def create_app() -> Gateway:
     """Return the application of the configuration at hand. Raises ConfigError."""
-    return gateway_of(load_settings())
+    settings = load_settings()
+    check_bind(settings.gateway)
+    return gateway_of(settings)
 
 
 def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None) -> Gateway:
@@ -28,8 +31,7 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
 
     return Gateway(
         assembly.runner,
-        max_body_bytes=settings.gateway.max_body_bytes,
-        keep_alive_seconds=settings.gateway.keep_alive_seconds,
+        settings.gateway,
         start=start,
         stop=assembly.close,
     )

@@ -34,6 +34,14 @@ _FIXED: dict[str, Route] = {
 }
 # Some programs put the version into the base URL and some leave it out.
 _SHORT = {path.removeprefix("/v1"): route for path, route in _FIXED.items() if path.startswith("/v1/")}
+_DIALECT_PATHS = (
+    ("/v1/messages", "anthropic_messages"),
+    ("/messages", "anthropic_messages"),
+    ("/v1/responses", "openai_responses"),
+    ("/responses", "openai_responses"),
+    ("/v1beta", "gemini"),
+    ("/v1alpha", "gemini"),
+)
 _GEMINI = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
 
 
@@ -49,10 +57,11 @@ def find_route(method: str, path: str, query: bytes) -> Route:
 
 
 def dialect_of_path(path: str) -> str:
-    """Return the dialect to answer an error in where no route was found."""
-    if path.startswith("/v1beta"):
-        return "gemini"
-    return "anthropic_messages" if path.startswith("/v1/messages") else "openai_chat"
+    """Return the dialect to answer an error in where no route was found, or only the beginning of a path is known."""
+    route = _FIXED.get(path) or _SHORT.get(path) or _gemini(path, b"")
+    if route is not None:
+        return route.dialect
+    return next((name for start, name in _DIALECT_PATHS if path.startswith(start)), "openai_chat")
 
 
 def _gemini(path: str, query: bytes) -> Route | None:
