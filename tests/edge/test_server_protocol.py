@@ -15,7 +15,8 @@ import pytest
 from bardo.edge.lifecycle import Message, Receive, Scope, Send
 from bardo.edge.server_limits import ServerBounds
 from bardo.edge.serving import BackgroundServer
-from support.raw import PATIENCE, RawClient, head, post
+from support.patience import PATIENCE
+from support.raw import RawClient, head, post
 
 SLOW = 60.0
 

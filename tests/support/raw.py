@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-PATIENCE = 20.0
+from support.patience import PATIENCE
 
 
 @dataclass(frozen=True)
