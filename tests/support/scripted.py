@@ -18,7 +18,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.log import LogRow
 from bardo.edge.means import Limits
 from bardo.edge.runner import Runner
-from bardo.edge.settings import ProviderEntry, Settings
+from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
 from bardo.surfaces.gateway.app import Gateway
 from support.talk import Answer, body_for, path_for
 
@@ -56,7 +56,7 @@ class Scripted:
         self.runner = Runner(
             directory, self.transport, keyring, limits=self.limits, log=_Rows(self.rows), clock=self.clock
         )
-        self.app = Gateway(self.runner, max_body_bytes=64_000_000)
+        self.app = Gateway(self.runner, GatewaySettings(max_body_bytes=64_000_000, keep_alive_seconds=0))
 
     def ask(self, client: str, *, stream: bool, headers: Mapping[str, str] | None = None, **asked: Any) -> Answer:
         """Ask in a client's dialect, and return the whole answer."""
