@@ -67,7 +67,7 @@ async def visits_of_one_request() -> Visits:
         entry = ProviderEntry(id="anthropic", base_url=server.base_url, api_key_env=_KEY)
         settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
         parts = assemble(settings, environment={_KEY: "any"})
-        gateway = Gateway(parts.runner, max_body_bytes=settings.gateway.max_body_bytes)
+        gateway = Gateway(parts.runner, settings.gateway)
         try:
             await _ask(gateway)
             visits = Visits()

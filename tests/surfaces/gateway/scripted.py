@@ -17,7 +17,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import ProviderEntry, Settings
+from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
 from bardo.surfaces.gateway.app import Gateway
 
 
@@ -67,7 +67,7 @@ def scripted(presets: Sequence[str], replay: ReplayKeeper | None = None) -> Iter
     )
     directory = Directory.of(Settings(providers=entries), transport, keyring, clock=time.monotonic)
     runner = Runner(directory, transport, keyring, replay=replay)
-    with BackgroundServer(Gateway(runner, max_body_bytes=1_000_000, stop=transport.close)) as server:
+    with BackgroundServer(Gateway(runner, GatewaySettings(max_body_bytes=1_000_000), stop=transport.close)) as server:
         played.address = server.address
         yield played
 
