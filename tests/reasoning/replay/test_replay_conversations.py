@@ -54,6 +54,7 @@ class World:
         self.store = MemoryStore(Bounds(entries=entries))
         self.unique = unique
         self.made = 0
+        self.histories: list[tuple[Message, ...]] = []
         self._random = random.Random(1)
 
     def ask(self, conversation: Conversation, city: str) -> None:
@@ -68,10 +69,15 @@ class World:
             self.store.put("key", memory.keys, encode_kept(memory.kept), now=0, reply=str(number))
         conversation.calls += 1
         conversation.add(Message("assistant", (call,)), number)
+        self.histories.append(tuple(conversation.messages))
         conversation.add(Message("user", (ToolResultBlock(call_id=call.id, content=(TextBlock("sunny"),)),)))
 
     def thoughts(self, conversation: Conversation) -> list[tuple[int | None, str]]:
         """Return, for each assistant message, which reply it was and the thought that it is sent with; "" for none."""
+        return [(reply, text) for _, reply, text in self.placed_thoughts(conversation)]
+
+    def placed_thoughts(self, conversation: Conversation) -> list[tuple[int, int | None, str]]:
+        """Return the same with the place of each message."""
         request = conversation.request
         raw = self.store.find("key", wanted(request), now=0)
         found = {key: kept for key, value in raw.items() if (kept := decode_kept(value)) is not None}
@@ -81,13 +87,15 @@ class World:
             for message in restored
         ]
         filled = ("" if "not available" in text else text for text in texts)
-        pairs = zip(conversation.replies, filled, conversation.messages, strict=True)
-        return [(reply, text) for reply, text, message in pairs if message.role == "assistant"]
+        pairs = enumerate(zip(conversation.replies, filled, conversation.messages, strict=True))
+        return [(place, reply, text) for place, (reply, text, message) in pairs if message.role == "assistant"]
 
 
 def assert_own(world: World, conversation: Conversation) -> None:
-    for reply, text in world.thoughts(conversation):
-        assert text in ("", f"thought {reply}")
+    """Every thought is of the reply that the message was, or of one in a conversation that is the same to the last letter and id."""
+    for place, reply, text in world.placed_thoughts(conversation):
+        if text not in ("", f"thought {reply}"):
+            assert world.histories[int(text.split()[1])] == tuple(conversation.messages[: place + 1])
 
 
 QUESTIONS = st.sampled_from(["Weather?", "And now?"])
@@ -136,7 +144,7 @@ def take(world: World, conversations: list[Conversation], step: str, which: int,
 
 
 @pytest.mark.parametrize("unique", [False, True], ids=["ids that restart", "unique ids"])
-@settings(max_examples=150)
+@settings(max_examples=300)
 @given(STEPS, st.sampled_from([2, 1000]))
 def test_no_conversation_is_given_a_thought_of_another(
     unique: bool, steps: list[tuple[str, int, str]], entries: int

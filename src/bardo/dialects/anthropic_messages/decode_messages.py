@@ -9,12 +9,12 @@ import msgspec
 
 from bardo.dialects.anthropic_messages.opaque import read_redacted, read_signature
 from bardo.dialects.anthropic_messages.words import FORMAT, NAME, arguments_of, without
+from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.values.blocks import (
     Block,
     Carried,
     ImageBlock,
-    Opaque,
     ReasoningBlock,
     TextBlock,
     ToolCallBlock,
@@ -69,16 +69,16 @@ def _content(value: Any, at: str) -> tuple[Block, ...]:
     said = take(value, (str, list), at)
     if isinstance(said, str):
         return (TextBlock(said),) if said else ()
-    blocks: list[Block] = []
+    blocks: list[Block | Carrier] = []
     for place, item in enumerate(said):
         _read_block(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].", blocks)
-    return tuple(blocks)
+    return settled(blocks)
 
 
-def _read_block(block: dict[str, Any], at: str, before: list[Block]) -> None:
+def _read_block(block: dict[str, Any], at: str, before: list[Block | Carrier]) -> None:
     kind = required(block, "type", str, at)
     if kind == "redacted_thinking":
-        _read_redacted(block, at, before)
+        before.append(_read_redacted(block, at))
     elif kind == "thinking":
         before.append(_read_thinking(block, at))
     elif kind == "tool_use":
@@ -119,25 +119,11 @@ def _read_thinking(block: dict[str, Any], at: str) -> ReasoningBlock:
     return ReasoningBlock(text=text, format=states[0].format if states else "thinking", opaque=states, carried=rest)
 
 
-def _read_redacted(block: dict[str, Any], at: str, before: list[Block]) -> None:
+def _read_redacted(block: dict[str, Any], at: str) -> ReasoningBlock | Carrier:
     found = read_redacted(required(block, "data", str, at))
-    if found.owner is None or not _give_back(found.states, found.owner, before):
-        form = found.states[0].format if found.states else FORMAT
-        rest = carried(without(block, "type", "data"))
-        before.append(ReasoningBlock(format=form, opaque=found.states, carried=rest))
-
-
-def _give_back(states: tuple[Opaque, ...], owner: str, before: list[Block]) -> bool:
-    """Return state to the text or the tool call it was taken from; clients leave out text that is empty."""
-    if not owner:
-        last = before.pop() if before and isinstance(before[-1], TextBlock) else TextBlock("")
-        before.append(msgspec.structs.replace(last, opaque=(*last.opaque, *states)))  # type: ignore[union-attr]
-        return True
-    for place, block in enumerate(before):
-        if isinstance(block, ToolCallBlock) and block.id == owner:
-            before[place] = msgspec.structs.replace(block, opaque=(*block.opaque, *states))
-            return True
-    return False
+    form = found.states[0].format if found.states else FORMAT
+    thinking = ReasoningBlock(format=form, opaque=found.states, carried=carried(without(block, "type", "data")))
+    return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)
 
 
 def _read_call(block: dict[str, Any], at: str) -> ToolCallBlock:

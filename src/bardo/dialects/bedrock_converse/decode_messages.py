@@ -17,12 +17,12 @@ from bardo.dialects.bedrock_converse.words import (
     without,
     write_json,
 )
+from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.values.blocks import (
     Block,
     Carried,
     ImageBlock,
-    Opaque,
     ReasoningBlock,
     TextBlock,
     ToolCallBlock,
@@ -76,13 +76,13 @@ def carried(fields: dict[str, Any]) -> Carried | None:
 
 
 def _content(value: list[Any], at: str) -> tuple[Block, ...]:
-    blocks: list[Block] = []
+    blocks: list[Block | Carrier] = []
     for place, item in enumerate(value):
         _read_block(take(item, dict, f"{at}[{place}]"), f"{at}[{place}].", blocks)
-    return tuple(blocks)
+    return settled(blocks)
 
 
-def _read_block(block: dict[str, Any], at: str, before: list[Block]) -> None:
+def _read_block(block: dict[str, Any], at: str, before: list[Block | Carrier]) -> None:
     if block.get(FIELD) is not None:
         _read_thought(block, at, before)
     elif block.get("toolUse") is not None and not _is_hosted(block["toolUse"]):
@@ -139,7 +139,7 @@ def _read_cited(block: dict[str, Any], at: str) -> TextBlock:
     return TextBlock(text, carried=carried(fields))
 
 
-def _read_thought(block: dict[str, Any], at: str, before: list[Block]) -> None:
+def _read_thought(block: dict[str, Any], at: str, before: list[Block | Carrier]) -> None:
     thought = take(block[FIELD], dict, f"{at}{FIELD}")
     rest = carried(beyond(block, THOUGHT))
     data = optional(thought, "redactedContent", str, f"{at}{FIELD}.")
@@ -151,27 +151,14 @@ def _read_thought(block: dict[str, Any], at: str, before: list[Block]) -> None:
         form = states[0].format if states else FIELD
         before.append(ReasoningBlock(text=text, format=form, opaque=states, carried=rest))
     if data is not None:
-        _read_redacted(data, rest, before)
+        before.append(_read_redacted(data, rest))
 
 
-def _read_redacted(data: str, rest: Carried | None, before: list[Block]) -> None:
+def _read_redacted(data: str, rest: Carried | None) -> ReasoningBlock | Carrier:
     found = read_redacted(data)
-    if found.owner is None or not _give_back(found.states, found.owner, before):
-        form = found.states[0].format if found.states else FIELD
-        before.append(ReasoningBlock(format=form, opaque=found.states, carried=rest))
-
-
-def _give_back(states: tuple[Opaque, ...], owner: str, before: list[Block]) -> bool:
-    """Return state to the text or the tool call it was taken from; clients leave out text that is empty."""
-    if not owner:
-        last = before.pop() if before and isinstance(before[-1], TextBlock) else TextBlock("")
-        before.append(msgspec.structs.replace(last, opaque=(*last.opaque, *states)))  # type: ignore[union-attr]
-        return True
-    for place, block in enumerate(before):
-        if isinstance(block, ToolCallBlock) and block.id == owner:
-            before[place] = msgspec.structs.replace(block, opaque=(*block.opaque, *states))
-            return True
-    return False
+    form = found.states[0].format if found.states else FIELD
+    thinking = ReasoningBlock(format=form, opaque=found.states, carried=rest)
+    return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)
 
 
 def _read_call(block: dict[str, Any], at: str) -> ToolCallBlock:

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.openai_responses.input_parts import blocks_of
 from bardo.dialects.openai_responses.state import FORMAT, NAME, Sealed, is_made, opened
@@ -44,7 +45,7 @@ class _InputReader:
 
     def __init__(self) -> None:
         self._messages: list[Message] = []
-        self._turn: list[Block] = []
+        self._turn: list[Block | Carrier] = []
         self._results: list[Block] = []
         self._names: dict[str, str] = {}
 
@@ -63,13 +64,13 @@ class _InputReader:
         self._end_results()
         return self._messages
 
-    def _say(self, *blocks: Block) -> None:
+    def _say(self, *blocks: Block | Carrier) -> None:
         self._end_results()
         self._turn.extend(blocks)
 
     def _end_turn(self) -> None:
         if self._turn:
-            self._messages.append(Message("assistant", tuple(self._turn)))
+            self._messages.append(Message("assistant", settled(self._turn)))
             self._turn = []
 
     def _end_results(self) -> None:
@@ -121,7 +122,10 @@ class _InputReader:
                 self._turn[index] = _with_states(block, sealed.states)
                 return
         form = sealed.states[0].format if sealed.states else FORMAT
-        self._say(ReasoningBlock(format=form, opaque=sealed.states))
+        thinking = ReasoningBlock(format=form, opaque=sealed.states)
+        # A call may come behind its state: clients put all reasoning first.
+        kind, _, owner = sealed.target.partition(":")
+        self._say(Carrier(sealed.states, owner, thinking) if kind == "call" else thinking)
 
     def read_call(self, item: dict[str, Any], at: str) -> None:
         call_id, name = required(item, "call_id", str, at), required(item, "name", str, at)
@@ -203,7 +207,7 @@ def _texts(item: dict[str, Any], name: str, at: str) -> list[str]:
     return found
 
 
-def _is_target(block: Block, target: str) -> bool:
+def _is_target(block: Block | Carrier, target: str) -> bool:
     if isinstance(block, ToolCallBlock):
         return target == f"call:{block.id}"
     return (isinstance(block, TextBlock) and target == "text") or (

@@ -78,6 +78,8 @@ def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
     calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
     ids = [call.id for call in calls]
     text, said = _said(blocks)
+    if not _begins_with_a_prompt(request):
+        return list(_call_keys(ids, said))
     unnamed = ["u" + digest(before, text, *said)] if calls else []
     return ["m" + digest(before, text, *said, *ids), *unnamed, *_call_keys(ids, said)]
 
@@ -87,7 +89,8 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     if not any(message.role == "assistant" for message in request.messages):
         return ()
     turns: list[TurnKeys] = []
-    before = ""
+    # What is left of a conversation without its beginning may be the beginning of another.
+    before = "" if _begins_with_a_prompt(request) else "truncated"
     for place, message in enumerate(request.messages):
         if message.role == "assistant":
             turns.append(_turn(place, before, message))
@@ -125,6 +128,14 @@ def _turn(place: int, before: str, message: Message) -> TurnKeys:
         calls=tuple(_call_keys(ids, said)),
         states=tuple(map(state_key, telling)),
         others=tuple(state_key(state) for state in states if state not in telling),
+    )
+
+
+def _begins_with_a_prompt(request: Request) -> bool:
+    """Whether the first message behind the system prompt is a user's, and not the results of calls that are no longer there."""
+    first = next((message for message in request.messages if message.role != "system"), None)
+    return (
+        first is not None and first.role == "user" and not all(isinstance(one, ToolResultBlock) for one in first.blocks)
     )
 
 

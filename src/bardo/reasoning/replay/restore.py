@@ -85,7 +85,7 @@ class _Work:
 
     def __init__(self, request: Request, reader: Reader, recalled: Recalled) -> None:
         self.rules = recalled.rules or builtin_replay()
-        self.switch = Switch(reader, self.rules, self._origin_of)
+        self.switch = Switch(reader, self.rules, self._origin_of, request.dialect)
         self.made: dict[int, Kept] = {}
         self._request = request
         self._reader = reader

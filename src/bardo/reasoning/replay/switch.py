@@ -15,19 +15,26 @@ from bardo.values.blocks import Block, Carried, Opaque, Origin, ReasoningBlock, 
 from bardo.values.degradation import Degradation
 
 _ITEMS = "openai_responses"
+# What a dialect calls native state whose format is not said in it.
+_UNSAID = {"openai_responses": ("openai-responses-v1",), "anthropic_messages": ("anthropic-claude-v1",)}
 OriginOf = Callable[[Opaque], Origin | None]
 
 
 class Switch:
-    """Sorts out the state of one request for one reader. `told` is what had to differ."""
+    """Sorts out the state of one request for one reader. `told` is what had to differ.
 
-    def __init__(self, reader: Reader, rules: ReplayRules, origin_of: OriginOf) -> None:
+    `client` is the dialect of the request. State of unknown origin that a client of the reader's own dialect sends natively is what the
+    reader gave it: the dialect does not say whose it is, and what bardo gave of others is sealed or known.
+    """
+
+    def __init__(self, reader: Reader, rules: ReplayRules, origin_of: OriginOf, client: str = "") -> None:
         self.reader = reader
         self.rules = rules
         self.told: list[Degradation] = []
         self._origin_of = origin_of
         self._refusals: dict[tuple[str, ...], str] = {}
         self._signed = rules.needs_signatures(reader)
+        self._speaks_same = client == reader.row.dialect
 
     def refusal(self, states: Sequence[Opaque], origin: Origin | None = None) -> str:
         """Return why any of these states may not be sent, empty where all may."""
@@ -38,7 +45,8 @@ class Switch:
         key = (form, origin.provider, origin.platform, origin.model) if origin is not None else (form,)
         known = self._refusals.get(key)
         if known is None:
-            known = self._refusals[key] = self.rules.refusal(form, origin, self.reader)
+            own = origin is None and self._speaks_same and form in _UNSAID.get(self.reader.row.dialect, ())
+            known = self._refusals[key] = "" if own else self.rules.refusal(form, origin, self.reader)
         return known
 
     def sorts(self, blocks: Sequence[Block]) -> bool:
