@@ -37,7 +37,6 @@ MENDED: dict[str, tuple[str, Any, tuple[str, ...], tuple[str, ...]]] = {
         ("/inner/n",),
         (),
     ),
-    "cut": ('{"size": 1, "level": "hi', {"level": "low", "size": 1}, ("/level",), ()),
 }
 
 
@@ -65,10 +64,21 @@ def test_a_default_that_breaks_its_own_schema_does_not_help() -> None:
     assert with_defaults(extract("{}", schema), schema).error == "invalid"
 
 
-def test_an_answer_without_json_takes_the_defaults_of_all_members() -> None:
-    schema = {"type": "object", "properties": {"a": {"default": 1}}, "required": ["a"]}
-    found = with_defaults(extract("I cannot say.", schema), schema)
-    assert (found.value, found.defaulted, found.warnings) == ({"a": 1}, ("/a",), ("defaults_applied",))
+LEFT_ALONE: dict[str, tuple[str, dict[str, Any], str]] = {
+    "no JSON": ("I cannot say.", {"finish": "stop"}, "no_json"),
+    "no text": ("", {}, "no_json"),
+    "cut in a value that has a default": ('{"a": "hi', {"finish": "length"}, "truncated"),
+    "cut behind a number": ('{"a": 1', {"finish": "length"}, "truncated"),
+    "an open string at the end of a finished reply": ('{"a": "hi', {"finish": "stop"}, "truncated"),
+}
+
+
+@pytest.mark.parametrize(("text", "ended", "code"), LEFT_ALONE.values(), ids=LEFT_ALONE)
+def test_defaults_do_not_make_an_answer_of_no_json_or_of_a_cut_one(text: str, ended: dict[str, Any], code: str) -> None:
+    for schema in ({"properties": {"a": {"default": 1}}, "required": ["a"]}, {"properties": {"a": {}}}, {"default": {}}):
+        found = extract(text, {"type": "object", **schema}, **ended)
+        assert found.error == code
+        assert with_defaults(found, {"type": "object", **schema}) is found
 
 
 def test_a_refusal_takes_no_defaults() -> None:

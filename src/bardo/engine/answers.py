@@ -27,11 +27,12 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Message
 
 _MAX_FED_BACK = 20_000
+_WITHOUT_VALUE = ("no_json", "refusal", "too_complex")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a model answered. `cut`: its reply ended at the limit of tokens. `plain`: no thinking can stand in the text."""
+    """What a model answered. `cut`: its reply may have ended in the middle of the answer. `plain`: no thinking can stand in the text."""
 
     text: str
     refused: bool = False
@@ -56,10 +57,10 @@ def read_strictly(answer: AnswerPlan, said: Said) -> Read | None:
     """Return the answer where it is sound JSON; None where `read_closely` has to look."""
     if said.refused:
         return Read(Extraction(error="refusal", message="the model refused to answer", text=said.text))
-    sound = None if answer.plan.changes_answers else extract_sound(said.text, answer.judge)
+    sound = None if answer.plan.changes_answers else extract_sound(said.text, answer.judge, cut=said.cut)
     if sound is not None:
         return Read(sound, verbatim=True)
-    found = extract_strict(said.text, answer.read_by, reasoning_removed=said.plain)
+    found = extract_strict(said.text, answer.read_by, cut=said.cut, reasoning_removed=said.plain)
     if found is None or not found.ok:
         return None
     restored = _restored(answer, found)
@@ -78,7 +79,7 @@ def read_closely(answer: AnswerPlan, said: Said) -> Read:
 
 def _better(answer: AnswerPlan, one: Extraction, other: Extraction) -> bool:
     """Whether one reading is nearer to the caller's schema: its failures are the ones worth telling."""
-    if one.ok or other.error in ("no_json", "refusal"):
+    if one.ok or other.error in _WITHOUT_VALUE:
         return one.ok or one.error == "invalid"
     return one.error == "invalid" and _distance(answer, one) < _distance(answer, other)
 
@@ -90,18 +91,18 @@ def _distance(answer: AnswerPlan, found: Extraction) -> tuple[int, bool]:
 
 def _closely(answer: AnswerPlan, said: Said, *, asked: bool) -> Extraction:
     judge = answer.read_by if asked else answer.judge
-    found = extract_strict(said.text, judge, reasoning_removed=said.plain)
+    found = extract_strict(said.text, judge, cut=said.cut, reasoning_removed=said.plain)
     return found or extract_repair(said.text, judge, cut=said.cut, reasoning_removed=said.plain)
 
 
 def _restored(answer: AnswerPlan, found: Extraction) -> Extraction:
     """Return what was read in the caller's form, judged by the caller's schema."""
-    if not answer.plan.changes_answers or found.error in ("no_json", "refusal"):
+    if not answer.plan.changes_answers or found.error in _WITHOUT_VALUE:
         return found
     value = answer.plan.restore(found.value)
     failures = answer.judge.failures(value)
     if not failures:
-        return replace(found, value=value) if found.ok else replace(found, value=value, failures=())
+        return replace(found, value=value, failures=())
     if not found.ok:
         return replace(found, value=value, failures=failures)
     return _invalid(replace(found, value=value), failures)

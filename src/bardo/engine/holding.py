@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from bardo.engine.partials import Partials
+from bardo.structured import was_cut
 from bardo.values.errors import MalformedReply
 from bardo.values.events import (
     BlockFields,
@@ -70,7 +71,12 @@ class Hold:
 
     @property
     def cut(self) -> bool:
-        """Whether the reply ended at its limit."""
+        """Whether the reply may have ended in the middle of its answer."""
+        return self.finish_event is not None and was_cut(self.finish_event.reason)
+
+    @property
+    def at_limit(self) -> bool:
+        """Whether the reply ended at its limit of tokens, where another one would end too."""
         return self.finish_event is not None and self.finish_event.reason == "length"
 
     def said(self, choice: int = 0) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bardo.structured.apply import Applied, apply
 from bardo.structured.defaults import with_defaults
 from bardo.structured.errors import UnusableAnswer
-from bardo.structured.extracting import extract, extract_repair, extract_sound, extract_strict
+from bardo.structured.extracting import extract, extract_repair, extract_sound, extract_strict, was_cut
 from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema
 from bardo.structured.modes import Mode, SchemaTarget
 from bardo.structured.partial import PartialJson
@@ -54,6 +54,7 @@ __all__ = [
     "retry_message",
     "schema_of",
     "validate",
+    "was_cut",
     "with_defaults",
     "worth_retrying",
 ]

@@ -17,6 +17,10 @@ MAX_READ = 1 << 18
 """Characters of broken text that are looked through for an answer."""
 MAX_REPAIR = 1 << 16
 """Characters given to the repair library, which takes milliseconds for each thousand."""
+MAX_WORK = 1 << 15
+"""Steps of looking for values in one text: one for a value that is JSON, more for any other, by its length."""
+MAX_JUDGED = 100
+"""Values of one text that are judged by the schema, the last first."""
 MAX_DEPTH = 100
 """Levels of nesting that are repaired; sound JSON may be as deep as the decoder takes."""
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 
 from bardo.structured.bounds import MAX_DEPTH, MAX_REPAIR
+from bardo.structured.completeness import is_closed, looks_like_data
 from bardo.structured.extraction import Json
 from bardo.structured.reading import Found
 from bardo.structured.scanning import Scan, depth_of, loads, scan
@@ -95,24 +96,32 @@ def _plain(value: object) -> Json:
 def salvaged(text: str, failed: tuple[int, ...]) -> Iterator[Found]:
     """Give what the repair library makes of the fences, and of the text from each bracket that began nothing readable."""
     left = MAX_REPAIR
-    for body in dict.fromkeys((*fences(text), *(_to_last_closer(text, start) for start in failed[:3]))):
-        if len(body) > left or not re.search(r"[{\[]", body) or depth_of(body) > MAX_DEPTH:
+    rests = (_to_last_closer(text, start) for start in failed[:3])
+    for body in dict.fromkeys((*fences(text), *filter(looks_like_data, rests))):
+        if len(body) > left or not is_closed(body) or depth_of(body) > MAX_DEPTH:
             continue
         left -= len(body)
         yield from _repaired(body)
 
 
 def _to_last_closer(text: str, start: int) -> str:
+    """Return what stands up to the last closing bracket; the rest of the text, too, where brackets are still open there."""
     end = max(text.rfind("}"), text.rfind("]"))
-    return text[start : end + 1] if end > start else text[start:]
+    body = text[start : end + 1]
+    closed = end > start and body.count("{") + body.count("[") <= body.count("}") + body.count("]")
+    return body if closed else text[start:]
 
 
 def _repaired(text: str) -> Iterator[Found]:
     import json_repair
 
+    opener = re.search(r"[{\[]", text)
+    if opener is None:
+        return
     try:
         value = json_repair.loads(text, skip_json_loads=True)
     except (ValueError, RecursionError):
         return
-    if isinstance(value, dict | list) and value:
+    # Of {words in braces} the library makes a list.
+    if isinstance(value, dict if opener.group() == "{" else list) and value:
         yield Found(value, 0, len(text), unsure=True)

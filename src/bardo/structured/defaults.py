@@ -22,10 +22,11 @@ Path = tuple[str | int, ...]
 def with_defaults(extraction: Extraction, schema: JsonSchema | Checker) -> Extraction:
     """Return the extraction with `value` made to conform by declared defaults, or as it was where they do not suffice.
 
-    `defaulted` names the paths that took a default, `dropped` those that were left out. A refusal gets no defaults.
+    `defaulted` names the paths that took a default, `dropped` those that were left out. Only a complete value that breaks the schema is
+    mended: a refusal, an answer that was cut and a text without JSON stay what they are.
     """
     judge = checker(schema)
-    if extraction.ok or extraction.error == "refusal":
+    if extraction.error != "invalid":
         return extraction
     filled = _Filling(judge, deepcopy(extraction.value))
     if not filled.conforms():
@@ -50,11 +51,6 @@ class _Filling:
 
     def conforms(self) -> bool:
         """Mend the value until it conforms, or there is nothing left to mend it with."""
-        root = followed(self.judge.schema, self.judge.schema)
-        if self.value is None and isinstance(root, dict):
-            # Nothing was read: the schema's default, or an object of the defaults of its members.
-            self.value = deepcopy(root.get("default", {}))
-            self.defaulted += [""] if "default" in root else []
         for _ in range(_MAX_STEPS):
             failures = self.judge.failures(self.value)
             if not failures:

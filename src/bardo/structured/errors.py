@@ -17,7 +17,7 @@ class UnusableAnswer(MalformedReply):
 
     @property
     def code(self) -> str:
-        """What is wrong with the answer: `no_json`, `invalid`, `truncated` or `refusal`."""
+        """What is wrong with the answer: `no_json`, `invalid`, `truncated`, `refusal` or `too_complex`."""
         found: Extraction | None = getattr(self, "extraction", None)
         return (found.error if found is not None else None) or super().code
 
@@ -26,5 +26,6 @@ _HINTS = {
     "no_json": "ask again, or in a mode that enforces the schema",
     "invalid": "ask again, or give the members of the schema defaults",
     "truncated": "raise the token limit, or ask for a shorter answer",
+    "too_complex": "ask for a shorter answer, or in a mode that enforces the schema",
     "refusal": "the model will not answer this; another try would be refused too",
 }

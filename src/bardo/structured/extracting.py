@@ -1,8 +1,8 @@
 """Read one typed answer out of a model's text: strictly where it is JSON, with bounded repair where it is almost JSON.
 
 The caller's own schema is the judge of every reading. The last conforming value wins, and text inside reasoning markup is never the
-answer. `extract_strict` takes microseconds; `extract_repair` may take milliseconds for each thousand characters of broken text, so
-whoever serves others runs it in a thread.
+answer. A value that a cut reply ended in is never the answer either. `extract_strict` takes microseconds; `extract_repair` may take
+milliseconds for each thousand characters of broken text, so whoever serves others runs it in a thread.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from itertools import pairwise
 
 import msgspec
 
-from bardo.structured.bounds import MAX_READ
+from bardo.structured.bounds import MAX_JUDGED, MAX_READ
 from bardo.structured.candidates import fences, python_literal, restored, salvaged, whole
 from bardo.structured.coercion import accepted_types, coerce, means, members_of, sendable
+from bardo.structured.completeness import in_sentence, is_open, settled
 from bardo.structured.extraction import ErrorCode, Extraction, Json, JsonSchema
 from bardo.structured.lexemes import scalar
 from bardo.structured.lines import from_lines
@@ -25,6 +26,7 @@ from bardo.structured.reading import Found
 from bardo.structured.scanning import Scan, scan, strict_values
 from bardo.structured.shells import forms
 from bardo.structured.validation import Checker, checker
+from bardo.values.events import FinishReason
 
 _MAX_WORD = 200
 # An object that was cut within its first key.
@@ -35,40 +37,56 @@ def extract(
     text: str,
     schema: JsonSchema | Checker,
     *,
+    finish: FinishReason | None = None,
     cut: bool = False,
     refused: bool = False,
     reasoning_removed: bool = False,
 ) -> Extraction:
     """Return the answer a text holds, judged by `schema`; what is wrong with it is told in the Extraction, never raised.
 
-    `cut`: the provider said that the reply ended at its token limit. `refused`: it said that the model refused. `reasoning_removed`:
-    the text is known to hold no thinking markup. Raises InvalidRequest where the schema is not one that can be used.
+    `finish` is why the provider says the reply ended. With "stop", or where it is not given, the text counts as all that the model had to
+    say: closing brackets that are missing behind a complete value are repaired, and `repaired` and `truncated` tell so. With any other
+    finish only a value that was closed before the end is an answer, and the rest is `truncated`. An open string, a key without its value or
+    a comma at the end is `truncated` with every finish. `cut` says the same as `finish="length"`, `refused` as `finish="refusal"`.
+    `reasoning_removed`: the text is known to hold no thinking markup. Raises InvalidRequest where the schema is not one that can be used.
     """
     judge = checker(schema)
-    found = extract_strict(text, judge, refused=refused, reasoning_removed=reasoning_removed)
+    cut = cut or was_cut(finish)
+    refused = refused or finish == "refusal"
+    found = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
     return found if found is not None else extract_repair(text, judge, cut=cut, reasoning_removed=reasoning_removed)
 
 
-def extract_sound(text: str, judge: Checker) -> Extraction | None:
+def was_cut(finish: FinishReason | None) -> bool:
+    """Return whether a reply that ended for this reason may have ended in the middle of its answer."""
+    return finish in ("length", "pause", "error", "unknown")
+
+
+def extract_sound(text: str, judge: Checker, *, cut: bool = False) -> Extraction | None:
     """Return the answer where the text is one JSON value and nothing else, and conforms."""
     try:
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError):
         return None
+    if cut and not settled(Found(value, 0, len(text)), text):
+        return None
     return Extraction(value=value, text=text) if judge.accepts(value) else None
 
 
 def extract_strict(
-    text: str, schema: JsonSchema | Checker, *, refused: bool = False, reasoning_removed: bool = False
+    text: str, schema: JsonSchema | Checker, *, cut: bool = False, refused: bool = False, reasoning_removed: bool = False
 ) -> Extraction | None:
     """Return the answer where it is sound JSON, alone or with prose around it; None where `extract_repair` has to look."""
     judge = checker(schema)
     if refused:
         return Extraction(error="refusal", message="the model refused to answer", text=text)
-    if (sound := extract_sound(text, judge)) is not None:
+    if (sound := extract_sound(text, judge, cut=cut)) is not None:
         return sound
-    found = strict_values(text if reasoning_removed else without_reasoning(text))
-    return _Search(judge, text).as_it_stands(found) if found else None
+    plain = text if reasoning_removed else without_reasoning(text)
+    found = strict_values(plain)
+    if not found:
+        return None
+    return _Search(judge, text).as_it_stands(one for one in found if _may_answer(one, plain, cut=cut))
 
 
 def extract_repair(
@@ -78,10 +96,12 @@ def extract_repair(
     plain = text if reasoning_removed else without_reasoning(text)
     search = _Search(checker(schema), text)
     if len(plain) > MAX_READ:
-        return Extraction(
-            error="no_json", message=f"no JSON, and {len(plain):,} characters are too many to repair", text=text
-        )
+        return search.too_complex(f"{len(plain):,} characters are too many to repair")
     return search.repaired(plain.removeprefix("\ufeff"), cut=cut)
+
+
+def _may_answer(found: Found, plain: str, *, cut: bool) -> bool:
+    return not in_sentence(found, plain) and (not cut or settled(found, plain))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,48 +138,61 @@ class _Search:
 
     def as_it_stands(self, found: Iterable[Found]) -> Extraction | None:
         """Return the last value that conforms as it was written."""
-        return _first(self._fit(one) for one in reversed(list(found)))
+        return _first(self._fit(one) for one in _last(found))
 
     def _changed(self, found: Iterable[Found]) -> Extraction | None:
-        return _first(self._fit(one, changing=True) for one in reversed(list(found)))
+        return _first(self._fit(one, changing=True) for one in _last(found))
 
     # A whole text
 
     def repaired(self, plain: str, *, cut: bool) -> Extraction:
         """Try every reading, the surest first."""
         seen = scan(plain)
-        found = [*whole(plain), *(one for one in seen.found if _is_data(one, plain))]
-        if (ended := self._truncated(found, plain, cut=cut)) is not None:
+        if seen.exhausted:
+            return self._exhausted(seen)
+        found = [*whole(plain), *(one for one in seen.found if not in_sentence(one, plain))]
+        if cut:
+            closed = [one for one in found if settled(one, plain)]
+            return self.as_it_stands(closed) or self._changed(closed) or self._ended(found, plain)
+        if (ended := self._truncated(found, plain)) is not None:
             return ended
         conforming = _first(self._readings(plain, seen, found))
-        return conforming if conforming is not None else self._failed(found, plain, cut=cut)
+        return conforming if conforming is not None else self._failed(found, plain)
 
     def _readings(self, plain: str, seen: Scan, found: list[Found]) -> Iterator[Extraction | None]:
         headless = restored(plain)
         if headless is not None:
-            yield self._changed(headless.found)
+            yield self._changed(one for one in headless.found if one.cut != "scalar")
         sure = [one for one in found if not one.unsure and not one.cut]
         yield self.as_it_stands(one for one in sure if one.strict)
         yield self.as_it_stands(sure)
         yield self._changed(sure)
+        if found and is_open(found[-1], plain):
+            return
         yield self._changed(filter(None, map(python_literal, (plain, *fences(plain)))))
         yield self._changed(_joined(found, plain))
         yield self._changed(one for one in found if one.unsure and one.cut != "scalar")
         yield self._word(plain)
-        yield self._from_lines(plain)
+        if not any(one.cut for one in seen.found):
+            yield self._from_lines(plain)
         yield from self._salvaged(plain, seen)
 
     def _from_lines(self, plain: str) -> Extraction | None:
-        said = from_lines(plain, _keys(self.judge.schema))
+        # Where a schema demands nothing, one line of prose with a colon would do.
+        said = from_lines(plain, _keys(self.judge.schema), alone=self.judge.accepts({}))
         return None if said is None else self._fit(Found(said, 0, len(plain)), changing=True)
 
     def _word(self, plain: str) -> Extraction | None:
-        """Return a text of one bare word or number. A schema for any string takes no part: there, prose would be an answer."""
+        """Return a text of one bare word or number. A schema for any string takes no part: there, prose would be an answer.
+
+        Only JSON's own null is null: "None" is an answer in words.
+        """
         said = plain.strip().strip("*`_'\" ")
         value, known = scalar(said)
         schema = self.judge.schema
         if (
-            not said
+            value is None
+            or not said
             or len(said) > _MAX_WORD
             or not (known or (isinstance(schema, dict) and {"enum", "const"} & schema.keys()))
         ):
@@ -176,20 +209,30 @@ class _Search:
 
     # Failures
 
-    def _truncated(self, found: list[Found], plain: str, *, cut: bool) -> Extraction | None:
+    def _truncated(self, found: list[Found], plain: str) -> Extraction | None:
         """Return the last value where the text ended inside it: an example before it must not pass for the answer."""
         last = found[-1] if found else None
-        if last is None or not last.cut or (last.cut == "scalar" and not cut and plain.rstrip()[-1:] in ("}", "]")):
+        if last is None or not last.cut:
             return None
-        fitting = self._fit(last, changing=True)
-        if last.cut == "closers" and fitting is not None and not cut:
-            return fitting
+        if last.cut == "scalar" and plain.rstrip()[-1:] in ("}", "]") and not is_open(last, plain):
+            return None
+        fitting = self._fit(last, changing=True) if last.cut == "closers" else None
+        return fitting or self._partly(last, plain)
+
+    def _partly(self, last: Found, plain: str) -> Extraction | None:
+        """Return what a value holds that the text ended in, as an error; None where it does not look like the answer."""
         partial = next((form for form, _ in self._forms(last.value) if self._may_be(form)), None)
         if not partial and not (last.value == {} and _BEGINS.match(plain, last.start)):
             return None
         value, _ = coerce(sendable(partial or {})[0], self.judge.schema)
         result = self._error("truncated", "the text ends inside the answer", value)
-        return msgspec.structs.replace(result, truncated=True, repaired=True)
+        return msgspec.structs.replace(result, repaired=True)
+
+    def _ended(self, found: list[Found], plain: str) -> Extraction:
+        """Return the error of a reply that was cut, with what it holds."""
+        last = found[-1] if found else None
+        partly = self._partly(last, plain) if last is not None else None
+        return partly or self._error("truncated", "the reply ended before its answer was complete", None, judged=False)
 
     def _may_be(self, value: Json) -> bool:
         """Whether a partial value looks like the answer: of the right kind, with a key of the schema."""
@@ -199,16 +242,28 @@ class _Search:
             return "object" in accepted_types(schema, schema) and (not known or not known.keys().isdisjoint(value))
         return isinstance(value, list) and "array" in accepted_types(schema, schema)
 
-    def _failed(self, found: list[Found], plain: str, *, cut: bool) -> Extraction:
+    def _failed(self, found: list[Found], plain: str) -> Extraction:
         data = [one for one in found if not one.bare] or found
         if not data:
             why = "the text is empty" if not plain.strip() else "there is no JSON in the text"
-            return self._error("truncated" if cut else "no_json", why, None, judged=False)
+            return self._error("no_json", why, None, judged=False)
+        if is_open(data[-1], plain):
+            return self._ended(data, plain)
         nearest = min(
             (form for form, _ in self._forms(sendable(data[-1].value)[0])),
             key=lambda form: len(self.judge.failures(form)),
         )
-        return self._error("truncated" if cut else "invalid", "the answer does not conform to its schema", nearest)
+        return self._error("invalid", "the answer does not conform to its schema", nearest)
+
+    def _exhausted(self, seen: Scan) -> Extraction:
+        """Return the error of a text that was not looked through to its end: a value found in it may not be its last."""
+        if seen.found:
+            return self.too_complex("the text holds more values than are looked at")
+        return self._error("no_json", "the text holds too many brackets that begin no JSON", None, judged=False)
+
+    def too_complex(self, why: str) -> Extraction:
+        """Return the error of a text that would cost more than it is worth."""
+        return self._error("too_complex", why, None, judged=False)
 
     def _error(self, code: ErrorCode, message: str, value: Json, *, judged: bool = True) -> Extraction:
         failures = self.judge.failures(value) if judged else ()
@@ -227,16 +282,15 @@ def _first(results: Iterable[Extraction | None]) -> Extraction | None:
     return next((result for result in results if result is not None), None)
 
 
-def _is_data(found: Found, plain: str) -> bool:
-    """Words in brackets within a sentence are prose; at the beginning of a line they may be an answer."""
-    return not found.bare or not plain[: found.start].rpartition("\n")[2].strip()
+def _last(found: Iterable[Found]) -> Iterable[Found]:
+    return reversed(list(found)[-MAX_JUDGED:])
 
 
 def _joined(found: list[Found], plain: str) -> list[Found]:
     """Return values that stand one after the other, a line or a comma apart, as one array."""
     parts = [one for one in found if one.end > one.start and isinstance(one.value, dict | list)]
     between = (plain[left.end : right.start] for left, right in pairwise(parts))
-    if len(parts) < 2 or any(gap.strip(" \t\r\n,;") for gap in between):
+    if len(parts) < 2 or parts[-1].cut == "scalar" or any(gap.strip(" \t\r\n,;") for gap in between):
         return []
     return [Found([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)]
 

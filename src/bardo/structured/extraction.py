@@ -12,7 +12,7 @@ Json: TypeAlias = Any
 JsonSchema: TypeAlias = dict[str, Any] | bool
 """A JSON Schema. Draft 2020-12 unless its `$schema` names an older one."""
 
-ErrorCode = Literal["no_json", "invalid", "truncated", "refusal"]
+ErrorCode = Literal["no_json", "invalid", "truncated", "refusal", "too_complex"]
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,9 +29,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     """A typed answer with its provenance.
 
-    `error` is None where `value` conforms to the schema. Otherwise `value` is the best that could be read (None for `no_json` and
-    `refusal`), not to be used as it stands, and `failures` tells the first places where it breaks the schema.
-    `truncated`: the text ended inside the value. `repaired`: the text was not JSON as it stood. `salvaged`: a guess of the last resort
+    `error` is None where `value` conforms to the schema. Otherwise `value` is the best that could be read (None for `no_json`, `refusal`
+    and `too_complex`), not to be used as it stands, and `failures` tells the first places where it breaks the schema.
+    `truncated`: the text ended inside the value. Without an error, only its closing brackets were missing from a finished reply. `repaired`: the text was not JSON as it stood. `salvaged`: a guess of the last resort
     was needed. `coerced`: paths whose type was changed without loss, or whose number was not finite and is null. `unwrapped`: the shells
     taken off, outermost first. `defaulted`: paths filled with a default of the schema. `dropped`: optional members left out because they
     broke the schema. `text` is what was read, untouched.

@@ -14,6 +14,8 @@ from bardo.structured.lexemes import scalar
 from bardo.structured.scanning import loads
 
 _MAX_LINES = 2000
+# The time tomllib takes for a dotted key grows with the square of its length.
+_MAX_TOML = 10_000
 _LINE = re.compile(
     r"(?P<indent>[ \t]*)(?P<dash>(?:[-*+]|\d+[.)])[ \t]+)?"
     r"(?:(?P<mark>[*_`\"']{0,3})(?P<key>[\w$][\w$ .-]{0,80}?)(?:(?P=mark)[ \t]*[:=]|[:=](?P=mark))(?:[ \t]+|$|(?<==)))?(?P<rest>.*)"
@@ -23,19 +25,30 @@ _TAG = re.compile(r"<([\w.-]{1,80})>([^<]{0,10000})</\1>")
 _RULE = re.compile(r"[\s|:-]*--[\s|:-]*")
 
 
-def from_lines(text: str, keys: frozenset[str]) -> Json:
-    """Return the object or array that the lines of a text say, None where they say none. `keys` are the keys that may appear."""
+def from_lines(text: str, keys: frozenset[str], *, alone: bool = False) -> Json:
+    """Return the object or array that the lines of a text say, None where they say none. `keys` are the keys that may appear.
+
+    `alone`: nothing but the data may stand in the text.
+    """
     plain = _FENCE_LINE.sub("", text).strip("\n")
     if not keys or len(plain.splitlines()) > _MAX_LINES:
         return None
     for read in (_toml, _outline, _table, _tags):
         found = read(plain, keys)
-        if found:
+        if found and not (alone and _has_prose(plain, keys)):
             return found
     return None
 
 
+def _has_prose(text: str, keys: frozenset[str]) -> bool:
+    """Whether a line of a text is no part of its data."""
+    lines = [line for line in _TAG.sub("", text).splitlines() if line.strip(" -.|<>/")]
+    return any(not (told.key or told.item or "|" in line) for line in lines for told in [_line(line, keys)])
+
+
 def _toml(text: str, keys: frozenset[str]) -> Json:
+    if len(text) > _MAX_TOML:
+        return None
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):

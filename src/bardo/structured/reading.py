@@ -28,7 +28,7 @@ _NAMED = re.compile(r"([A-Za-z_]\w{0,99})\s*=(?!=)")
 _BARE = re.compile(r"[^,，{}\[\]｛｝［］()\n\"“”]{1,1000}")
 _BARE_OR_CALL = re.compile(r"[^,，{}\[\]｛｝［］\n\"“”]{1,1000}")
 _NEXT_KEY = re.compile(
-    r"[,，]\s{0,200}(?:[\"'“‘«`][^\"'“”‘’«»`\n]{0,200}[\"'”’»`]|[\w$@][\w$@.\-]{0,99})\s{0,20}[:：=]"
+    r"[,，]\s{0,200}(?:\"(?:[^\"\\\n]|\\.){0,200}\"|[\"'“‘«`][^\"'“”‘’«»`\n]{0,200}[\"'”’»`]|[\w$@][\w$@.\-]{0,99})\s{0,20}[:：=]"
 )
 _NEXT_CLOSER = re.compile(
     r"[,，]\s{0,200}(?:[}\]),，{\[｝］]|$|\n|//|/\*|#|\.{3}|…|[\"'“‘][^\"'“”\n]{0,200}[\"'”’]?\s{0,20}\Z)"
@@ -55,7 +55,7 @@ class NotData(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A value and where it stood. `cut`: the text ended inside it, before closing brackets only, or within a scalar or a member.
+    """A value and where it stood. `cut`: the text ended inside it: behind a complete value ("closers"), or anywhere else ("scalar").
 
     `strict`: it was JSON as it stood. `unsure`: closers or string ends had to be guessed. `bare`: an array holds words without quotes.
     """
@@ -96,6 +96,8 @@ class _Reader:
         self.unsure = False
         self.bare = False
         self._open: list[str] = []
+        # Behind an opening bracket or a comma, where more has to come.
+        self._dangling = False
 
     def value(self, role: Role) -> Json | _Absent:
         self._skip()
@@ -119,6 +121,7 @@ class _Reader:
         if len(self._open) >= MAX_DEPTH:
             raise NotData(self.at)
         self.at += 1
+        self._dangling = True
         self._open.append(_OPENING[opener])
         closer = _OPENING[opener]
         return self._object() if closer == "}" else self._array(closer)
@@ -181,6 +184,7 @@ class _Reader:
     def _call(self, call: re.Match[str]) -> Json:
         """Read `Person(name='Ola')` as an object, `ObjectId("5f")` as what it holds, `Point(1, 2)` as an array."""
         self.at = call.end()
+        self._dangling = True
         self._open.append(")")
         named: dict[str, Json] = {}
         plain: list[Json] = []
@@ -189,6 +193,7 @@ class _Reader:
             self.at = name.end() if name else self.at
             value = self.value("argument")
             if isinstance(value, _Absent):
+                self._cut("scalar")
                 break
             if name:
                 named[name.group(1)] = value
@@ -206,13 +211,16 @@ class _Reader:
             self._skip()
             here = self._here()
             if not here:
-                self._cut("closers")
+                self._cut("scalar" if self._dangling else "closers")
                 return False
             if here in _CLOSING:
+                self._dangling = False
                 return self._at_closer(_CLOSING[here])
             ellipsis = _ELLIPSIS.match(self.text, self.at)
             if here not in _COMMAS and ellipsis is None:
+                self._dangling = False
                 return True
+            self._dangling = True
             self.at = ellipsis.end() if ellipsis else self.at + 1
 
     def _at_closer(self, closer: str) -> bool:

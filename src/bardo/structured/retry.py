@@ -7,10 +7,11 @@ import msgspec
 from bardo.structured.extraction import ErrorCode, Extraction, JsonSchema
 from bardo.structured.validation import Checker, checker
 
-_RETRYABLE: frozenset[ErrorCode] = frozenset({"no_json", "invalid", "truncated"})
+_RETRYABLE: frozenset[ErrorCode] = frozenset({"no_json", "invalid", "truncated", "too_complex"})
 _ASKED_AGAIN = {
     "no_json": "Your last answer held no JSON.",
     "truncated": "Your last answer ended before its JSON was complete. Say the same more briefly.",
+    "too_complex": "Your last answer held too many values to find the right one.",
     "invalid": "Your last answer did not conform to the JSON Schema.",
 }
 _MAX_SCHEMA = 20_000

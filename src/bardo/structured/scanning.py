@@ -1,26 +1,26 @@
 """Find the values that stand in a text, in order: JSON as it is where possible, read leniently where not.
 
-What stands inside another value is not found by itself: a member of a broken object is not the answer. The work is counted, because a
-text of opening brackets would otherwise be read once for each of them.
+What stands inside another value is not found by itself: a member of a broken object is not the answer. The work is counted and bounded,
+because a text of opening brackets would otherwise be read once for each of them, and one of a million small values judged for seconds.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
-from bardo.structured.bounds import MAX_READ
+from bardo.structured.bounds import MAX_WORK
 from bardo.structured.extraction import Json
 from bardo.structured.reading import CALL, Found, NotData, read_value
 
 _OPENER = re.compile(r"[{\[｛［]")
 _STARTS = re.compile(rf"[{{\[｛［]|(?:(?<=\n)|\A)[ \t]{{0,20}}(?:print|return|=)?\s{{0,5}}(?P<call>{CALL.pattern})")
-_WORK = 4 * MAX_READ
-# Brackets that began nothing: only the first are kept, and after many of them the text is not looked through further.
+# What a try costs that is not JSON, in the steps of MAX_WORK: to begin it, and for how many characters each further step is.
+_TRY = 16
+_STRIDE = 8
+# Brackets that began nothing: only the first are kept.
 _KEPT_FAILURES = 16
-_MAX_FAILURES = 1000
 
 
 def _null(_: str) -> None:
@@ -33,12 +33,15 @@ _LAX = json.JSONDecoder(parse_constant=_null, strict=False)
 
 
 def strict_values(text: str) -> list[Found] | None:
-    """Return the JSON values in a text; None where a bracket begins something that is not JSON, so that only a closer look can tell."""
+    """Return the JSON values in a text; None where a bracket begins something that is not JSON, so that only a closer look can tell.
+
+    None, too, where there are too many.
+    """
     found: list[Found] = []
     position = 0
     while (opener := _OPENER.search(text, position)) is not None:
         one = _strict(text, opener.start())
-        if isinstance(one, int):
+        if isinstance(one, int) or len(found) > MAX_WORK:
             return None
         found.append(one)
         position = one.end
@@ -49,13 +52,14 @@ def sound_spans(text: str) -> list[tuple[int, int]]:
     """Return where sound JSON objects and arrays stand in a text; what comes after more work than it is worth is not looked at."""
     spans: list[tuple[int, int]] = []
     position, work = 0, 0
-    while work <= _WORK and (opener := _OPENER.search(text, position)) is not None:
+    while work <= MAX_WORK and (opener := _OPENER.search(text, position)) is not None:
         one = _strict(text, opener.start())
         if isinstance(one, Found):
             spans.append((one.start, one.end))
+            work += 1
             position = one.end
         else:
-            work += one - opener.start()
+            work += _cost(opener.start(), one)
             position = opener.end()
     return spans
 
@@ -73,37 +77,40 @@ def _strict(text: str, start: int) -> Found | int:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What a text holds: values in order, the last one perhaps cut, and the brackets that began nothing readable."""
+    """What a text holds: values in order, the last one perhaps cut, and the brackets that began nothing readable.
+
+    `exhausted`: the text asked for more work than it is worth, so that not all of it was seen.
+    """
 
     found: tuple[Found, ...]
     failed: tuple[int, ...]
+    exhausted: bool = False
 
 
 def scan(text: str) -> Scan:
-    """Find the values in a text. Stops where the text asks for more work than it is worth."""
+    """Find the values in a text. Stops after MAX_WORK steps."""
     found: list[Found] = []
     failed: list[int] = []
-    for start, one in _each(text):
-        if isinstance(one, Found):
-            found.append(one)
-        else:
-            failed.append(start)
-            if len(failed) > _MAX_FAILURES:
-                break
-    return Scan(tuple(found), tuple(failed[:_KEPT_FAILURES]))
-
-
-def _each(text: str) -> Iterator[tuple[int, Found | int]]:
     position, work = 0, 0
-    while work <= _WORK and (begin := _STARTS.search(text, position)) is not None:
+    while (begin := _STARTS.search(text, position)) is not None:
+        if work > MAX_WORK:
+            return Scan(tuple(found), tuple(failed), exhausted=True)
         start = begin.start("call") if begin.group("call") else begin.start()
         one = _value(text, start)
-        yield start, one
         if isinstance(one, Found):
+            found.append(one)
+            work += 1 if one.strict else _cost(start, one.end)
             position = max(one.end, start + 1)
         else:
-            work += one - start
+            if len(failed) < _KEPT_FAILURES:
+                failed.append(start)
+            work += _cost(start, one)
             position = begin.end() if begin.group("call") else start + 1
+    return Scan(tuple(found), tuple(failed))
+
+
+def _cost(start: int, end: int) -> int:
+    return _TRY + (end - start) // _STRIDE
 
 
 def _value(text: str, start: int) -> Found | int:
@@ -117,13 +124,27 @@ def _value(text: str, start: int) -> Found | int:
         return _read(text, start, strict)
 
 
+def read_until(text: str, start: int) -> int:
+    """Return how far the text is JSON from `start` on: its end where it ends inside a value that is sound so far."""
+    try:
+        return _LAX.raw_decode(text, start)[1]
+    except json.JSONDecodeError as problem:
+        return len(text) if problem.msg.startswith("Unterminated string") else problem.pos
+    except (ValueError, RecursionError):
+        return start
+
+
 def _read(text: str, start: int, strict: int) -> Found | int:
     try:
         return read_value(text, start)
     except NotData as problem:
-        return max(strict, problem.position)
+        reached = max(strict, problem.position)
     except RecursionError:
-        return len(text)
+        reached = len(text)
+    if read_until(text, start) >= len(text):
+        # Sound JSON up to the end of the text: what stands inside it is not the answer.
+        return Found([] if text[start] in "[［" else {}, start, len(text), cut="scalar")
+    return reached
 
 
 def depth_of(text: str) -> int:
