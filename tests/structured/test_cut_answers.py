@@ -40,12 +40,12 @@ WRITTEN: dict[str, tuple[Any, str]] = {
     "an array": ([{"n": 1}, {"n": 22}, {"n": 333}], "{}"),
     "numbers": ([1, 22, 333], "{}"),
     "a number": (1200, "{}"),
-    "a text": ("a \"b\" {c}", "{}"),
+    "a text": ('a "b" {c}', "{}"),
     "a literal": (True, "{}"),
 }
 LOOSE: dict[str, str] = {
     "Python": "{'who': 'bob', 'amount': 1200}",
-    "bare keys": "{who: \"bob\", amount: 1200}",
+    "bare keys": '{who: "bob", amount: 1200}',
     "comments": '{"who": "bob", // it is bob\n "amount": 1200 /* dollars */}',
     "missing comma": '{"who": "bob" "amount": 1200}',
     "a call": "Payment(who='bob', amount=1200)",
@@ -88,8 +88,12 @@ def test_a_finished_reply_gives_no_other_value_unless_it_is_flagged_as_repaired(
     for at in range(len(text) - len(behind)):
         found = extract(text[:at], schema, finish="stop")
         wrong = found.ok and not same(found.value, value)
-        assert not wrong or name == "behind a draft" or (found.repaired and found.truncated) or at < 4 or not isinstance(
-            value, dict | list
+        assert (
+            not wrong
+            or name == "behind a draft"
+            or (found.repaired and found.truncated)
+            or at < 4
+            or not isinstance(value, dict | list)
         ), (text[:at], found)
 
 
@@ -196,7 +200,7 @@ PROSE = (
     "Well",
     "null and void",
     "true story: it was 42 of them",
-    "I'd say: \"no\"",
+    'I\'d say: "no"',
     "name: nobody knows\nSorry about that.\nwho: ask somebody else",
     "who: I cannot say\n\nPlease ask somebody else.",
     "   ",

@@ -322,3 +322,26 @@ def test_a_wrapped_schema_keeps_its_references() -> None:
     assert Checker(found.schema).accepts({"value": [1]})
     assert not Checker(found.schema).accepts({"value": ["x"]})
     assert found.restore({"value": [1]}) == [1]
+
+
+def test_the_first_items_of_an_arm_fit_what_stands_beside_it_for_all_items() -> None:
+    tuple_arm = {"type": "array", "prefixItems": [INTEGER, STRING]}
+    schema = {"type": "array", "items": INTEGER, "anyOf": [tuple_arm, {"type": "array", "prefixItems": [STRING]}]}
+    sent = Checker(rewrite(schema, subset("xgrammar")).schema)
+    for value in ([], [1], [1, 2], [1, "x"], ["x"], ["x", 1]):
+        assert sent.accepts(value) == Checker(schema).accepts(value), value
+
+
+def test_two_parts_that_ask_for_contained_items_keep_their_own_counts() -> None:
+    def has(kind: dict[str, Any], least: int) -> dict[str, Any]:
+        return {"type": "array", "contains": kind, "minContains": least}
+
+    for schema in (
+        {"allOf": [has(INTEGER, 2), has(STRING, 1)]},
+        {"allOf": [has(INTEGER, 2), {"type": "array", "minContains": 1}]},
+        {"allOf": [has(INTEGER, 2), has(INTEGER, 1)]},
+    ):
+        found = rewrite({**schema, "type": "array"}, subset("gemini_json_schema"))
+        for value in ([1, 2, "x"], [1, "x"], [1, 2], ["x"]):
+            told = any(one.effect == "widening" for one in found.rewrites)
+            assert told or Checker(found.schema).accepts(value) == Checker(schema).accepts(value), (schema, value)

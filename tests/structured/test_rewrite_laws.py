@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bardo.structured.rewrite import Inexpressible, Rewritten, rewrite
@@ -44,6 +44,7 @@ def rewritten(schema: dict[str, Any], name: str) -> tuple[Checker, Rewritten, Ch
 
 @pytest.mark.parametrize("name", IDS)
 @given(seed=SEEDS)
+@example(seed=4289)
 @DRAWN
 def test_an_answer_under_the_rewritten_schema_is_the_callers_or_a_widening_is_told(name: str, seed: int) -> None:
     random = Random(seed)

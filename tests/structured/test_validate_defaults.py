@@ -75,7 +75,12 @@ LEFT_ALONE: dict[str, tuple[str, dict[str, Any], str]] = {
 
 @pytest.mark.parametrize(("text", "ended", "code"), LEFT_ALONE.values(), ids=LEFT_ALONE)
 def test_defaults_do_not_make_an_answer_of_no_json_or_of_a_cut_one(text: str, ended: dict[str, Any], code: str) -> None:
-    for schema in ({"properties": {"a": {"default": 1}}, "required": ["a"]}, {"properties": {"a": {}}}, {"default": {}}):
+    rules: tuple[dict[str, Any], ...] = (
+        {"properties": {"a": {"default": 1}}, "required": ["a"]},
+        {"properties": {"a": {}}},
+        {"default": {}},
+    )
+    for schema in rules:
         found = extract(text, {"type": "object", **schema}, **ended)
         assert found.error == code
         assert with_defaults(found, {"type": "object", **schema}) is found

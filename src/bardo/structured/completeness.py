@@ -67,7 +67,9 @@ def is_open(found: Found, text: str) -> bool:
 
 
 # A member whose value is complete, at the end of a text.
-_MEMBER = re.compile(r":\s{0,50}(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|[-+]?\d[\w.+-]{0,50}|true|false|null|True|False|None)\Z")
+_MEMBER = re.compile(
+    r":\s{0,50}(?:\"[^\"]{0,2000}\"|'[^']{0,2000}'|[-+]?\d[\w.+-]{0,50}|true|false|null|True|False|None)\Z"
+)
 _DATA = re.compile(r"[\w\"'”’`]\s{0,20}[:=]\s{0,20}\S|[{\[,]\s{0,20}[\"'“]")
 
 

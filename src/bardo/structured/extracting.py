@@ -74,7 +74,12 @@ def extract_sound(text: str, judge: Checker, *, cut: bool = False) -> Extraction
 
 
 def extract_strict(
-    text: str, schema: JsonSchema | Checker, *, cut: bool = False, refused: bool = False, reasoning_removed: bool = False
+    text: str,
+    schema: JsonSchema | Checker,
+    *,
+    cut: bool = False,
+    refused: bool = False,
+    reasoning_removed: bool = False,
 ) -> Extraction | None:
     """Return the answer where it is sound JSON, alone or with prose around it; None where `extract_repair` has to look."""
     judge = checker(schema)

@@ -31,10 +31,11 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
 
     `error` is None where `value` conforms to the schema. Otherwise `value` is the best that could be read (None for `no_json`, `refusal`
     and `too_complex`), not to be used as it stands, and `failures` tells the first places where it breaks the schema.
-    `truncated`: the text ended inside the value. Without an error, only its closing brackets were missing from a finished reply. `repaired`: the text was not JSON as it stood. `salvaged`: a guess of the last resort
-    was needed. `coerced`: paths whose type was changed without loss, or whose number was not finite and is null. `unwrapped`: the shells
-    taken off, outermost first. `defaulted`: paths filled with a default of the schema. `dropped`: optional members left out because they
-    broke the schema. `text` is what was read, untouched.
+    `truncated`: the text ended inside the value. Without an error, only its closing brackets were missing from a finished reply.
+    `repaired`: the text was not JSON as it stood. `salvaged`: a guess of the last resort was needed. `coerced`: paths whose type was
+    changed without loss, or whose number was not finite and is null. `unwrapped`: the shells taken off, outermost first. `defaulted`: paths
+    filled with a default of the schema. `dropped`: optional members left out because they broke the schema. `text` is what was read,
+    untouched.
     """
 
     value: Json = None

@@ -6,13 +6,18 @@ What cannot be said in one place stays beside it as `allOf`, so nothing is lost 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import zip_longest
 from typing import Any
 
 from bardo.structured.rewrite.entries import Schema
 from bardo.structured.rewrite.words import IN_PLACE, RULES, json_type, same
 
 _OBJECT_SHAPE = ("properties", "patternProperties", "additionalProperties")
+_ARRAY_SHAPE = ("prefixItems", "items")
 _CONDITION = ("if", "then", "else")
+_CONTAINS = ("contains", "minContains", "maxContains")
+# Words that mean something only together, so that they are not merged one by one.
+_TOGETHER = (*_OBJECT_SHAPE, *_ARRAY_SHAPE, *_CONDITION, *_CONTAINS, "allOf")
 _UNEVALUATED = ("unevaluatedProperties", "unevaluatedItems")
 
 
@@ -26,14 +31,16 @@ def merge(left: Any, right: Any) -> Schema | bool:
     merged: Schema = dict(left)
     beside: list[Any] = []
     for word, value in right.items():
-        if word in _OBJECT_SHAPE or word in _CONDITION or word == "allOf":
+        if word in _TOGETHER:
             continue
         if word not in merged or word not in RULES:
             merged.setdefault(word, value)
         elif not same(merged[word], value):
             _merge_word(merged, word, value, beside)
     _merge_objects(merged, left, right, beside)
-    _merge_conditions(merged, right, beside)
+    _merge_arrays(merged, left, right)
+    _merge_group(merged, right, beside, _CONDITION, "if")
+    _merge_group(merged, right, beside, _CONTAINS, "contains")
     beside = [*left.get("allOf", ()), *right.get("allOf", ()), *beside]
     merged.pop("allOf", None)
     if merged.get("type") == [] or merged.get("enum") == []:
@@ -68,12 +75,31 @@ def _merge_objects(merged: Schema, left: Schema, right: Schema, beside: list[Any
         merged["additionalProperties"] = both(further, others)
 
 
-def _merge_conditions(merged: Schema, right: Schema, beside: list[Any]) -> None:
-    condition = {word: right[word] for word in _CONDITION if word in right}
-    if condition and any(word in merged for word in _CONDITION):
-        beside.append(condition)
+def _merge_arrays(merged: Schema, left: Schema, right: Schema) -> None:
+    """Merge what says which items there are. The first items of one side must also fit what the other says of all items."""
+    if not any(word in right for word in _ARRAY_SHAPE):
+        return
+    ours, theirs = left.get("prefixItems", []), right.get("prefixItems", [])
+    further, others = left.get("items", True), right.get("items", True)
+    length = max(len(ours), len(theirs))
+    if length:
+        pairs = zip_longest(ours, theirs, fillvalue=None)
+        merged["prefixItems"] = [both(further if a is None else a, others if b is None else b) for a, b in pairs]
+    if "items" in left or "items" in right:
+        merged["items"] = both(further, others)
+
+
+def _merge_group(merged: Schema, right: Schema, beside: list[Any], words: tuple[str, ...], head: str) -> None:
+    """Merge words that say something together, and nothing without the first of them."""
+    said = {word: right[word] for word in words if word in right}
+    if head not in said or said == {word: merged[word] for word in words if word in merged}:
+        return
+    if head in merged:
+        beside.append(said)
     else:
-        merged.update(condition)
+        for word in words:
+            merged.pop(word, None)
+        merged.update(said)
 
 
 def both(left: Any, right: Any) -> Any:
