@@ -21,6 +21,8 @@ _TRY = 16
 _STRIDE = 8
 # Brackets that began nothing: only the first are kept.
 _KEPT_FAILURES = 16
+# An escape that the text ended in.
+_CUT_ESCAPE = re.compile(r"\\?u?[0-9a-fA-F]{0,4}")
 
 
 def _null(_: str) -> None:
@@ -129,22 +131,27 @@ def read_until(text: str, start: int) -> int:
     try:
         return _LAX.raw_decode(text, start)[1]
     except json.JSONDecodeError as problem:
-        return len(text) if problem.msg.startswith("Unterminated string") else problem.pos
+        escaped = problem.msg.startswith("Invalid \\uXXXX") and _CUT_ESCAPE.fullmatch(text, problem.pos)
+        return len(text) if escaped or problem.msg.startswith("Unterminated string") else problem.pos
     except (ValueError, RecursionError):
         return start
 
 
 def _read(text: str, start: int, strict: int) -> Found | int:
+    found: Found | int
     try:
-        return read_value(text, start)
+        found = read_value(text, start)
     except NotData as problem:
-        reached = max(strict, problem.position)
+        found = max(strict, problem.position)
     except RecursionError:
-        reached = len(text)
-    if read_until(text, start) >= len(text):
-        # Sound JSON up to the end of the text: what stands inside it is not the answer.
-        return Found([] if text[start] in "[［" else {}, start, len(text), cut="scalar")
-    return reached
+        found = len(text)
+    if isinstance(found, Found) and (found.cut or not found.unsure):
+        return found
+    if read_until(text, start) < len(text):
+        return found
+    # Sound JSON up to the end of the text, as in {"a": "b", "} with its key open: what stands inside it is not the answer.
+    value = found.value if isinstance(found, Found) else [] if text[start] in "[［" else {}
+    return Found(value, start, len(text), cut="scalar")
 
 
 def depth_of(text: str) -> int:
