@@ -46,6 +46,21 @@ AS_THEY_CAME: dict[str, tuple[str, str, Fields]] = {
     "vLLM's switch": ("vllm", "Qwen/Qwen3-8B", template(enable_thinking=False, documents=[1])),
     "a switch of a template nobody knows": ("vllm", "my-model", template(thinking=False)),
     "both switches of a template nobody knows": ("vllm", "my-model", template(thinking=True, enable_thinking=True)),
+    "a template's switch at any server": ("openai-compatible", "m", template(enable_thinking=False)),
+    "a template's other switch at any server": ("openai-compatible", "m", template(thinking=True, thinking_budget=99)),
+    "Qwen's switch at any server": ("openai-compatible", "m", {"enable_thinking": False}),
+    "Qwen's budget at any server": ("openai-compatible", "m", {"enable_thinking": True, "thinking_budget": 99}),
+    "vLLM's budget at any server": ("openai-compatible", "m", {"thinking_token_budget": 99}),
+    "Ollama's word at any server": ("openai-compatible", "m", {"think": False}),
+    "Ollama's level at any server": ("openai-compatible", "m", {"think": "high"}),
+    "DeepSeek's object at any server": ("openai-compatible", "m", DISABLED),
+    "a budgeted object at any server": ("openai-compatible", "m", {"thinking": {"type": "enabled", "budget_tokens": 99}}),
+    "OpenRouter's object at any server": ("openai-compatible", "m", {"reasoning": {"max_tokens": 4000}}),
+    "off at any server": ("openai-compatible", "m", {"reasoning_effort": "none"}),
+    "a level no model has, at any server": ("openai-compatible", "m", {"reasoning_effort": "max"}),
+    "a switch for a known model at any server": ("openai-compatible", "Qwen/Qwen3-8B", {"enable_thinking": False}),
+    "a template's switch for a known model": ("huggingface", "Qwen/Qwen3.5-9B", template(enable_thinking=False)),
+    "LM Studio's template": ("lmstudio", "qwen3-8b", template(enable_thinking=False)),
     "any server's level": ("openai-compatible", "m", {"reasoning_effort": "low"}),
 }  # fmt: skip
 
@@ -66,7 +81,6 @@ def test_a_body_that_says_it_all_is_forwarded_to_the_letter(name: str) -> None:
 
 # Words of other servers become the provider's own, and go no further.
 TRANSLATED: dict[str, tuple[str, str, Fields, Fields]] = {
-    "a switch for levels": ("openai-compatible", "m", {"enable_thinking": False}, {"reasoning_effort": "none"}),
     "Ollama's word for levels": ("ollama-openai", "qwen3:4b", {"think": False}, {"reasoning_effort": "none"}),
     "an object for Qwen": ("qwen", "qwen-plus", {"reasoning": {"enabled": False}}, {"enable_thinking": False}),
     "a level for Qwen": ("qwen", "qwen-plus", {"reasoning_effort": "low"}, {"enable_thinking": True, "thinking_budget": 2048}),
@@ -140,11 +154,22 @@ def test_words_of_other_servers_become_the_providers_own(
 
 LOST: dict[str, tuple[str, str, Fields, Fields, list[tuple[str, Any, Any]]]] = {
     "a budget where levels are taken": (
-        "openai-compatible",
-        "m",
+        "xai",
+        "grok-4.3",
         {"reasoning": {"max_tokens": 4000}},
         {"reasoning_effort": "low"},
         [("reasoning_budget", 4000, "low")],
+    ),
+    "a field of the server's own that the level's budget replaces": (
+        "llama-server",
+        "qwen3-8b",
+        {"reasoning_effort": "low", "thinking_budget_tokens": 99},
+        {
+            **template(enable_thinking=True, thinking_budget=2048),
+            "thinking_budget_tokens": 2048,
+            "reasoning_budget_tokens": 2048,
+        },
+        [("thinking_budget_tokens", 99, 2048)],
     ),
     "a level beside a budget": (
         "qwen",

@@ -66,7 +66,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `providers` are ids of provider rows (`*`: any), `owner` whose model rows come first, `makers` forms by the maker of the model.
     `assumed` holds for models nothing is known of: the provider's static form. `payloads` are the dialects, by the maker of the model,
     that an endpoint only wraps. `own_words`: what a caller who spoke the dialect said of thinking goes on as it came to a model nothing is
-    known of.
+    known of. `unknown_server`: nothing is known of the server, so it goes on as it came whatever is known of the model.
     """
 
     providers: tuple[str, ...]
@@ -77,6 +77,7 @@ class Endpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     assumed: Facts = Facts()
     payloads: dict[str, str] = {}
     own_words: bool = False
+    unknown_server: bool = False
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

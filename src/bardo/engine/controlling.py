@@ -10,6 +10,7 @@ from bardo.engine.knowledge import Knowledge
 from bardo.engine.route import Target
 from bardo.reasoning.control import ControlPlan, as_told, fit_parameters, merged, plan_reasoning, repair_refusal
 from bardo.reasoning.control.amounts import HEADROOM
+from bardo.reasoning.control.fragments import overwritten
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import UpstreamRefused
@@ -89,7 +90,17 @@ def _fitted(request: Request, plan: ControlPlan, policy: ReasoningPolicy | None)
     changed = msgspec.structs.replace(fitted.request, reasoning=policy, control=written)
     if plan.system_text:
         changed = _told(changed, plan.system_text)
-    return Controlled(changed, plan, (*plan.degraded, *fitted.degraded))
+    return Controlled(changed, plan, (*plan.degraded, *fitted.degraded, *_replaced(request, written.fields)))
+
+
+def _replaced(request: Request, fields: dict[str, Any]) -> tuple[Degradation, ...]:
+    """Return what is written over fields of the caller's own that bardo has no word for."""
+    if not fields or not request.extra:
+        return ()
+    why = "it is written by what the request says of thinking"
+    return tuple(
+        Degradation(path, asked=own, sent=sent, why=why) for path, own, sent in overwritten(request.extra, fields)
+    )
 
 
 def conditions(request: Request, target: Target, knowledge: Knowledge) -> dict[str, Any]:

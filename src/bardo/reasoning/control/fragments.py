@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 SWITCH = "enable_thinking"
@@ -55,3 +55,13 @@ def at(fields: Mapping[str, Any], path: str) -> Any:
             return None
         found = found[name]
     return found
+
+
+def overwritten(own: Mapping[str, Any], fields: Mapping[str, Any], at: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Give what `fields` would replace in the caller's `own` fields: the path, the caller's value and the other one."""
+    for name, value in fields.items():
+        before = own.get(name)
+        if isinstance(before, Mapping) and isinstance(value, Mapping):
+            yield from overwritten(before, value, f"{at}{name}.")
+        elif before is not None and before != value:
+            yield f"{at}{name}", before, value
