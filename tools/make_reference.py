@@ -10,6 +10,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -17,7 +18,7 @@ from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
-from bardo.catalog.rows import ProviderRow, Quirks
+from bardo.catalog.rows import DialectName, ProviderRow, Quirks
 from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, ReplaySettings, TimeoutSettings
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, plan_reasoning
@@ -126,10 +127,9 @@ MEANINGS = {
     "back in their order, and drops it where that is not enough; `drop` drops it; `drop_block` has the provider drop it",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
-    "providers.dialect": "instead of a preset, or to override the preset's: `openai_chat`, `openai_responses`, "
-    "`anthropic_messages` or `gemini`",
+    "providers.dialect": "instead of a preset, or to override the preset's: " + code(get_args(DialectName)),
     "providers.base_url": "the address up to and with the version; empty: the preset's",
-    "providers.api_key_env": "the environment variable that holds the key; empty: the preset's, but none where "
+    "providers.api_key_env": "the name of the environment variable that holds the key, never the key; empty: the preset's, but none where "
     "`base_url` is your own",
     "providers.models": "the model ids it serves; left out: the provider is asked for its list",
     "providers.headers": "further headers of every call",

@@ -244,3 +244,74 @@ def test_a_stranger_on_a_usual_port_is_left_alone(caplog: pytest.LogCaptureFixtu
 
     assert asyncio.run(ask()) == []
     assert caplog.text == ""
+
+
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (
+            FakeReply(status=401, headers={"content-type": "application/json"}),
+            "one: it refuses the key, with status 401",
+        ),
+        (
+            FakeReply(status=403, headers={"content-type": "application/json"}),
+            "one: it refuses the key, with status 403",
+        ),
+        (FakeReply(status=500), "one: its model list answered with status 500"),
+        (FakeReply(chunks=[b"<html>"]), "one: its model list is not one"),
+        (Unreachable("one refuses connections", provider="one"), "one: one refuses connections"),
+    ],
+    ids=["a wrong key", "a key without the right", "a broken server", "a page", "a dead server"],
+)
+def test_a_name_that_nobody_lists_comes_with_why_a_list_is_missing(reply: FakeReply | Unreachable, why: str) -> None:
+    def answer(call: Call) -> FakeReply:
+        if isinstance(reply, Unreachable):
+            raise reply
+        return reply
+
+    async def ask() -> None:
+        directory = Directory.of(
+            Settings(providers=(server("one"),)), FakeTransport(answer), Keyring({}), clock=Clock()
+        )
+        for _ in range(2):
+            with pytest.raises(
+                UnknownModel, match=r"no provider here serves 'x'.*there is no list of models of"
+            ) as caught:
+                await directory.targets("x")
+            assert why in caught.value.message
+
+    run(ask)
+
+
+def test_a_missing_key_is_why_a_list_is_missing() -> None:
+    async def ask() -> None:
+        with pytest.raises(UnknownModel, match="groq: no key for groq"):
+            await Lists({}).directory(ProviderEntry(id="groq")).targets("x")
+
+    run(ask)
+
+
+def test_only_some_of_many_missing_lists_are_told() -> None:
+    async def ask() -> None:
+        entries = [server(f"s{number}") for number in range(30)]
+        with pytest.raises(UnknownModel, match="and 25 more") as caught:
+            await Lists({}).directory(*entries).targets("x")
+        assert len(str(caught.value)) < 2000
+
+    run(ask)
+
+
+def test_a_list_that_came_in_the_end_is_no_longer_missing() -> None:
+    lists = Lists({})
+
+    async def ask() -> None:
+        directory = lists.directory(server("one"))
+        with pytest.raises(UnknownModel, match="nobody there"):
+            await directory.targets("x")
+        lists.models["one"] = ["a"]
+        lists.clock.now = 301
+        with pytest.raises(UnknownModel) as caught:
+            await directory.targets("x")
+        assert "list" not in caught.value.message
+
+    run(ask)

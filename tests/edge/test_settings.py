@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from bardo.edge.settings import Settings, default_log_path, load_settings, parse_settings, provider_of
+from bardo.catalog.rows import DialectName
+from bardo.edge.settings import ProviderEntry, Settings, default_log_path, load_settings, parse_settings, provider_of
+from bardo.edge.settings_secrets import secrets_of
 from bardo.values.errors import ConfigError
 
 CONTRACT = """
@@ -160,7 +163,11 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "line 10",
         "end .*text in quotes",
     ),
-    "a key in the file": ('[[providers]]\nid = "openai"\napi_key = "sk-1"', "line 3", "did you mean 'api_key_env'"),
+    "a key in the file": (
+        '[[providers]]\nid = "openai"\napi_key = "sk-1"',
+        "line 3",
+        "export LAB_API_KEY=….*api_key_env",
+    ),
 }
 
 
@@ -214,11 +221,87 @@ def test_a_dialect_may_differ_from_the_presets() -> None:
     assert provider_of(parse_settings(text).providers[0]).row.dialect == "openai_responses"
 
 
-def test_another_address_under_a_vendors_name_does_not_serve_the_vendors_models() -> None:
-    own = provider_of(parse_settings(entry(id="openai", base_url="http://h/v1")).providers[0])
-    assert not own.row.serves("gpt-5")
-    meant = provider_of(parse_settings(entry(id="x", preset="openai", base_url="http://h/v1")).providers[0])
-    assert meant.row.serves("gpt-5")
+@pytest.mark.parametrize(
+    ("text", "serves"),
+    [
+        (entry(id="openai", base_url="http://h/v1"), True),
+        (entry(id="x", preset="openai", base_url="http://h/v1"), True),
+        (entry(id="openai", dialect="openai_responses", base_url="http://h/v1"), True),
+        (entry(id="openai", dialect="openai_chat", base_url="http://h/v1"), False),
+        (entry(id="x", dialect="openai_responses", base_url="http://h/v1"), False),
+    ],
+    ids=["the id is a preset", "a preset is named", "with its own dialect", "with another dialect", "only a dialect"],
+)
+def test_a_preset_keeps_its_models_at_another_address_and_a_dialect_has_none(text: str, serves: bool) -> None:
+    assert provider_of(parse_settings(text).providers[0]).row.serves("gpt-5") == serves
+
+
+@pytest.mark.parametrize("dialect", get_args(DialectName))
+def test_every_dialect_that_may_be_written_makes_a_provider(dialect: str) -> None:
+    found = provider_of(parse_settings(entry(id="own", dialect=dialect, base_url="http://h/v1")).providers[0])
+    assert (found.row.dialect, found.base_url, found.row.key_variables) == (dialect, "http://h/v1", ())
+    assert not found.row.models
+
+
+KEYS = [
+    "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789",
+    "gsk_abcdefghijklmnopqrstuvwxyz0123456789abcd",
+    "hf_abcdefghijklmnopqrstuv7",
+    "AIzaSyA1234567890abcdefghijklmnopqrstu",
+    "3f2504e04f8911d39a0c0305e82c3301",
+    "$OPENAI_API_KEY",
+    "OPENAI API KEY",
+    "OPENAI_API_KEY=sk-1",
+    "1KEY",
+    "clé",
+]
+
+
+@pytest.mark.parametrize("value", KEYS)
+def test_a_key_in_the_place_of_its_variable_is_refused_and_never_repeated(value: str) -> None:
+    with pytest.raises(ConfigError, match="export WORK_API_KEY=") as caught:
+        parse_settings(entry(id="work", dialect="openai_chat", base_url="http://h/v1", api_key_env=value), "my.toml")
+    assert caught.value.message.startswith("my.toml, line 5: api_key_env of provider 'work'")
+    assert value not in str(caught.value)
+    with pytest.raises(ConfigError, match="is not the name"):
+        provider_of(ProviderEntry(id="openai", api_key_env=value))
+
+
+@pytest.mark.parametrize(
+    "name", ["OPENAI_API_KEY", "_KEY", "my_key", "Key2", "COMPANY_OPENAI_KEY_FOR_TEAM_42_IN_EUROPE"]
+)
+def test_a_variables_name_is_taken(name: str) -> None:
+    assert provider_of(ProviderEntry(id="openai", api_key_env=name)).row.key_variables == (name,)
+
+
+@pytest.mark.parametrize("key", ["api_key", "apikey", "key", "token", "secret", "authorization", "api-key"])
+def test_who_writes_a_key_is_told_how_to_export_it(key: str) -> None:
+    with pytest.raises(ConfigError, match=r"unknown key .*export") as caught:
+        parse_settings(f'[[providers]]\nid = "openai"\n{key} = "sk-recognisable"\n', "my.toml")
+    assert "sk-recognisable" not in str(caught.value)
+
+
+def test_secrets_in_a_table_are_found_by_their_place() -> None:
+    found = secrets_of(
+        ProviderEntry(
+            id="x",
+            base_url="https://me:pw@h/v1?key=abc",
+            headers={
+                "Authorization": "Bearer a",
+                "X-Team": "red",
+                "X-Odd": "sk-abcdefghijklmn0123456789",
+                "x-session": "1",
+            },
+        )
+    )
+    assert found == [
+        "headers.Authorization",
+        "headers.X-Odd",
+        "headers.x-session",
+        "the user and password of base_url",
+        "the query of base_url",
+    ]
+    assert secrets_of(ProviderEntry(id="x", base_url="https://h/v1", headers={"X-Team": "research-eu-west-2"})) == []
 
 
 def test_the_log_stands_in_the_users_data_folder() -> None:

@@ -26,6 +26,9 @@ _LIST_LIMIT = 8 * 1024 * 1024
 _ASKING = Deadlines(connect=2.0, first_byte=5.0, idle=5.0)
 _PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0)
 _KEPT_SECONDS = 300.0
+_MOST_REASONS = 5
+KEY_REFUSED = (401, 403)
+"""Who answers so is there, and does not know the key."""
 
 _log = logging.getLogger("bardo.directory")
 
@@ -51,6 +54,7 @@ class Directory:
         self._clock = clock
         self._seeks_local = seeks_local
         self._asked: dict[str, float] = {}
+        self._unlisted: dict[str, str] = {}
         self._asking: asyncio.Lock | None = None
 
     @classmethod
@@ -72,7 +76,22 @@ class Directory:
         except UnknownModel:
             # Learnt here, or by another call while this one waited for its turn.
             await self.discover()
-            return resolve(model, self._providers)
+            try:
+                return resolve(model, self._providers)
+            except UnknownModel as problem:
+                raise self._explained(problem) from problem
+
+    def _explained(self, problem: UnknownModel) -> UnknownModel:
+        """Return the error with whose models are not known, and why: the model may be one of these."""
+        if not self._unlisted:
+            return problem
+        told = "; ".join(f"{name}: {why}" for name, why in list(self._unlisted.items())[:_MOST_REASONS])
+        more = len(self._unlisted) - _MOST_REASONS
+        rest = f"; and {more} more" if more > 0 else ""
+        hint = f"mend that, or ask for provider/model; {problem.hint}" if problem.hint else ""
+        return UnknownModel(
+            f"{problem.message}, as far as is known: there is no list of models of {told}{rest}", hint=hint
+        )
 
     async def models(self) -> list[Provider]:
         """Return the providers with all models they are known to serve, asked where need be."""
@@ -119,12 +138,15 @@ class Directory:
     ) -> tuple[str, ...] | None:
         self._asked[provider.id] = self._clock()
         try:
-            return await list_models(provider, self._transport, self._keyring, deadlines)
+            models = await list_models(provider, self._transport, self._keyring, deadlines)
         except BardoError as problem:
             if not quiet:
                 clean_error(problem, self._keyring.secrets([provider]))
+                self._unlisted[provider.id] = problem.message
                 _log.warning("no model list from %s: %s", provider.id, problem.message)
             return None
+        self._unlisted.pop(provider.id, None)
+        return models
 
 
 def with_keys(keyring: Keyring) -> list[Provider]:
@@ -149,6 +171,8 @@ async def list_models(
         body = await reply.read(_LIST_LIMIT)
     finally:
         await reply.close()
+    if reply.status in KEY_REFUSED:
+        raise MalformedReply(f"it refuses the key, with status {reply.status}", provider=provider.id)
     if reply.status != 200:
         raise MalformedReply(f"its model list answered with status {reply.status}", provider=provider.id)
     return _ids(body, provider.id)

@@ -23,6 +23,7 @@ from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
 from bardo.edge.settings_models import read_models
 from bardo.edge.settings_problems import Place, explain
+from bardo.edge.settings_secrets import check_key_variable
 from bardo.engine.route import Provider
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
@@ -241,21 +242,31 @@ def _check_ids(providers: list[ProviderEntry], text: str, source: str) -> None:
 
 
 # What a provider is read as where the file gives only its dialect.
-_GENERIC: dict[str, str] = {
+_GENERIC: dict[DialectName, str] = {
     "openai_chat": "openai-compatible",
     "openai_responses": "responses-compatible",
     "anthropic_messages": "anthropic",
     "gemini": "gemini",
+    "gemini_interactions": "gemini-interactions",
+    "ollama": "ollama",
+    "cohere": "cohere",
+    "bedrock_converse": "bedrock",
+    "bedrock_invoke": "bedrock-invoke",
+    "watsonx_text": "watsonx",
 }
 
 
 def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[str], str] | None = None) -> Provider:
-    """Return the provider that a table describes. Raises ConfigError for an unknown preset or a missing address.
+    """Return the provider that a table describes.
+
+    Raises ConfigError for an unknown preset, a missing address, or a key in the place of its variable's name.
 
     `where` tells the place of one of the table's keys; `source` is named without it.
     """
     where = where or (lambda key: source or "the settings")
-    row = _overridden(_row(entry, where), entry)
+    found = _row(entry, where)
+    check_key_variable(entry, found.key_variables, where)
+    row = _overridden(found, entry)
     base_url = entry.base_url or row.base_url
     if not base_url.startswith(("http://", "https://")):
         message = f"{where('base_url')}: provider {entry.id!r} has no usable base_url"
@@ -266,13 +277,21 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
 
 def _row(entry: ProviderEntry, where: Callable[[str], str]) -> ProviderRow:
     catalog = builtin()
-    wanted = entry.preset or (_GENERIC[entry.dialect] if entry.dialect else entry.id)
+    wanted = entry.preset or (_GENERIC[entry.dialect] if _by_dialect(entry) and entry.dialect else entry.id)
     row = catalog.provider(wanted)
     if row is not None:
         return row
     near = get_close_matches(wanted, catalog.names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "set preset to a provider of `bardo catalog`, or dialect"
     raise ConfigError(f"{where('preset' if entry.preset else 'id')}: no preset is called {wanted!r}", hint=hint)
+
+
+def _by_dialect(entry: ProviderEntry) -> bool:
+    """Whether the table's dialect alone says how to speak with the provider: neither `preset` nor `id` names a row that speaks it."""
+    if entry.preset or not entry.dialect:
+        return False
+    named = builtin().provider(entry.id)
+    return named is None or named.dialect != entry.dialect
 
 
 def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
@@ -287,7 +306,8 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
     elif own_address:
         # The vendor's key must not travel to somebody else's address.
         changes["key_variables"] = ()
-    if own_address and not entry.preset:
+    if own_address and _by_dialect(entry):
+        # The row stands in for any server of its dialect: which models this one serves, only its list says.
         changes["models"] = ()
     return msgspec.structs.replace(row, **changes) if changes else row
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.edge.settings_secrets import how_to_give_a_key, means_a_key
 from bardo.values.errors import ConfigError
 
 _HEADER = re.compile(r"\s*\[\[?\s*([\w.\"-]+)\s*\]")
@@ -106,6 +107,8 @@ def explain(
 def _key_problem(key: str, place: Place, known: Collection[str], *, missing: bool) -> ConfigError:
     if missing:
         return ConfigError(f"{place.of('')}: {key!r} is missing", hint=f'add {key} = "…"')
+    if "api_key_env" in known and means_a_key(key):
+        return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=how_to_give_a_key("LAB_API_KEY"))
     near = get_close_matches(key, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(sorted(known))}"
     return ConfigError(f"{place.of(key)}: unknown key {key!r}", hint=hint)

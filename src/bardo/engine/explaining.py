@@ -26,10 +26,8 @@ from bardo.engine.route import Target
 from bardo.engine.structuring import AnswerPlan
 from bardo.reasoning.control import ControlPlan
 from bardo.values.request import Request
+from bardo.values.shown import HIDDEN, is_secret, shown_url
 
-HIDDEN = "[hidden]"
-"""Stands for the value of a configured header that may be a secret."""
-_SECRETS = ("auth", "key", "token", "secret", "cookie", "password")
 _LIMITS = ("max", "predict")
 _SHAPES = ("tool", "format", "schema")
 # Asked for by bardo whatever the client said.
@@ -45,11 +43,12 @@ def explain(
     """
     attempt = next(attempts(request, targets, knowledge=knowledge))
     provider = attempt.target.provider
+    shown = f"{shown_url(provider.base_url).rstrip('/')}/{attempt.wire.path}"
     url = urlsplit(attempt.url)
     body = msgspec.json.decode(attempt.wire.body)
     return Explanation(
-        url=attempt.url,
-        path=f"{url.path}?{url.query}" if url.query else url.path,
+        url=shown,
+        path=f"{url.path}?{url.query}" if url.query and "?" not in provider.base_url else url.path,
         headers=_headers(attempt),
         body=body,
         body_bytes=attempt.wire.body,
@@ -95,7 +94,7 @@ def _why(target: Target, asked: str) -> str:
 
 def _headers(attempt: Attempt) -> dict[str, str]:
     headers = {"content-type": "application/json", **attempt.target.provider.row.headers, **attempt.wire.headers}
-    return {name: HIDDEN if any(word in name.lower() for word in _SECRETS) else headers[name] for name in headers}
+    return {name: HIDDEN if is_secret(name, value) else value for name, value in headers.items()}
 
 
 def _receipt(plan: ControlPlan | None) -> PlannedReceipt:

@@ -22,6 +22,7 @@ from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, ProviderError, UpstreamRefused
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
+from bardo.values.shown import shown_url
 from bardo.values.wire import WireRequest
 
 _MOST_BYTES = 32 * 1024 * 1024
@@ -59,6 +60,10 @@ class Sender:
         headers = {**provider.row.headers, **wire.headers, "content-type": "application/json"}
         url = f"{provider.base_url.rstrip('/')}/{sent.path}"
         return Call(url=url, headers=headers, body=msgspec.json.encode(sent.body), provider=provider.id)
+
+    def shown(self, sent: Sent) -> str:
+        """Return where the request goes, without what may be a secret."""
+        return f"{shown_url(self.target.provider.base_url).rstrip('/')}/{sent.path}"
 
     async def send(self, sent: Sent, turn: int) -> Trial:
         """Return what came of one request. Raises BardoError where no other request would fare better: a key, a balance."""

@@ -16,21 +16,21 @@ from pathlib import Path
 
 from bardo._version import __version__
 from bardo.edge.assembly import log_path
-from bardo.edge.directory import Directory, list_models, with_keys
+from bardo.edge.directory import KEY_REFUSED, Directory, list_models, with_keys
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.knowing import Knowing
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings, provider_of
+from bardo.edge.settings_secrets import ADVICE, secrets_of
 from bardo.engine.route import Provider
 from bardo.surfaces.cli.findings import Finding
 from bardo.surfaces.cli.thinking import thinking
 from bardo.values.errors import BardoError, MalformedReply, MissingKey, ProviderError
+from bardo.values.shown import shown_url
 
 _ASKING = Deadlines(connect=2.0, first_byte=4.0, idle=4.0)
 _LONGEST_SECONDS = 8.0
-# Who answers so is there, and does not know the key.
-_KEY_REFUSED = (401, 403)
 
 
 def examine(config: Path | None, environment: Mapping[str, str] | None = None) -> list[Finding]:
@@ -73,7 +73,21 @@ async def _providers(settings: Settings, keyring: Keyring) -> list[Finding]:
         await transport.close()
     known = {provider.base_url for provider in asked}
     servers = [_local(server) for server in local if server.base_url not in known]
-    return [*found, *servers, *models] or [_nobody()]
+    return [*found, *servers, *models, *_secrets(settings)] or [_nobody()]
+
+
+def _secrets(settings: Settings) -> list[Finding]:
+    """Return a warning for each provider whose table holds a secret, by its name and never by its value."""
+    return [
+        Finding(
+            area=f"provider {entry.id}",
+            status="warning",
+            found=f"a secret stands in {settings.source}: {', '.join(found)}",
+            fix=ADVICE,
+        )
+        for entry in settings.providers
+        if (found := secrets_of(entry))
+    ]
 
 
 async def _provider(provider: Provider, transport: Transport, keyring: Keyring) -> Finding:
@@ -84,7 +98,7 @@ async def _provider(provider: Provider, transport: Transport, keyring: Keyring) 
         async with asyncio.timeout(_LONGEST_SECONDS):
             models = await list_models(provider, watched, keyring, _ASKING)
     except TimeoutError:
-        found = f"{provider.base_url} sends its list of models too slowly"
+        found = f"{shown_url(provider.base_url)} sends its list of models too slowly"
         return Finding(area=area, status="problem", found=found, fix="check the server, and the network to it")
     except MissingKey as problem:
         return Finding(area=area, status="problem", found=problem.message, fix=problem.hint)
@@ -92,7 +106,9 @@ async def _provider(provider: Provider, transport: Transport, keyring: Keyring) 
         return _unlisted(provider, problem, watched.status)
     except BardoError as problem:
         return Finding(area=area, status="problem", found=problem.message, fix=problem.hint)
-    listed = f"{provider.base_url} answers in {time.monotonic() - started:.2f} s, {_plural(len(models), 'model')}"
+    listed = (
+        f"{shown_url(provider.base_url)} answers in {time.monotonic() - started:.2f} s, {_plural(len(models), 'model')}"
+    )
     unknown = [model for model in provider.models if model not in models] if provider.configured_models else []
     if unknown:
         fix = "name models it lists, or leave `models` out"
@@ -106,11 +122,13 @@ def _unlisted(provider: Provider, problem: ProviderError, status: int | None) ->
     if status is None or not isinstance(problem, MalformedReply):
         fix = problem.hint or "check base_url, and that the server runs"
         return Finding(area=area, status="problem", found=problem.message, fix=fix)
-    if status in _KEY_REFUSED:
+    if status in KEY_REFUSED:
         variables = " or ".join(provider.row.key_variables)
         fix = f"check the key in {variables}" if variables else "set api_key_env to the variable that holds its key"
-        return Finding(area=area, status="problem", found=f"{provider.base_url} refuses the key ({status})", fix=fix)
-    found = f"{provider.base_url} answers, but {problem.message}"
+        return Finding(
+            area=area, status="problem", found=f"{shown_url(provider.base_url)} refuses the key ({status})", fix=fix
+        )
+    found = f"{shown_url(provider.base_url)} answers, but {problem.message}"
     if provider.configured_models and status < 500:
         return Finding(area=area, status="ok", found=found)
     fix = "check base_url; where the server has no list, name its models in bardo.toml"
@@ -125,7 +143,7 @@ def _key(provider: Provider, keyring: Keyring) -> str:
 
 
 def _local(server: Provider) -> Finding:
-    found = f"{server.row.name} runs at {server.base_url}, {_plural(len(server.models), 'model')}"
+    found = f"{server.row.name} runs at {shown_url(server.base_url)}, {_plural(len(server.models), 'model')}"
     return Finding(area="local server", status="ok", found=found)
 
 

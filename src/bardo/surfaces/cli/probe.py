@@ -167,7 +167,7 @@ def _tell_plan(plan: Plan, sender: Sender, options: Options) -> None:
         show_json(plan_json(plan, sender))
         return
     show(table((Column("cell"), Column("laid into the request", wrap=True)), plan_rows(plan)))
-    say(f"\n{plan.calls} requests to {sender.call(plan.requests[0]).url}, {plan.repeats} of each; nothing was sent.")
+    say(f"\n{plan.calls} requests to {sender.shown(plan.requests[0])}, {plan.repeats} of each; nothing was sent.")
     say("--json shows the whole bodies.")
 
 

@@ -14,8 +14,10 @@ from bardo.edge.keys import Keyring
 from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_gateway import check_bind
+from bardo.edge.settings_secrets import ADVICE, secrets_of
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import say
+from bardo.values.shown import shown_url
 
 APP = "bardo.surfaces.gateway.main:create_app"
 
@@ -68,9 +70,12 @@ def _announce(address: str, settings: Settings) -> None:
     say(f"bardo listens on {address}  (Ctrl-C ends it)")
     say(f"configuration: {settings.source or 'none; keys in the environment and local servers are used'}")
     say(f"providers: {_providers(settings) or 'none yet; local servers are looked for on their usual ports'}")
+    for entry in settings.providers:
+        if found := secrets_of(entry):
+            say(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {ADVICE}")
     say(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
 
 
 def _providers(settings: Settings) -> str:
     providers = [provider_of(entry, settings.source) for entry in settings.providers] or with_keys(Keyring())
-    return ", ".join(f"{provider.id} ({provider.base_url})" for provider in providers)
+    return ", ".join(f"{provider.id} ({shown_url(provider.base_url)})" for provider in providers)

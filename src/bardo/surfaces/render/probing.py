@@ -25,7 +25,13 @@ def plan_json(plan: Plan, sender: Sender) -> dict[str, Any]:
     """Return exactly what would be sent: every request once, with how often. Keys are put on only when it is sent."""
     calls = [(sent, sender.call(sent)) for sent in plan.requests]
     requests = [
-        {"cell": sent.cell.id, "method": call.method, "url": call.url, "body": sent.body, "times": plan.repeats}
+        {
+            "cell": sent.cell.id,
+            "method": call.method,
+            "url": sender.shown(sent),
+            "body": sent.body,
+            "times": plan.repeats,
+        }
         for sent, call in calls
     ]
     return {**_about(plan), "dry_run": True, "calls": plan.calls, "requests": requests}

@@ -1,0 +1,75 @@
+"""Secrets that stand in a configuration, or are about to: keys belong into the environment, and the file names their variable.
+
+Nothing here quotes a value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Protocol
+from urllib.parse import urlsplit
+
+from bardo.values.errors import ConfigError
+from bardo.values.shown import is_secret, looks_like_key
+
+ADVICE = "name a variable that holds it with api_key_env, where the provider takes a key so"
+"""What to do about a secret in the file."""
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OTHER_NAMES = re.compile(r"key|token|secret|password|auth|bearer|credential", re.IGNORECASE)
+_NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
+
+
+class Entry(Protocol):
+    """What is looked at of a `[[providers]]` table."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def base_url(self) -> str: ...
+    @property
+    def api_key_env(self) -> str: ...
+    @property
+    def headers(self) -> dict[str, str]: ...
+
+
+def check_key_variable(entry: Entry, known: Sequence[str], where: Callable[[str], str]) -> None:
+    """Raise ConfigError where `api_key_env` is no name of a variable. `known` are the preset's variables."""
+    name = entry.api_key_env
+    if not name or (_VARIABLE.fullmatch(name) and not looks_like_key(name)):
+        return
+    message = f"{where('api_key_env')}: api_key_env of provider {entry.id!r} is not the name of an environment variable"
+    raise ConfigError(message, hint=how_to_give_a_key(known[0] if known else variable_for(entry.id)))
+
+
+def variable_for(name: str) -> str:
+    """Return a variable that may hold the key of a provider called so."""
+    word = _NO_LETTER.sub("_", name).strip("_").upper() or "PROVIDER"
+    return f"{'_' if word[0].isdigit() else ''}{word}_API_KEY"
+
+
+def how_to_give_a_key(variable: str) -> str:
+    """Say how a key is given to bardo without writing it into the file."""
+    return (
+        f'keys do not stand in the file: run `export {variable}=…` in the shell, and write api_key_env = "{variable}"'
+    )
+
+
+def means_a_key(name: str) -> bool:
+    """Whether an unknown key of a provider's table was meant to hold the provider's key."""
+    return _OTHER_NAMES.search(name) is not None
+
+
+def secrets_of(entry: Entry) -> list[str]:
+    """Return where secrets stand in a provider's table, each as it is called there."""
+    found = [f"headers.{name}" for name, value in entry.headers.items() if is_secret(name, value)]
+    try:
+        address = urlsplit(entry.base_url)
+    except ValueError:
+        return found
+    if "@" in address.netloc:
+        found.append("the user and password of base_url")
+    if address.query:
+        found.append("the query of base_url")
+    return found
