@@ -11,8 +11,9 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.pipeline import ReplyReader, Stamped
+from bardo.engine.pipeline import ReplyReader
 from bardo.engine.receipt import ForeignContent
+from bardo.engine.reply_stages import Stamped
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import ContentChunk, Event, ReplyStart, ThinkChunk, ToolCallChunk
 from bardo.values.fold import fold

@@ -67,8 +67,11 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport(self._answer)
-        entries = tuple(ProviderEntry(id=name, preset="deepseek", models=("m",)) for name in self.replies)
-        keyring = Keyring({"DEEPSEEK_API_KEY": "sk-1"})
+        self.configure(*(ProviderEntry(id=name, preset="deepseek", models=("m",)) for name in self.replies))
+
+    def configure(self, *entries: ProviderEntry) -> None:
+        """Take these providers, in this order."""
+        keyring = Keyring({"DEEPSEEK_API_KEY": "sk-1", "KEY": "sk-2", "AWS_REGION": "eu-west-1"})
         directory = Directory.of(Settings(providers=entries), self.transport, keyring, clock=self.clock)
         self.runner = Runner(directory, self.transport, keyring, log=self, clock=self.clock, watch=self.watch)
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.pipeline import ReplyReader, Stamped, WithoutReasoning
+from bardo.engine.pipeline import ReplyReader
 from bardo.engine.receipt import ForeignContent
+from bardo.engine.reply_stages import Stamped, WithoutReasoning
 from bardo.streams.frames import MAX_FRAME_BYTES
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock
 from bardo.values.errors import BrokenStream, MalformedReply

@@ -24,6 +24,16 @@ Framing = Literal["sse", "ndjson", "json_array", "eventstream"]
 class ReplyDecoder(Protocol):
     """Frames of one reply to events. A whole body is one frame."""
 
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event: nothing that comes after it is looked at."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here. More may come: Chat sends its usage behind the finish reason."""
+        ...
+
     def feed(self, item: Frame) -> Sequence[Event]: ...
 
     def finish(self) -> Sequence[Event]: ...

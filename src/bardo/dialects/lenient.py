@@ -13,20 +13,31 @@ from typing import Any
 
 import msgspec
 
+from bardo.values.degradation import Degradation
+from bardo.values.events import Degraded, Event
+
+MENDED = Degraded(Degradation("reply.bytes", why="the provider sent JSON that strict readers refuse; it was mended"))
+
 # Far more than any reply has, and far less than Python's stack: whatever is read here may be compared, copied and written.
 MAX_DEPTH = 200
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _decode = msgspec.json.Decoder().decode
 
 
-def decode_leniently(data: bytes) -> Any:
-    """Return the JSON value of `data`. Raises ValueError where there is none, too deep nesting included."""
+def decode_leniently(data: bytes, report: list[Event] | None = None) -> Any:
+    """Return the JSON value of `data`; `report` takes the event that tells of mending.
+
+    Raises ValueError where there is none, too deep nesting included.
+    """
     try:
         return _checked(_decode(data), data)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _without_surrogates(_checked(_mend(data), data))
+        value = without_surrogates(_checked(_mend(data), data))
+    if report is not None:
+        report.append(MENDED)
+    return value
 
 
 def _mend(data: bytes) -> Any:
@@ -56,13 +67,14 @@ def _whole(digits: str) -> int | float | None:
     return int(digits) if len(digits) < 4000 else _finite(digits)
 
 
-def _without_surrogates(value: Any) -> Any:
+def without_surrogates(value: Any) -> Any:
+    """Return a JSON value that can be written as UTF-8."""
     if isinstance(value, str):
         return _LONE_SURROGATE.sub("\ufffd", value)
     if isinstance(value, list):
-        return [_without_surrogates(item) for item in value]
+        return [without_surrogates(item) for item in value]
     if isinstance(value, dict):
-        return {_without_surrogates(name): _without_surrogates(item) for name, item in value.items()}
+        return {without_surrogates(name): without_surrogates(item) for name, item in value.items()}
     return value
 
 
@@ -83,6 +95,8 @@ def too_deep(value: Any, data: bytes) -> bool:
 def excerpt(data: bytes, limit: int = 300) -> str:
     """Return the beginning of `data` as one line of text, for an error message."""
     text = " ".join(data[: limit * 4].decode("utf-8", "replace").split())
+    if not text.isprintable():
+        text = "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
     return text if len(text) <= limit else text[:limit] + "…"
 
 

@@ -109,6 +109,9 @@ class _FakeOpenReply:
     async def close(self) -> None:
         await self._end(whole=False)
 
+    async def finish(self) -> None:
+        await self._end(whole=True)
+
     async def _wait(self, event: asyncio.Event) -> None:
         try:
             async with asyncio.timeout(self._idle):

@@ -54,6 +54,10 @@ class Reply(Protocol):
         """Return the rest of the body; raises MalformedReply where it is longer than `limit` bytes."""
         ...
 
+    async def finish(self) -> None:
+        """Let go of a reply that said all: the end of its body may still come, and the connection serves again then."""
+        ...
+
     async def close(self) -> None: ...
 
 

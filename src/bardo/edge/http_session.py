@@ -31,6 +31,8 @@ _BUFFER_BYTES = 64 * 1024
 _LARGE_BODY = 2**20
 # How often a reader that waits makes sure that there is something to wait for.
 _LOOK_SECONDS = 1.0
+# How long the end of a body may take that said all: its connection serves again when it comes, and is closed when it does not.
+_END_SECONDS = 2.0
 _COMPLETE = re.compile(r"[!-~]+")
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 
@@ -181,6 +183,20 @@ class PieceByPiece:
         if self._alarm is not None:
             self._alarm.cancel()
         # After the end there is no connection left to close: it went back to the others.
+        self._response.close()
+
+    async def finish(self) -> None:
+        if self._done or self._content.at_eof():
+            await self.close()
+            return
+        self._done = True
+        if self._alarm is not None:
+            self._alarm.cancel()
+        # aiohttp puts the connection back to the others when the end comes, whether anybody reads or not.
+        self._alarm = self._loop.call_later(_END_SECONDS, self._let_go)
+
+    def _let_go(self) -> None:
+        self._unfinished.discard(self)
         self._response.close()
 
     def break_off(self, problem: BardoError) -> None:

@@ -15,7 +15,7 @@ from bardo.edge.lifecycle import shutdown_of
 from bardo.edge.log.row import CallOutcome
 from bardo.edge.means import Means, Quietly
 from bardo.edge.noting import Noting
-from bardo.edge.reply_bytes import Step, is_streamed, read_pieces, read_whole, refusal
+from bardo.edge.reply_bytes import Step, is_streamed, page, read_pieces, read_whole, refusal
 from bardo.edge.reply_reader import answering_of, open_reader
 from bardo.engine.exchange import Attempt, asked_again
 from bardo.engine.pipeline import ReplyReader
@@ -26,6 +26,9 @@ from bardo.values.errors import BardoError
 from bardo.values.events import Event, Extension, Failed, ReplyStart
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
+
+# Comments before the first event that are forwarded with it; a server that waits long may send any number of them.
+_MOST_PRIMED_BYTES = 4096
 
 
 class LiveReply:
@@ -207,7 +210,9 @@ class LiveReply:
         provider = attempt.target.provider
         if reply.status >= 300:
             raise await refusal(reply, provider)
-        streamed = is_streamed(reply, provider, asked=self.request.stream)
+        if (problem := await page(reply, provider)) is not None:
+            raise problem
+        streamed = is_streamed(reply, asked=self.request.stream)
         if streamed is not self.request.stream:
             # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
             attempt = self._attempt = msgspec.structs.replace(attempt, forward=False)
@@ -218,14 +223,22 @@ class LiveReply:
             await self._read_whole(reply)
 
     async def _prime(self, reply: Reply) -> None:
-        """Read the first piece, so that a reply that breaks before it can still go elsewhere."""
-        coming = self._coming = read_pieces(reply.chunks(), self.reader, self.attempt)
-        step = await anext(coming)
-        self._noting.heard()
-        failure = self.reader.failure
-        if failure is not None and not self.response().blocks:
-            raise failure
-        self._primed.append(step)
+        """Read to the first event, so that a reply that breaks before it can still go elsewhere. Comments and pings are none."""
+        reader = self.reader
+        coming = self._coming = read_pieces(reply.chunks(), reader, self.attempt)
+        spare = _MOST_PRIMED_BYTES
+        async for step in coming:
+            spare -= len(step.raw)
+            if not (reader.begun or step.events):
+                self._primed += [step] if spare >= 0 else []
+                continue
+            self._noting.heard()
+            if reader.failure is not None and not self.response().blocks:
+                raise reader.failure
+            self._primed.append(step)
+            break
+        if reader.reframed:
+            self._attempt = msgspec.structs.replace(self.attempt, forward=False)
 
     async def _read_whole(self, reply: Reply) -> None:
         try:
@@ -234,6 +247,8 @@ class LiveReply:
             await self._release()
         self._noting.heard()
         self._primed.append(read_whole(body, self.reader))
+        if self.reader.reframed:
+            self._attempt = msgspec.structs.replace(self.attempt, forward=False)
 
     def _extension(self) -> list[Event]:
         if not self.request.options.include or self.reader.failure is not None:
@@ -247,5 +262,9 @@ class LiveReply:
 
     async def _release(self) -> None:
         reply, self._reply = self._reply, None
-        if reply is not None:
+        if reply is None:
+            return
+        if self._reader is not None and self._reader.over and self._reader.failure is None:
+            await reply.finish()
+        else:
             await reply.close()

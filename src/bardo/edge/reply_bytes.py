@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from itertools import takewhile
 
 import msgspec
 
 from bardo.dialects import dialect
+from bardo.dialects.lenient import excerpt
 from bardo.edge.http_calls import Reply
 from bardo.engine.exchange import Attempt
 from bardo.engine.pipeline import ReplyReader, Taken
@@ -16,6 +19,9 @@ from bardo.values.errors import MalformedReply, ProviderError
 from bardo.values.events import Event, ReplyStart, UsageUpdate
 
 _ERROR_BODY_LIMIT = 1024 * 1024
+# How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
+_BEHIND_THE_END_SECONDS = 5.0
+_PAGE_SECONDS = 5.0
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):
@@ -41,39 +47,70 @@ async def refusal(reply: Reply, provider: Provider) -> ProviderError:
     return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
 
 
-def is_streamed(reply: Reply, provider: Provider, *, asked: bool) -> bool:
-    """Whether a reply is a stream: its content type tells, else what was `asked`. Raises MalformedReply for a page."""
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind in ("text/html", "application/xhtml+xml", "application/xml", "text/xml"):
-        message = f"the provider answered with {kind}, not with a reply"
-        raise MalformedReply(message, hint="check base_url", provider=provider.id)
+_PAGES = frozenset({"text/html", "application/xhtml+xml", "application/xml", "text/xml"})
+
+
+async def page(reply: Reply, provider: Provider) -> MalformedReply | None:
+    """Return what is wrong with a reply that says it is a page, with its first words; None for any other."""
+    kind = _kind(reply)
+    if kind not in _PAGES:
+        return None
+    quoted = ""
+    with contextlib.suppress(ProviderError, TimeoutError):
+        async with asyncio.timeout(_PAGE_SECONDS):
+            quoted = excerpt(await anext(reply.chunks(), b""), 200)
+    message = f"{provider.id} answered with {kind}, not with a reply{': ' if quoted else ''}{quoted}"
+    return MalformedReply(message, hint="check base_url", provider=provider.id)
+
+
+def is_streamed(reply: Reply, *, asked: bool) -> bool:
+    """Whether a reply is a stream: its content type tells, else what was `asked`."""
+    kind = _kind(reply)
     return {"application/json": False, "text/event-stream": True, "application/x-ndjson": True}.get(kind, asked)
+
+
+def _kind(reply: Reply) -> str:
+    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def read_whole(body: bytes, reader: ReplyReader) -> Step:
     """Return the one step of a reply that came whole. Raises BardoError where it is a failure."""
-    events = [*reader.feed(body), *reader.finish()]
+    taken = [*reader.take(body, joined=False), *reader.take_rest()]
     if reader.failure is not None:
         raise reader.failure
-    return Step(events, body)
+    return Step([event for events, _ in taken for event in events], b"".join([said for _, said in taken]))
 
 
 async def read_pieces(
     chunks: AsyncIterator[bytes], reader: ReplyReader, attempt: Attempt
 ) -> AsyncGenerator[Step, None]:
-    """Yield what each piece gives, to the end or to the first failure: that is an event, in the last step."""
+    """Yield what each piece gives, to the reply's last event, or to the first failure: that is an event, in the last step."""
     forwarding = _Forwarding(reader, attempt)
     try:
-        async for chunk in chunks:
+        while (chunk := await _next_chunk(chunks, reader)) is not None:
             step = forwarding.step(reader.take(chunk, joined=True)) if attempt.forward else Step(reader.feed(chunk))
             if step.events or step.raw:
                 yield step
             if reader.failure is not None:
                 return
+            if reader.over:
+                break
     except ProviderError as problem:
         yield Step(reader.fail(problem))
     else:
-        yield forwarding.step(reader.take_rest())
+        last = forwarding.step(reader.take_rest())
+        yield msgspec.structs.replace(last, raw=b"") if reader.reframed else last
+
+
+async def _next_chunk(chunks: AsyncIterator[bytes], reader: ReplyReader) -> bytes | None:
+    """Return the next piece, None at the end: also where a server that said all keeps the connection open."""
+    if not reader.complete:
+        return await anext(chunks, None)
+    try:
+        async with asyncio.timeout(_BEHIND_THE_END_SECONDS):
+            return await anext(chunks, None)
+    except TimeoutError:
+        return None
 
 
 class _Forwarding:

@@ -43,6 +43,7 @@ def open_reader(
         make_id=new_call_id,
         omit_reasoning=request.options.omit_reasoning,
         stamp=stamp,
+        forward=attempt.forward,
         further=[*_of_translation(attempt, request), *further],
         secrets=secrets,
         clean=clean,

@@ -13,24 +13,26 @@ from typing import Any
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import ReturningDecoder, SwitchableDecoder
+from bardo.dialects.lenient import MENDED
 from bardo.engine.call_ids import CallIds
-from bardo.engine.framing import open_framing
 from bardo.engine.quoted import without_quoted, without_secrets
 from bardo.engine.reading import Reading, reading_of
+from bardo.engine.reply_framing import ReplyFraming
+from bardo.engine.reply_stages import Collecting, Stamped, WithoutReasoning
 from bardo.engine.run import Run
+from bardo.engine.sound_frames import sound
 from bardo.streams.frames import Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, MalformedReply
+from bardo.values.errors import BardoError, MalformedReply, ProviderError
 from bardo.values.events import (
+    Degraded,
     Event,
     Failed,
-    OpaqueState,
+    Finish,
     ReplyFields,
     ReplyStart,
-    ThinkChunk,
-    ThinkEnd,
-    ThinkStart,
+    UsageUpdate,
 )
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
@@ -39,12 +41,15 @@ from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
 Taken = tuple[Sequence[Event], bytes]
 """Events, and the bytes of the provider that said them; no bytes where the reply broke."""
 
+_SAYS_NOTHING = (ReplyStart, ReplyFields, UsageUpdate, Degraded)
+
 
 class ReplyReader:
     """Reads one reply from one provider.
 
     `reading` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error.
+    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them.
     """
 
     def __init__(
@@ -61,12 +66,17 @@ class ReplyReader:
         further: Sequence[Stage[Event, Event]] = (),
         secrets: Secrets = NO_SECRETS,
         clean: Callable[[BardoError], object] = clean_error,
+        forward: bool = False,
     ) -> None:
         language = dialect(row.dialect)
-        self._framing = open_framing(language.stream_framing, streamed=streamed)
-        self._decoder = language.open_decoder(row)
-        self._run = Run.of(self._framing, self._decoder)
         self._provider = provider or row.id
+        self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=self._provider)
+        self._decoder = language.open_decoder(row)
+        self._run = Run.of(self._framing.inner, self._decoder)
+        self._forward = forward
+        self._mended = False
+        self._begun = False
+        self._said = False
         read = reading if reading is not None else reading_of(row, model)
         names = make_id or _counting()
         self._ids = CallIds(names)
@@ -75,7 +85,7 @@ class ReplyReader:
         self._all: ResponseFold | None = None
         if omit_reasoning:
             self._all = ResponseFold(provider=self._provider, model=model)
-            self._stages += [_Heard(self._all), WithoutReasoning()]
+            self._stages += [Collecting(self._all), WithoutReasoning()]
         if stamp is not None:
             self._stages.append(Stamped(stamp))
         self._stages += further
@@ -104,6 +114,26 @@ class ReplyReader:
     def waits(self) -> bool:
         """Whether the latest frames, which gave no events, are not to be forwarded yet."""
         return isinstance(self._decoder, SwitchableDecoder) and self._decoder.waits
+
+    @property
+    def begun(self) -> bool:
+        """Whether a first event has come: comments, pings and empty lines are none."""
+        return self._begun
+
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its own last event: nothing that follows belongs to it."""
+        return self._decoder.over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here, though more may follow."""
+        return self._decoder.complete
+
+    @property
+    def reframed(self) -> bool:
+        """Whether the bytes are in another framing than the reply's head said: then they are not the client's."""
+        return self._framing.reframed
 
     @property
     def fold(self) -> ResponseFold:
@@ -144,41 +174,77 @@ class ReplyReader:
 
     def take_rest(self) -> list[Taken]:
         """Return what was held back, and the failure of a reply that ended too early, beside the bytes that said them."""
-        taken = self._read(self._framing.finish())
-        return [*taken, (self._note(self._held()), b"")] if self._failed is None else taken
+        try:
+            taken = self._read(self._framing.finish())
+        except FramingError as problem:
+            return [(self.fail(self._malformed(str(problem))), b"")]
+        if self.failure is not None:
+            return taken
+        foreign = self._framing.problem()
+        if foreign is not None:
+            return [(self.fail(foreign), b"")]
+        last = self._note(self._held())
+        self._name_failure()
+        if taken and any(type(event) is Failed for event in last):
+            # What came last is no whole frame, and nobody could read an error behind it.
+            taken[-1] = (taken[-1][0], b"")
+        return [*taken, (last, b"")]
 
     def _fed(self, chunk: bytes) -> list[Taken]:
         try:
             return self._read(self._framing.feed(chunk))
         except FramingError as problem:
-            return [(self.fail(MalformedReply(str(problem), provider=self._provider)), b"")]
+            return [(self.fail(self._malformed(str(problem))), b"")]
+
+    def _malformed(self, why: str) -> MalformedReply:
+        return self._framing.problem(why) or MalformedReply(why, provider=self._provider)
 
     def _read(self, frames: Sequence[Frame]) -> list[Taken]:
-        """Read frames until one breaks the reply."""
+        """Read frames until one breaks the reply, or ends it."""
         taken: list[Taken] = []
         for frame in frames:
-            if self._failed is not None:
+            if self._failed is not None or self._decoder.over:
                 break
-            events = self._through(self._decoder.feed(frame))
-            raw = frame.raw if self._failed is None else b""
-            taken.append((events, without_quoted(raw, events, self._secrets) if self._watch.seen else raw))
+            taken.append(self._read_one(frame))
         return taken
 
+    def _read_one(self, frame: Frame) -> Taken:
+        read = sound(frame) if self._forward else frame
+        given = self._decoder.feed(read)
+        if read.data is not frame.data and not self._mended:
+            self._mended, given = True, [*given, MENDED]
+        if given and not self._said:
+            self._begun, self._said = True, any(map(_says_something, given))
+        events = self._through(given)
+        if self._failed is None:
+            return events, without_quoted(read.raw, events, self._secrets) if self._watch.seen else read.raw
+        self._name_failure()
+        return events, b""
+
+    def _name_failure(self) -> None:
+        """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
+        if isinstance(self._failed, ProviderError):
+            self._failed.provider = self._provider
+
     def fail(self, error: BardoError) -> list[Event]:
-        """End the reply with an error from outside: a connection that broke, a deadline."""
+        """End the reply with an error from outside: a connection that broke, a deadline. A reply that was complete is no failure."""
         if self._failed is not None:
             return []
+        complete = self._decoder.complete
         # What the stages held was already the model's word.
-        held = [event for event in self._held() if type(event) is not Failed]
-        return [*self._note([*held, Failed(error)])]
+        held = [event for event in self._held() if complete or type(event) is not Failed]
+        return [*self._note(held if complete else [*held, Failed(error)])]
 
     def settle(self, events: Sequence[Event]) -> list[Event]:
         """Take events that were made of what the stages held, after the reply's end."""
         return [*self._note(events)]
 
     def _held(self) -> list[Event]:
-        """Return what the decoder and each stage still had to say."""
-        events = list(_pass(self._ids.filled(self._decoder.finish()), self._stages))
+        """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure."""
+        last = self._ids.filled(self._decoder.finish())
+        if not self._said and not any(map(_says_something, last)):
+            last = [*last, Failed(MalformedReply(f"the reply of {self._provider} is empty", provider=self._provider))]
+        events = list(_pass(last, self._stages))
         for position, stage in enumerate(self._stages):
             events += _pass(stage.finish(), self._stages[position + 1 :])
         return events
@@ -203,81 +269,14 @@ def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Seq
     return events
 
 
+def _says_something(event: Event) -> bool:
+    """Whether an event is more than the frame of a reply in which nobody spoke."""
+    if type(event) is Finish:
+        # A word that is new is one; what stands there instead of a word is none.
+        return event.reason != "unknown" or event.raw.isidentifier()
+    return not isinstance(event, _SAYS_NOTHING)
+
+
 def _counting() -> Callable[[], str]:
     numbers = count(1)
     return lambda: f"call_{next(numbers)}"
-
-
-class _Heard:
-    """Collects all that passes, before some of it is left out."""
-
-    def __init__(self, fold: ResponseFold) -> None:
-        self._fold = fold
-
-    def feed(self, item: Event) -> Sequence[Event]:
-        self._fold.feed(item)
-        return (item,)
-
-    def finish(self) -> Sequence[Event]:
-        return ()
-
-
-class WithoutReasoning:
-    """Leaves all thinking out, its opaque state included."""
-
-    def __init__(self) -> None:
-        self._thinking: set[tuple[int, int]] = set()
-
-    def feed(self, item: Event) -> Sequence[Event]:
-        """Pass on what is not thinking."""
-        match item:
-            case ThinkStart(block=block, choice=choice):
-                self._thinking.add((choice, block))
-                return ()
-            case ThinkChunk() | ThinkEnd():
-                return ()
-            case OpaqueState(block=block, choice=choice) if (choice, block) in self._thinking:
-                return ()
-            case _:
-                return (item,)
-
-    def finish(self) -> Sequence[Event]:
-        """Nothing is held."""
-        return ()
-
-
-class Stamped:
-    """Fills in the id, the model and the time that a provider left out, before any block of the reply.
-
-    A start without an id waits for the next, which may bring it: a client that was told one id is not told another.
-    """
-
-    def __init__(self, stamp: ReplyStart) -> None:
-        self._stamp = stamp
-        self._begun = False
-
-    def feed(self, item: Event) -> Sequence[Event]:
-        """Pass on, after a complete ReplyStart."""
-        if type(item) is ReplyStart:
-            return self._start(item)
-        if self._begun or type(item) is ReplyFields:
-            return (item,)
-        return (*self.finish(), item)
-
-    def finish(self) -> Sequence[Event]:
-        """Give a start that waited in vain."""
-        if self._begun:
-            return ()
-        self._begun = True
-        return (self._stamp,)
-
-    def _start(self, item: ReplyStart) -> Sequence[Event]:
-        self._stamp = ReplyStart(
-            id=item.id or self._stamp.id,
-            model=item.model or self._stamp.model,
-            created=item.created if item.created is not None else self._stamp.created,
-        )
-        if not item.id and not self._begun:
-            return ()
-        self._begun = True
-        return (self._stamp,)

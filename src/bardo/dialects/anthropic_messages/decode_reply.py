@@ -69,6 +69,16 @@ class Decoder:
         self._begun = False
         self._over = False
 
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event."""
+        return self._over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here."""
+        return self._over
+
     def feed(self, item: Frame) -> list[Event]:
         """Return what the frame says. Never raises: what cannot be read ends the reply with Failed."""
         data = item.data
@@ -103,7 +113,7 @@ class Decoder:
     def _feed_rare(self, item: Frame, data: bytes) -> list[Event]:
         out: list[Event] = []
         try:
-            payload = decode_leniently(data)
+            payload = decode_leniently(data, out)
         except (ValueError, RecursionError):
             # Half a frame at the end of a stream says nothing, and proxies close with OpenAI's [DONE].
             if not item.complete or data.strip() in (b"", b"[DONE]"):
@@ -239,6 +249,6 @@ def _written(value: Any, raw: msgspec.Raw) -> str:
     # Some servers write the input as a string of JSON, and bardo wraps what is none.
     if value is None or isinstance(value, str):
         return value or ""
-    if INVALID_JSON in value or not bytes(raw):
+    if not isinstance(value, dict) or INVALID_JSON in value or not bytes(raw):
         return arguments_of(value)
     return bytes(raw).decode("utf-8", "replace")

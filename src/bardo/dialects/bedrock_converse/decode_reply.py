@@ -80,7 +80,18 @@ class Decoder:
         self._arriving = self._content.arriving
         self._begun = False
         self._stopped = False
+        self._counted = False
         self._over = False
+
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event."""
+        return self._over or (self._stopped and self._counted)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here."""
+        return self._over or self._stopped
 
     def feed(self, item: Frame) -> list[Event]:
         """Return what the frame says. Never raises: what cannot be read ends the reply with Failed."""
@@ -121,7 +132,7 @@ class Decoder:
         if refused is not None:
             return self._fail(out, refused)
         try:
-            payload = decode_leniently(data)
+            payload = decode_leniently(data, out)
         except (ValueError, RecursionError):
             # What was left of a message when the stream ended says nothing.
             return [] if not item.complete else self._malformed(out, f"no JSON: {excerpt(data, 80)}")
@@ -165,6 +176,7 @@ class Decoder:
             self._stop(payload, out)
             self._carry(without(payload, "stopReason", PADDING), out)
         elif name == "metadata":
+            self._counted = True
             self._count(payload.get("usage"), out)
             self._carry(without(payload, "usage", PADDING), out)
         else:

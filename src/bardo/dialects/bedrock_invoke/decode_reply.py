@@ -52,6 +52,16 @@ class Decoder:
         self._inner: ReplyDecoder | None = None
         self._over = False
 
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event."""
+        return self._over or (self._inner is not None and self._inner.over)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here."""
+        return self._inner is not None and self._inner.complete
+
     def feed(self, item: Frame) -> list[Event]:
         """Return what the frame says. Never raises: what cannot be read ends the reply with Failed."""
         data = item.data

@@ -49,6 +49,16 @@ class Decoder:
         self._begun = False
         self._over = False
 
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event."""
+        return self._over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here."""
+        return self._over
+
     def feed(self, item: Frame) -> list[Event]:
         """Return what the frame says. Never raises: what cannot be read ends the reply with Failed."""
         data = item.data
@@ -85,7 +95,7 @@ class Decoder:
     def _feed_rare(self, item: Frame, data: bytes) -> list[Event]:
         out: list[Event] = []
         try:
-            payload = decode_leniently(data)
+            payload = decode_leniently(data, out)
         except (ValueError, RecursionError):
             # Half a frame at the end of a stream says nothing; `[DONE]` comes after the end.
             if not item.complete or data.strip() in (b"", b"[DONE]"):

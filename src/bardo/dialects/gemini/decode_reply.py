@@ -20,6 +20,7 @@ from bardo.dialects.gemini.errors import refused
 from bardo.dialects.gemini.reply_parts import Candidate, checked, merge_field
 from bardo.dialects.gemini.usage import read_usage
 from bardo.dialects.gemini.words import NAME, finish_reason
+from bardo.dialects.lenient import decode_leniently, excerpt, without_surrogates
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
@@ -80,6 +81,17 @@ class GeminiDecoder:
         self._failed = False
         self._cut = False
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is looked at: a reply of Gemini's has no last event, so only a failure ends it."""
+        return self._failed
+
+    @property
+    def complete(self) -> bool:
+        """Whether every candidate has ended."""
+        candidates = self._candidates.values()
+        return not self._cut and (all(one.finish for one in candidates) if candidates else bool(self._block_reason()))
+
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read is a Failed event, after which nothing follows."""
         if item.data is None or self._failed:
@@ -124,23 +136,23 @@ class GeminiDecoder:
     def _read(self, item: Frame) -> Sequence[Event]:
         events: list[Event] = []
         try:
-            for payload in self._payloads(item):
+            for payload in self._payloads(item, events):
                 self._read_payload(payload, events)
         except ProviderError as problem:
             self._fail(problem, events)
         return events
 
-    def _payloads(self, item: Frame) -> Iterable[Any]:
+    def _payloads(self, item: Frame, events: list[Event]) -> Iterable[Any]:
         """Return the chunks in a frame: one, or those of an array. Half a chunk is what a cut connection leaves."""
         data = item.data or b""
         try:
-            payload = msgspec.json.decode(data)
-        except _UNREADABLE as problem:
+            payload = decode_leniently(data, events)
+        except ValueError as problem:
             self._cut = True
             if data.lstrip().startswith(b"["):
                 return _whole_elements(data.decode("utf-8", "replace"))
             if item.complete:
-                raise MalformedReply(f"the reply is not JSON: {problem}") from problem
+                raise MalformedReply(f"the reply is not JSON: {excerpt(data)}") from problem
             return ()
         return payload if isinstance(payload, list) else (payload,)
 
@@ -181,7 +193,7 @@ class GeminiDecoder:
         for candidate in self._candidates.values():
             candidate.close(events)
         if self._usage is not None:
-            usage, degraded = read_usage(self._whole_usage(), self._beside)
+            usage, degraded = read_usage(self._whole_usage(events), self._beside)
             events.extend(Degraded(one) for one in degraded)
             events.append(UsageUpdate(usage))
         if self._fields:
@@ -190,12 +202,12 @@ class GeminiDecoder:
             if candidate.fields:
                 events.append(ReplyFields(NAME, candidate.fields, choice))
 
-    def _whole_usage(self) -> dict[str, Any]:
+    def _whole_usage(self, events: list[Event]) -> dict[str, Any]:
         if not isinstance(self._usage, msgspec.Raw):
             return self._usage  # type: ignore[no-any-return]
         try:
-            return checked(msgspec.json.decode(self._usage), dict, "usageMetadata") or {}
-        except _UNREADABLE as problem:
+            return checked(decode_leniently(bytes(self._usage), events), dict, "usageMetadata") or {}
+        except ValueError as problem:
             raise MalformedReply(f"`usageMetadata` is not JSON: {problem}") from problem
 
     def _end(self, events: list[Event]) -> None:
@@ -238,7 +250,7 @@ def _whole_elements(array: str) -> Iterator[Any]:
         while True:
             start = _BETWEEN.match(array, position)
             element, position = decoder.raw_decode(array, start.end() if start else position)
-            yield element
+            yield without_surrogates(element)
 
 
 def _seconds(moment: str) -> int | None:

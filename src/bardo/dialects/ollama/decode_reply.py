@@ -75,6 +75,16 @@ class Decoder:
         self._begun = False
         self._over = False
 
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event."""
+        return self._over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here."""
+        return self._over
+
     def feed(self, item: Frame) -> list[Event]:
         """Return what the line says. Never raises: what cannot be read ends the reply with Failed."""
         data = item.data
@@ -103,7 +113,7 @@ class Decoder:
     def _feed_rare(self, item: Frame, data: bytes) -> list[Event]:
         out: list[Event] = []
         try:
-            line = decode_leniently(data)
+            line = decode_leniently(data, out)
         except (ValueError, RecursionError):
             # Half a line at the end of a stream says nothing.
             if item.complete or not data.startswith(b"{"):

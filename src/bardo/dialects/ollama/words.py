@@ -58,7 +58,7 @@ def text_of(value: Any, raw: bytes = b"") -> str:
         return value or ""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(INVALID_JSON), str):
         return str(value[INVALID_JSON])
-    return (raw or write_json(value)).decode()
+    return (raw or write_json(value)).decode("utf-8", "replace")
 
 
 def is_object(text: str) -> bool:

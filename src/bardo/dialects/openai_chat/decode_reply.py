@@ -36,10 +36,20 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
         self._whole = False
         self._seen = False
 
+    @property
+    def over(self) -> bool:
+        """Whether `[DONE]` has come."""
+        return self._done or self._failed
+
+    @property
+    def complete(self) -> bool:
+        """Whether every choice has ended; usage may come behind that, and `[DONE]`."""
+        return self._whole or self._done or self._all_finished()
+
     def feed(self, item: Frame) -> Sequence[Event]:
         """Return the events of one frame."""
         data = item.data
-        if data is None or self._failed:
+        if data is None or self._failed or self._done:
             return ()
         if item.event:
             return self._read(item, data)
@@ -48,7 +58,7 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
 
     def repeated(self) -> tuple[bytes, bytes] | None:
         """Return the bytes around the text of the frames that repeat."""
-        return None if self._failed else self._repetition.around()
+        return None if self._failed or self._done else self._repetition.around()
 
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of frames that repeat."""
@@ -63,7 +73,7 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
         """Close what is open; a stream that ended too early fails here."""
         if self._failed:
             return ()
-        ended = self._whole or self._done or self._all_finished()
+        ended = self.complete
         events = self._close(settle=ended)
         if not self._seen:
             return [*events, *self._fail(MalformedReply("the reply is empty", provider=self._provider))]
@@ -90,8 +100,9 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
         if not data:
             return ()
         self._seen = True
+        mended: list[Event] = []
         try:
-            body = decode_leniently(data)
+            body = decode_leniently(data, mended)
         except ValueError:
             return self._not_json(data, complete=item.complete)
         if not isinstance(body, dict):
@@ -99,7 +110,7 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
         if item.event == "error" and not body.get("error"):
             body = {"error": body}
         before = self._positions()
-        events = self._body(body)
+        events = [*mended, *self._body(body)]
         self._repetition.note(data, events, self._calls, steady=before == self._positions())
         return events
 

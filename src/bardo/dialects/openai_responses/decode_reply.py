@@ -58,6 +58,16 @@ class ReplyReader:
         self._live = _NO_PART
         self._over = False
 
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event."""
+        return self._over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here."""
+        return self._over
+
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read ends the reply with Failed."""
         if item.data is None or self._over:
@@ -90,7 +100,7 @@ class ReplyReader:
         out: list[Event] = []
         try:
             if data.strip() not in (b"", b"[DONE]"):
-                self._take(fields_of(decode_leniently(data)), out)
+                self._take(fields_of(decode_leniently(data, out)), out)
         except ValueError as problem:
             if complete:
                 self._break_off(Failed(MalformedReply(f"the reply is not valid JSON: {problem}")), out)

@@ -23,6 +23,16 @@ class EitherReply:
         self._row = row
         self._reader: ReplyDecoder | None = None
 
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its last event."""
+        return self._reader is not None and self._reader.over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here."""
+        return self._reader is not None and self._reader.complete
+
     def feed(self, item: Frame) -> Sequence[Event]:
         """Return what the frame says."""
         if self._reader is None:

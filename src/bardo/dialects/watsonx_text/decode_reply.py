@@ -46,6 +46,18 @@ class Decoder:
         self._words: dict[int, str] = {}
         self._over = False
 
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is looked at; text generation has no last event."""
+        return self._over if self._chat is None else self._chat.over
+
+    @property
+    def complete(self) -> bool:
+        """Whether every choice has ended."""
+        if self._chat is not None:
+            return self._chat.complete
+        return bool(self._words) and UNFINISHED not in self._words.values()
+
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read ends the reply with Failed."""
         if self._chat is not None:
@@ -55,7 +67,7 @@ class Decoder:
         out: list[Event] = []
         try:
             if item.data.strip() not in (b"", b"[DONE]"):
-                return self._take(decode_leniently(item.data), item, out)
+                return self._take(decode_leniently(item.data, out), item, out)
         except ValueError as problem:
             if item.complete:
                 self._fail(MalformedReply(str(problem), provider=self._row.id), out)

@@ -26,7 +26,7 @@ from bardo.reasoning.steps import with_steps
 from bardo.streams.stage import Chain, Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
 from bardo.tools.stage import InlineToolCalls
-from bardo.values.errors import InvalidRequest
+from bardo.values.errors import InternalError, InvalidRequest
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Tool
@@ -45,7 +45,8 @@ def decode(
     """Return the Response of a provider's reply body, whole or streamed, as bytes or as an iterable of pieces.
 
     `provider` is a preset of the catalog or one of its aliases. `streamed` None looks at the body. A reply that is an error, or that
-    broke, is a Response with `error` set and what had arrived by then. Raises InvalidRequest for an unknown provider.
+    broke, is a Response with `error` set and what had arrived by then. Raises InvalidRequest for an unknown provider, and no bytes make it
+    raise anything but BardoError.
     """
     row = provider_row(provider)
     pieces = [bytes(body)] if isinstance(body, bytes | bytearray | memoryview) else list(body)
@@ -57,10 +58,13 @@ def decode(
     reader = ReplyReader(
         row, streamed=_arrived_as_stream(row, whole, streamed), model=model, make_id=_call_ids(reply_id)
     )
-    for piece in pieces:
-        reader.feed(piece)
-    reader.finish()
-    return with_steps(reader.fold.response())
+    try:
+        for piece in pieces:
+            reader.feed(piece)
+        reader.finish()
+        return with_steps(reader.fold.response())
+    except Exception as mistake:
+        raise InternalError(f"bardo cannot read this reply of {row.id}: {type(mistake).__name__}") from mistake
 
 
 def _call_ids(reply: Callable[[], bytes]) -> Callable[[], str]:
