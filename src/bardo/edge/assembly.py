@@ -94,7 +94,7 @@ def assemble(
         if log is not None:
             log.close()
         raise
-    runner = Runner(directory, used, keyring, limits=limits, knowledge=knowledge, log=log, replay=replay)
+    runner = Runner(directory, used, keyring, limits=limits, knowledge=knowledge, log=log, journal=log, replay=replay)
     return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector)
 
 

@@ -86,7 +86,7 @@ class LiveReply:
 
     async def begin(self, attempt: Attempt) -> None:
         """Send one attempt and read until its reply has begun. Raises BardoError, and lets go of the reply then."""
-        self._noting.sent()
+        self._noting.sent(attempt)
         self._attempt, self._reader, self._primed = attempt, None, []
         self.answering = None
         try:
@@ -144,7 +144,7 @@ class LiveReply:
         self, turns: Sequence[Message], through: Sequence[Stage[Event, Event]]
     ) -> AsyncIterator[list[Event]]:
         """Ask the model again within this call, and yield the events of its reply. Raises BardoError where there is none."""
-        self._noting.sent()
+        self._noting.sent(self.attempt)
         quiet = msgspec.structs.replace(self.request.options, include=())
         request = msgspec.structs.replace(self.request, options=quiet)
         again = self._again = LiveReply(Quietly(self._means), request, through=through, client_key=self._client_key)

@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.edge.http_calls import Deadlines, Transport
 from bardo.edge.keys import Keyring
-from bardo.edge.log.row import LogRow
+from bardo.edge.log.row import CallBegun, LogRow
 from bardo.engine.exchange import Attempt
 from bardo.engine.knowledge import Knowledge
 from bardo.values.errors import BardoError
@@ -48,6 +48,10 @@ class Means(Protocol):
         fields: Mapping[int, dict[str, Any]],
     ) -> None: ...
 
+    def note_begun(self, call: CallBegun) -> None:
+        """Note a call before it is sent."""
+        ...
+
     def write(self, row: LogRow) -> None: ...
 
     def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
@@ -74,6 +78,9 @@ class Quietly:
         fields: Mapping[int, dict[str, Any]],
     ) -> None:
         """Keep nothing."""
+
+    def note_begun(self, call: CallBegun) -> None:
+        """Note nothing."""
 
     def write(self, row: LogRow) -> None:
         """Write nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bardo.edge.log.row import CallOutcome
+from bardo.edge.log.row import CallBegun, CallOutcome
 from bardo.edge.means import Means
 from bardo.edge.record import Timing, log_row
 from bardo.edge.reply_bytes import Step
@@ -29,9 +29,23 @@ class Noting:
         self._began = means.watch()
         self._noted = False
 
-    def sent(self) -> None:
-        """Count one more attempt."""
+    def sent(self, attempt: Attempt) -> None:
+        """Note one more attempt, before it is sent: it may cost money from then on."""
         self._attempts += 1
+        request, target = self._request, attempt.target
+        self._means.note_begun(
+            CallBegun(
+                self._request_id,
+                self.started_at,
+                request.dialect,
+                target.provider.id,
+                target.provider.row.dialect,
+                request.model,
+                target.model,
+                request.stream,
+                self._attempts,
+            )
+        )
 
     def heard(self) -> None:
         """Take the time at which a reply had begun."""

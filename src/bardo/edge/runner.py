@@ -11,7 +11,7 @@ from bardo.edge.directory import Directory
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
-from bardo.edge.log.row import LogRow
+from bardo.edge.log.row import CallBegun, LogRow
 from bardo.edge.log_filter import SecretHolder, cover
 from bardo.edge.means import Limits
 from bardo.edge.unclassified import OF_THIS_PROCESS
@@ -35,6 +35,12 @@ class LogSink(Protocol):
     def write(self, row: LogRow) -> None: ...
 
 
+class CallJournal(Protocol):
+    """Where calls are noted before they are sent: the log itself, as a rule."""
+
+    def begin(self, call: CallBegun) -> None: ...
+
+
 class Runner(SecretHolder):
     """Opens exchanges over one transport. `clock` gives Unix time, `watch` measures how long calls take."""
 
@@ -47,6 +53,7 @@ class Runner(SecretHolder):
         limits: Limits | None = None,
         knowledge: Knowledge = BUILTIN,
         log: LogSink | None = None,
+        journal: CallJournal | None = None,
         replay: ReplayKeeper | None = None,
         clock: Callable[[], float] = time.time,
         watch: Callable[[], float] = time.monotonic,
@@ -59,6 +66,7 @@ class Runner(SecretHolder):
         self.clock = clock
         self.watch = watch
         self._log = log
+        self._journal = journal
         self._replay = replay
         cover(self)
 
@@ -126,6 +134,11 @@ class Runner(SecretHolder):
     def secrets(self, further: Sequence[str] = ()) -> Secrets:
         """Return every secret of this process, and `further` ones."""
         return self.keyring.secrets(self.directory.providers, further)
+
+    def note_begun(self, call: CallBegun) -> None:
+        """Note a call before it is sent, so that it is not lost with this process."""
+        if self._journal is not None:
+            self._journal.begin(call)
 
     def write(self, row: LogRow) -> None:
         """Note a finished call."""

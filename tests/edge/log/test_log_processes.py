@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from bardo.edge.log import LogReader
+from bardo.edge.log import LogReader, LogWriter
 from support.patience import PATIENCE, read_line
 
 OPEN = """
@@ -44,7 +43,7 @@ def numbers(count: int) -> list[str]:
     return [str(number) for number in range(count)]
 
 
-def test_a_killed_process_loses_at_most_its_last_second(tmp_path: Path) -> None:
+def test_a_killed_process_loses_nothing(tmp_path: Path) -> None:
     path = tmp_path / "log.db"
     script = """
 writer = LogWriter(path)
@@ -59,13 +58,13 @@ for number in range(1_000_000):
         lines = [read_line(process.stdout)]
         while when(lines[-1]) < when(lines[0]) + 2.0:
             lines.append(read_line(process.stdout))
-        killed_at = time.time()
         process.kill()
         lines += process.stdout.read().splitlines()[:-1]  # The last may be half a line.
         process.wait(PATIENCE)
-    found = logged(path)
-    assert found == numbers(len(found))  # None is missing in between.
-    assert len(found) >= sum(when(line) < killed_at - 1.0 for line in lines) > 0
+    LogWriter(path).close()
+    found = sorted(map(int, logged(path)))
+    assert found == [*range(len(found))]
+    assert len(found) >= len(lines) > 0
 
 
 def when(line: str) -> float:
@@ -134,8 +133,9 @@ def test_a_full_disk_is_waited_out(tmp_path: Path) -> None:
 full = threading.Event()
 class Watch(logging.Handler):
     def emit(self, record):
-        print(record.levelname, record.getMessage())
-        full.set()
+        if "inference log" in record.getMessage():
+            print(record.levelname, record.getMessage())
+            full.set()
 logging.getLogger("bardo.log").addHandler(Watch())
 writer = LogWriter(path)
 _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

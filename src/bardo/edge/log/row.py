@@ -63,6 +63,20 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     reply_content: str | None = None
 
 
+class CallBegun(msgspec.Struct, frozen=True, array_like=True):
+    """A call that is about to be sent, as far as it is known then. `attempts` counts this one too."""
+
+    request_id: str
+    started_at: float
+    client_dialect: str = ""
+    provider: str = ""
+    provider_dialect: str = ""
+    model_asked: str = ""
+    model: str = ""
+    streamed: bool = False
+    attempts: int = 1
+
+
 class LogGap(msgspec.Struct, frozen=True, kw_only=True):
     """Rows that are not in the log, how many, and why. Noted in the log itself, so that its reader knows."""
 

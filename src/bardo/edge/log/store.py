@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Engine, Insert, insert
+from sqlalchemy import Connection, Engine, Insert, insert, select
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, NotSupportedError, ProgrammingError
 
 from bardo.edge.log.database import address_of, open_for_writing, reason, shown
@@ -86,6 +86,15 @@ class DatabaseStore:
         except (TypeError, ValueError, AttributeError) as error:
             raise RowsRefused(reason(error)) from error
         self._insert(self._row_statement, columns)
+
+    def stored(self, request_ids: Sequence[str]) -> frozenset[str]:
+        """Return which of these calls have a row. Raises StoreUnavailable."""
+        column = inference_log.c.request_id
+        try:
+            with self._engine.begin() as connection:
+                return frozenset(connection.scalars(select(column).where(column.in_(request_ids))))
+        except (DBAPIError, OSError) as error:
+            raise StoreUnavailable(reason(error)) from error
 
     def note_gap(self, gap: LogGap) -> None:
         """Store that rows are missing. Raises as `append` does."""

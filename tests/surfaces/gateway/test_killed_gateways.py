@@ -1,0 +1,151 @@
+"""A gateway that is killed with SIGKILL leaves a row for every call it had sent."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bardo.edge.log import LogReader, LogRow, LogWriter
+from bardo.simulators import Running, Simulator
+from support.patience import PATIENCE, read_line
+from support.talk import Answer, Caller, ask, body_for, path_for
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="SIGKILL is POSIX")
+OPEN_CALLS = 3
+DONE_CALLS = 5
+
+
+@dataclass
+class Served:
+    """A gateway in a process of its own."""
+
+    process: subprocess.Popen[bytes]
+    address: str
+
+    def kill(self) -> None:
+        """Kill it as `kill -9` does."""
+        self.process.send_signal(signal.SIGKILL)
+        assert self.process.wait(PATIENCE) == -signal.SIGKILL
+
+
+@contextmanager
+def serving(folder: Path, server: Running) -> Iterator[Served]:
+    """Run `bardo serve` over one simulated provider, with its log in `folder`."""
+    config = folder / "bardo.toml"
+    config.write_text(
+        f'[log]\npath = "{folder / "log.db"}"\n\n'
+        f'[[providers]]\nid = "p"\npreset = "openai-compatible"\nbase_url = "{server.base_url}"\nmodels = ["m1"]\n',
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-m", "bardo", "serve", "--port", "0", "--config", str(config)]
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        try:
+            yield Served(process, _address(process))
+        finally:
+            process.kill()
+
+
+def _address(process: subprocess.Popen[bytes]) -> str:
+    while line := read_line(process.stderr):
+        if "listens on" in line:
+            return line.split("listens on ")[1].split()[0]
+    raise AssertionError("the gateway did not start")
+
+
+def rows_after_the_next_start(folder: Path) -> list[LogRow]:
+    """Return the rows of the log once another process has opened it."""
+    LogWriter(folder / "log.db").close()
+    with LogReader(folder / "log.db") as reader:
+        return reader.recent(1_000)[::-1]
+
+
+def test_a_gateway_killed_in_mid_stream_has_a_row_for_every_stream(tmp_path: Path) -> None:
+    simulator = Simulator("vllm", models=("m1",))
+    with simulator.running() as server, serving(tmp_path, server) as gateway:
+        for _ in range(DONE_CALLS):
+            assert ask(gateway.address, "openai_chat", "p/m1", stream=True).status == 200
+        gate = simulator.hold(after=3)
+        with ExitStack() as stack:
+            for number in range(OPEN_CALLS):
+                client = ("openai_chat", "anthropic_messages", "gemini")[number]
+                path, body = path_for(client, "p/m1", stream=True), body_for(client, "p/m1", stream=True)
+                caller = stack.enter_context(Caller(gateway.address, path, body))
+                caller.hear(b"data: ")
+            gateway.kill()
+        gate.release()
+    rows = rows_after_the_next_start(tmp_path)
+    assert [row.outcome for row in rows].count("ok") == DONE_CALLS
+    lost = [row for row in rows if row.error_class == "ProcessEnded"]
+    assert sorted(row.client_dialect for row in lost) == ["anthropic_messages", "gemini", "openai_chat"]
+    assert len(rows) == DONE_CALLS + OPEN_CALLS == len({row.request_id for row in rows})
+    assert {(row.provider, row.model, row.streamed) for row in lost} == {("p", "m1", True)}
+
+
+def test_a_gateway_killed_in_mid_call_has_a_row_for_every_call(tmp_path: Path) -> None:
+    simulator = Simulator("vllm", models=("m1",))
+    with simulator.running() as server, serving(tmp_path, server) as gateway:
+        for _ in range(DONE_CALLS):
+            assert ask(gateway.address, "anthropic_messages", "p/m1").status == 200
+        gate = simulator.hold()
+        body = body_for("openai_chat", "p/m1")
+        with ExitStack() as stack:
+            before = len(server.requests)
+            for _ in range(OPEN_CALLS):
+                stack.enter_context(Caller(gateway.address, path_for("openai_chat", "p/m1"), body))
+            _wait_for(server, before + OPEN_CALLS)
+            gateway.kill()
+        gate.release()
+    rows = rows_after_the_next_start(tmp_path)
+    assert [row.outcome for row in rows].count("ok") == DONE_CALLS
+    assert [row.error_class for row in rows].count("ProcessEnded") == OPEN_CALLS
+    assert len(rows) == DONE_CALLS + OPEN_CALLS == len({row.request_id for row in rows})
+
+
+def _wait_for(server: Running, count: int) -> None:
+    """Wait until so many requests have reached the provider."""
+    waiting = threading.Event()
+    for _ in range(int(PATIENCE / 0.02)):
+        if len(server.requests) >= count:
+            return
+        waiting.wait(0.02)
+    raise AssertionError(f"{len(server.requests)} requests came, and {count} were to come")
+
+
+def test_answers_that_clients_have_are_in_the_log_whenever_the_gateway_is_killed(tmp_path: Path) -> None:
+    answers: list[Answer] = []
+    with Simulator("vllm", models=("m1",)).running() as server, serving(tmp_path, server) as gateway:
+        answers = [ask(gateway.address, "openai_chat", "p/m1") for _ in range(40)]
+        gateway.kill()
+    ids = {answer.headers["x-bardo-request-id"] for answer in answers}
+    rows = rows_after_the_next_start(tmp_path)
+    assert {row.request_id for row in rows} == ids
+    assert len(rows) == len(ids)
+    assert {row.outcome for row in rows} == {"ok"}
+    assert all(row.output_tokens is not None for row in rows)
+
+
+def test_a_gateway_that_starts_again_finds_them_itself(tmp_path: Path) -> None:
+    simulator = Simulator("vllm", models=("m1",))
+    with simulator.running() as server:
+        with serving(tmp_path, server) as gateway:
+            gate = simulator.hold(after=2)
+            path, body = path_for("openai_chat", "p/m1", stream=True), body_for("openai_chat", "p/m1", stream=True)
+            with Caller(gateway.address, path, body) as caller:
+                caller.hear(b"data: ")
+                gateway.kill()
+            gate.release()
+        with serving(tmp_path, server) as again:
+            assert ask(again.address, "openai_chat", "p/m1").status == 200
+            again.process.send_signal(signal.SIGTERM)
+            again.process.wait(PATIENCE)
+    with LogReader(tmp_path / "log.db") as reader:
+        assert sorted(row.outcome for row in reader.recent(10)) == ["broken", "ok"]
+    assert [*(tmp_path / "log.db.calls").iterdir()] == []
