@@ -117,7 +117,8 @@ MEANINGS = {
     "log.enabled": "whether calls are logged at all",
     "log.path": "the log's file; empty: `bardo/log.db` in `XDG_DATA_HOME`, else in `~/.local/share`",
     "log.content": "whether prompts and replies are kept too",
-    "replay.store": "where the reasoning of replies is kept for clients that drop it: `memory`, an SQLite file, or empty for nowhere",
+    "replay.store": "where the reasoning of replies is kept for clients that drop it: `memory` (several workers share a temporary "
+    "SQLite file, gone when `bardo serve` ends), an SQLite file of yours, or empty for nowhere",
     "replay.ttl_seconds": "how long it is kept",
     "replay.max_entries": "how many replies are kept; the oldest goes first",
     "replay.max_bytes": "how many bytes they take",

@@ -53,7 +53,8 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the reasoning of earlier replies is kept for clients that drop it, how much of it, and for how long.
 
-    `store` is `memory`, the path of an SQLite file, or empty for nowhere. `prefix_changed`: what is done with thinking that is bound to a
+    `store` is `memory`, the path of an SQLite file, or empty for nowhere. `bardo serve` with several workers turns `memory` into a file
+    that they share and that is gone when it ends. `prefix_changed`: what is done with thinking that is bound to a
     prompt which has changed since.
     """
 

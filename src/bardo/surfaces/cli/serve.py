@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -50,13 +54,30 @@ def serve(
     os.environ["BARDO_ALLOW_UNAUTHENTICATED"] = str(gateway.allow_unauthenticated).lower()
     if config is not None:
         os.environ["BARDO_CONFIG"] = str(config.absolute())
-    serve_app(
-        APP,
-        host=gateway.host,
-        port=gateway.port if port is None else port,
-        workers=workers or gateway.workers,
-        announce=lambda address: _announce(address, settings),
-    )
+    processes = workers or gateway.workers
+    with _shared_replay(settings, processes):
+        serve_app(
+            APP,
+            host=gateway.host,
+            port=gateway.port if port is None else port,
+            workers=processes,
+            announce=lambda address: _announce(address, settings),
+        )
+
+
+@contextmanager
+def _shared_replay(settings: Settings, workers: int) -> Iterator[None]:
+    """Have several workers share the reasoning that one would keep in memory: in a file that is gone when the gateway ends."""
+    if workers < 2 or settings.replay.store != "memory":
+        yield
+        return
+    # The folder is readable by its owner alone.
+    with tempfile.TemporaryDirectory(prefix="bardo-") as folder:
+        os.environ["BARDO_REPLAY_STORE"] = str(Path(folder) / "replay.db")
+        try:
+            yield
+        finally:
+            del os.environ["BARDO_REPLAY_STORE"]
 
 
 def _check_log(settings: Settings) -> None:

@@ -1,0 +1,59 @@
+"""Several workers share what is kept of replies: a conversation finds its reasoning whichever worker takes its next turn."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bardo.simulators import Script, Simulator, ToolCall, Turn
+from surfaces.cli.support import line_with, running
+
+CONVERSATIONS = 12
+TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+
+
+def post(address: str, body: dict[str, Any]) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{address}/v1/chat/completions",
+        json.dumps(body).encode(),
+        {"content-type": "application/json", "connection": "close"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        message: dict[str, Any] = json.loads(answer.read())["choices"][0]["message"]
+        return message
+
+
+def test_every_conversation_is_found_by_either_of_two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("LAB_KEY", "key")
+    script = Script((Turn(reasoning="I must look.", tool_calls=(ToolCall("look", {}),)), Turn(text="Done.")))
+    with Simulator("moonshot", script=script).running() as provider:
+        config = tmp_path / "bardo.toml"
+        config.write_text(
+            '[log]\nenabled = false\n[[providers]]\nid = "lab"\npreset = "moonshot"\napi_key_env = "LAB_KEY"\n'
+            f'base_url = "{provider.base_url}"\nmodels = ["kimi-k3"]\n'
+        )
+        with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            for number in range(CONVERSATIONS):
+                history: list[Any] = [{"role": "user", "content": f"Look, number {number}."}]
+                body = {"model": "lab/kimi-k3", "messages": history, "tools": [TOOL]}
+                called = post(address, body)
+                call = called["tool_calls"][0]
+                history += [
+                    {"role": "assistant", "content": None, "tool_calls": [call]},
+                    {"role": "tool", "tool_call_id": call["id"], "content": "seen"},
+                ]
+                post(address, body)
+            gateway.send_signal(signal.SIGTERM)
+            gateway.wait(60)
+        bodies = [one.body for one in provider.requests if one.method == "POST"]
+    turns = [one for body in bodies for one in body["messages"] if one["role"] == "assistant"]  # type: ignore[index]
+    assert [turn["reasoning_content"] for turn in turns] == ["I must look."] * CONVERSATIONS
+    assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
