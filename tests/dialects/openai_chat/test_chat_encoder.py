@@ -480,4 +480,4 @@ def test_the_signatures_of_several_texts_stay_apart() -> None:
 
 def test_redacted_thinking_of_bedrock_comes_back_redacted() -> None:
     block = ReasoningBlock(format="bedrock-v1", opaque=(Opaque("redacted", "cipher", "bedrock-v1"),))
-    assert read_details(write_details(block, 0)) == [block]
+    assert [one.block for one in read_details(write_details(block, 0))] == [block]

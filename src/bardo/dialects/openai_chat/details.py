@@ -2,7 +2,8 @@
 
 A piece is `reasoning.text` (text, maybe a signature), `reasoning.summary` or `reasoning.encrypted`; in streams each is a fragment, and the
 pieces of one block share an `index`. Clients that join fragments by index (OpenAI's library does, string by string) get one piece that is
-all of these at once; it is read as well. bardo's own name is `part`: a further part of a summary, which begins with a blank line.
+all of these at once; it is read as well. bardo's own names are `part`: a further part of a summary, which begins with a blank line; and
+`position`: how many characters of the content and how many calls stand before a block, where any do.
 Source: the recordings of OpenRouter, Vercel's gateway, Venice, MiniMax and Snowflake.
 """
 
@@ -11,13 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.openai_chat.words import ANTHROPIC, BEDROCK, NAME, PLAIN_FORMATS
 from bardo.values.blocks import Carried, Opaque, OpaqueKind, ReasoningBlock, fields_for
 
 BLANK_LINE = "\n\n"
 UNKNOWN = "unknown"
 _TYPES = frozenset({"reasoning.text", "reasoning.summary", "reasoning.encrypted"})
-_READ = frozenset({"type", "text", "summary", "signature", "data", "id", "format", "index", "part"})
+_READ = frozenset({"type", "text", "summary", "signature", "data", "id", "format", "index", "part", "position"})
 
 
 def text_of(detail: dict[str, Any]) -> str:
@@ -83,8 +86,13 @@ def piece_of_state(state: Opaque) -> dict[str, Any]:
             return {"type": "reasoning.encrypted", "data": state.data}
 
 
-def write_details(block: ReasoningBlock, index: int) -> list[dict[str, Any]]:
-    """Return the pieces of one whole block."""
+def write_position(characters: int, calls: int) -> dict[str, Any]:
+    """Return the field that says what stands before a block; nothing where that is nothing."""
+    return {"position": {"content": characters, "tool_calls": calls}} if characters or calls else {}
+
+
+def write_details(block: ReasoningBlock, index: int, position: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return the pieces of one whole block. `position` is what `write_position` gave."""
     named = {"format": block.format or UNKNOWN, "index": index}
     pieces = [{**piece_of_text(block.text, None), **named}] if block.text else []
     pieces += [{**piece_of_text(part, number), **named} for number, part in enumerate(block.summary)]
@@ -94,6 +102,8 @@ def write_details(block: ReasoningBlock, index: int) -> list[dict[str, Any]]:
     if rest:
         pieces = pieces or [{"type": "reasoning.text", **named}]
         pieces[0] = {**pieces[0], **rest}
+    if position and pieces:
+        pieces[0] = {**pieces[0], **position}
     return pieces
 
 
@@ -119,7 +129,15 @@ def _add_state(pieces: list[dict[str, Any]], state: Opaque, index: int) -> None:
         pieces.append({**piece_of_state(state), "format": style, "index": index})
 
 
-def read_details(details: Sequence[dict[str, Any]]) -> list[ReasoningBlock]:
+class Placed(msgspec.Struct, frozen=True):
+    """A block of thinking, and how many characters of the content and how many calls stand before it."""
+
+    block: ReasoningBlock
+    characters: int = 0
+    calls: int = 0
+
+
+def read_details(details: Sequence[dict[str, Any]]) -> list[Placed]:
     """Return the blocks of a whole list of pieces: those with one index, in a row, are one block."""
     blocks: list[tuple[Any, list[dict[str, Any]]]] = []
     for detail in details:
@@ -128,7 +146,14 @@ def read_details(details: Sequence[dict[str, Any]]) -> list[ReasoningBlock]:
             blocks[-1][1].append(detail)
         else:
             blocks.append((index, [detail]))
-    return [_block(pieces) for _, pieces in blocks]
+    return [Placed(_block(pieces), *_position(pieces)) for _, pieces in blocks]
+
+
+def _position(pieces: Sequence[dict[str, Any]]) -> tuple[int, int]:
+    said = next((found for piece in pieces if isinstance(found := piece.get("position"), dict)), {})
+    counts = (said.get("content"), said.get("tool_calls"))
+    characters, calls = (count if type(count) is int and count > 0 else 0 for count in counts)
+    return characters, calls
 
 
 def _block(pieces: list[dict[str, Any]]) -> ReasoningBlock:

@@ -12,6 +12,7 @@ from typing import Any
 
 from bardo.dialects.openai_chat.carried import unflatten
 from bardo.dialects.openai_chat.chunks import ChunkWriter, json_bytes
+from bardo.dialects.openai_chat.details import write_position
 from bardo.dialects.openai_chat.errors import error_object
 from bardo.dialects.openai_chat.extra import write_states
 from bardo.dialects.openai_chat.usage import write_usage
@@ -51,6 +52,7 @@ class ChatEncoder:
         self._chunks = ChunkWriter(request.model)
         self._thinking = ThinkingWriter()
         self._calls: dict[Place, int] = {}
+        self._lengths: dict[int, int] = {}
         self._refused: set[int] = set()
         self._stated: dict[int, int] = {}
         self._unknowns = 0
@@ -66,6 +68,7 @@ class ChatEncoder:
 
     def _write(self, item: Event) -> Sequence[bytes]:
         if isinstance(item, ContentChunk):
+            self._lengths[item.choice] = self._lengths.get(item.choice, 0) + len(item.text)
             return self._chunks.delta(item.choice, b'{"content":' + json_bytes(item.text) + b"}")
         writer = _WRITERS.get(type(item))
         return writer(self, item) if writer is not None and not self._failed else ()
@@ -92,7 +95,8 @@ class ChatEncoder:
         return ()
 
     def _think_start(self, item: ThinkStart) -> Sequence[bytes]:
-        self._thinking.start(item)
+        calls = sum(choice == item.choice for choice, _ in self._calls)
+        self._thinking.start(item, write_position(self._lengths.get(item.choice, 0), calls))
         return ()
 
     def _think(self, item: ThinkChunk) -> Sequence[bytes]:

@@ -6,16 +6,25 @@ stretches of thinking with a blank line between them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from bardo.dialects.openai_chat.carried import add_carried, unflatten
-from bardo.dialects.openai_chat.details import write_details
+from bardo.dialects.openai_chat.details import write_details, write_position
 from bardo.dialects.openai_chat.extra import merge_extra, write_states
 from bardo.dialects.openai_chat.usage import write_usage
 from bardo.dialects.openai_chat.words import NAME, PLAIN_FORMATS, write_finish
-from bardo.values.blocks import ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, UnknownBlock, fields_for
+from bardo.values.blocks import (
+    ReasoningBlock,
+    RefusalBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    UnknownBlock,
+    fields_for,
+)
 from bardo.values.response import Response
 
 
@@ -53,7 +62,7 @@ def _message(response: Response) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": response.text if texts else None}
     if any(isinstance(block, RefusalBlock) for block in response.blocks):
         message["refusal"] = response.refusal
-    message |= _reasoning(response.reasoning_blocks)
+    message |= _reasoning(response.reasoning_blocks, response.blocks)
     calls = [write_call(block) for block in response.blocks if isinstance(block, ToolCallBlock)]
     if calls:
         message["tool_calls"] = calls
@@ -66,16 +75,30 @@ def _message(response: Response) -> dict[str, Any]:
     return message
 
 
-def _reasoning(blocks: list[ReasoningBlock]) -> dict[str, Any]:
+def _reasoning(thoughts: list[ReasoningBlock], blocks: Sequence[ReplyBlock]) -> dict[str, Any]:
     written: dict[str, Any] = {}
-    text = "\n\n".join(readable for block in blocks if (readable := block.readable))
+    text = "\n\n".join(readable for block in thoughts if (readable := block.readable))
     if text:
         written["reasoning_content"] = text
-    if any(block.opaque or block.summary or block.carried or block.format not in PLAIN_FORMATS for block in blocks):
-        written["reasoning_details"] = [
-            piece for index, block in enumerate(blocks) for piece in write_details(block, index)
-        ]
+    if any(block.opaque or block.summary or block.carried or block.format not in PLAIN_FORMATS for block in thoughts):
+        written["reasoning_details"] = _details(blocks)
     return written
+
+
+def _details(blocks: Sequence[ReplyBlock]) -> list[dict[str, Any]]:
+    """Return the pieces of all thinking, each block of it with what stands before it."""
+    pieces: list[dict[str, Any]] = []
+    index = characters = calls = 0
+    for block in blocks:
+        match block:
+            case ReasoningBlock():
+                pieces += write_details(block, index, write_position(characters, calls))
+                index += 1
+            case TextBlock(text=text):
+                characters += len(text)
+            case ToolCallBlock():
+                calls += 1
+    return pieces
 
 
 def write_call(call: ToolCallBlock) -> dict[str, Any]:

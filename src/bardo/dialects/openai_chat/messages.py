@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.jsonfield import kind_of, optional, required, take
-from bardo.dialects.openai_chat.details import read_details
+from bardo.dialects.openai_chat.details import Placed, read_details
 from bardo.dialects.openai_chat.extra import read_states
+from bardo.dialects.openai_chat.interleaving import interleaved
 from bardo.dialects.openai_chat.parts import read_content
 from bardo.dialects.openai_chat.words import NAME
 from bardo.values.blocks import (
@@ -49,12 +50,8 @@ def read_message(value: Any, at: str) -> Message:
     if wire_role in ("tool", "function"):
         return Message(role, (_tool_result(fields, wire_role, at),))
     states, extra = read_states(fields.get("extra_content"))
-    blocks: list[Block] = [
-        *_reasoning(fields, at),
-        *read_content(fields.get("content"), f"{at}.content", states),
-        *_refusal(fields, at),
-        *_calls(fields, at),
-    ]
+    said = [*read_content(fields.get("content"), f"{at}.content", states), *_refusal(fields, at)]
+    blocks = interleaved(_reasoning(fields, at), said, _calls(fields, at))
     rest = {**_rest(fields), **({"extra_content": extra} if extra else {})}
     return Message(role, tuple(blocks), Carried(NAME, rest) if rest else None)
 
@@ -63,21 +60,21 @@ def _rest(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in _READ and value is not None}
 
 
-def _reasoning(fields: dict[str, Any], at: str) -> list[ReasoningBlock]:
+def _reasoning(fields: dict[str, Any], at: str) -> list[Placed]:
     """Return the thinking a client gives back: of the details, else of the first plain field; state alone goes with plain text."""
     details = fields.get("reasoning_details")
     if isinstance(details, str):
-        return [ReasoningBlock(text=details, format="reasoning_details")] if details else []
+        return [Placed(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
     listed = optional(fields, "reasoning_details", list, f"{at}.") or []
-    blocks = read_details(
+    placed = read_details(
         [take(detail, dict, f"{at}.reasoning_details[{place}]") for place, detail in enumerate(listed)]
     )
     plain = [(name, optional(fields, name, str, f"{at}.")) for name in ("reasoning_content", "reasoning")]
     name, text = next(((name, text) for name, text in plain if text), ("", ""))
-    if not text or any(block.readable for block in blocks):
-        return blocks
-    states = tuple(state for block in blocks for state in block.opaque)
-    return [ReasoningBlock(text=text, format=blocks[0].format if blocks else name, opaque=states)]
+    if not text or any(one.block.readable for one in placed):
+        return placed
+    states = tuple(state for one in placed for state in one.block.opaque)
+    return [Placed(ReasoningBlock(text=text, format=placed[0].block.format if placed else name, opaque=states))]
 
 
 def _refusal(fields: dict[str, Any], at: str) -> list[Block]:

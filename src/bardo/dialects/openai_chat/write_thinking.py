@@ -25,6 +25,7 @@ class ThinkingWriter:
         self._formats: dict[Place, str] = {}
         self._said: dict[Place, str] = {}
         self._parts: dict[Place, int] = {}
+        self._positions: dict[Place, dict[str, Any]] = {}
         self._last: dict[int, int] = {}
         self.held: dict[Place, dict[str, Opaque]] = {}
 
@@ -32,9 +33,11 @@ class ThinkingWriter:
         """Whether the block is one of thinking."""
         return place in self._formats
 
-    def start(self, item: ThinkStart) -> None:
-        """Take a block's format."""
+    def start(self, item: ThinkStart, position: dict[str, Any]) -> None:
+        """Take a block's format, and what stands before it."""
         self._formats[item.choice, item.block] = item.format
+        if position:
+            self._positions[item.choice, item.block] = position
 
     def chunk(self, item: ThinkChunk) -> bytes:
         """Return the delta of a piece of text."""
@@ -79,6 +82,8 @@ class ThinkingWriter:
 
     def _piece(self, place: Place, piece: dict[str, Any], style: str) -> dict[str, Any]:
         style = style or UNKNOWN
+        if place in self._positions:
+            piece = {**piece, **self._positions.pop(place)}
         if self._said.get(place) == style:
             return {**piece, "index": place[1]}
         self._said[place] = style
