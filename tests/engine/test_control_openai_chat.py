@@ -290,3 +290,12 @@ def test_a_level_leaves_the_answer_half_of_a_small_limit(preset: str, model: str
     assert told.attempt.control is not None
     assert told.attempt.control.budget == 500
     assert ("reasoning_budget", "high", 500) in told.lost
+
+
+def test_a_template_is_told_by_the_variable_that_it_reads() -> None:
+    off, low = {"reasoning_effort": "none"}, {"reasoning_effort": "low"}
+    for preset in ("vllm", "sglang", "llama-server"):
+        assert chat(preset, "ibm-granite/granite-3.3-8b-instruct", **off).fields == template(thinking=False)
+        assert chat(preset, "ByteDance-Seed/Seed-OSS-36B-Instruct", **off).fields == template(thinking_budget=0)
+        assert chat(preset, "ByteDance-Seed/Seed-OSS-36B-Instruct", **low).fields == template(thinking_budget=2048)
+        assert chat(preset, "moonshotai/Kimi-K2.5", **off).fields == template(thinking=False)

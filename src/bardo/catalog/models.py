@@ -38,7 +38,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
     `control` lists the ways it is told how to think. `efforts` are its levels as they are spelled on the wire; `aliases` says as which
     level another one acts. `omit`: whether it thinks when nothing is sent. `off`: whether thinking can be turned off, `off_up_to`
-    beside which highest effort, `nearest_off` by which fragment of the wire form where it cannot. `form` names a wire form.
+    beside which highest effort, `nearest_off` by which fragment of the wire form where it cannot. `form` names a wire form, `switch` the
+    variable of the chat template that turns thinking on and off, where it is not `enable_thinking`.
     """
 
     control: tuple[Control, ...] | None = None
@@ -51,6 +52,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     nearest_off: str | None = None
     budget: BudgetRange | None = None
     form: str | None = None
+    switch: str | None = None
 
 
 class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,8 +78,6 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     output_limit: int | None = None
     off_result: str | None = None
     budget_result: str | None = None
-    switch: str | None = None
-    """The name of the chat template's own switch, where it is not `enable_thinking`."""
     source: str = ""
     date: datetime.date | None = None
     note: str = ""

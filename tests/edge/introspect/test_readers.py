@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bardo.edge.introspect.adapters import builtin_adapters
 from bardo.edge.introspect.live import NO_THINKING, LiveFacts
 from bardo.edge.introspect.looking import NotAnAnswer
 from bardo.edge.introspect.readers import READERS
@@ -258,3 +259,40 @@ def _with_holes(value: Any, hole: Any) -> list[Any]:
             for other in [hole, *_with_holes(inner, hole)]
         ]
     return []
+
+
+TEMPLATES = {
+    "thinking alone": ("{% if thinking %}deliberate {% endif %}user", "thinking", ("budget", "toggle"), "off"),
+    "enable_thinking alone": ("{% if enable_thinking %}x{% endif %}", None, ("budget", "toggle"), "off"),
+    "a budget": ("{% if thinking_budget is defined %}{{ thinking_budget }}{% endif %}", None, ("budget",), None),
+    "none": ("{{ message.thinking }} {{ 'thinking' }}", None, None, None),
+}
+
+
+@pytest.mark.parametrize(("template", "switch", "control", "omit"), TEMPLATES.values(), ids=TEMPLATES)
+def test_the_variable_that_the_template_reads_is_the_one_that_is_sent(
+    template: str, switch: str | None, control: Any, omit: str | None
+) -> None:
+    def prompt(**variables: Any) -> dict[str, str]:
+        if "message.thinking" in template:
+            return {"prompt": "user"}
+        read = [name for name in ("enable_thinking", "thinking_budget", "thinking") if name in template]
+        return {"prompt": f"user {variables.get(read[0]) or ''}"}
+
+    renderings = {
+        "unsaid": prompt(),
+        "on": prompt(enable_thinking=True),
+        "off": prompt(enable_thinking=False),
+        "thinking_on": prompt(thinking=True),
+        "thinking_off": prompt(thinking=False),
+        "budget": prompt(thinking_budget=512),
+    }
+    props = {"chat_template": template, "default_generation_settings": {"n_ctx": 10}}
+    answers: dict[str, Any] = {"props": props}
+    for question in builtin_adapters()["llama-server"].questions:
+        if question.name in renderings and question.due(answers):
+            answers[question.name] = renderings[question.name]
+    said = READERS["llama-server"](answers, "m")["m"]
+    assert (said.switch, said.control, said.omit) == (switch, control, omit)
+    assert said.form == ("template-budget" if "budget" in template else None)
+    assert ("thinking_on" in answers) == (switch == "thinking")

@@ -280,3 +280,12 @@ def test_thinking_between_tools_is_for_models_that_have_it(
 def test_a_provider_that_has_only_budgets_gets_one(model: str) -> None:
     plan = plan_reasoning(LOW, ControlTarget("lab", "anthropic_messages", model))
     assert plan.fields == {"thinking": {"type": "enabled", "budget_tokens": 2048}}
+
+
+def test_a_template_that_prints_the_level_as_it_is_takes_one() -> None:
+    live = Layer("L1", Facts(control=("effort",)))
+    for effort, sent in (("low", "low"), ("high", "high"), ("max", "high"), ("minimal", "low")):
+        policy = ReasoningPolicy(mode="effort", effort=effort)  # type: ignore[arg-type]
+        plan = plan_reasoning(policy, ControlTarget("llama-server", "openai_chat", "my-model"), facts=[live])
+        assert plan.fields == {"reasoning_effort": sent}
+        assert plan.clamped == (sent != effort)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,6 +12,7 @@ from urllib.parse import quote, urljoin
 
 import msgspec
 
+from bardo.edge.introspect.looking import inside
 from bardo.edge.introspect.readers import READERS
 from bardo.engine.route import Provider
 from bardo.values.errors import ConfigError
@@ -21,13 +23,24 @@ MODEL = "$model"
 class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One request. `path` is relative to the base URL; `$model` in it, and in `body`, is the model's id. With a body it is a POST.
 
-    `optional`: servers that do not know this path still answer the others.
+    `optional`: servers that do not know this path still answer the others. `reads`: it is asked only where the chat template that an
+    earlier answer holds reads this variable.
     """
 
     name: str
     path: str
     body: dict[str, Any] | None = None
     optional: bool = False
+    reads: str = ""
+
+    def due(self, answers: Mapping[str, Any]) -> bool:
+        """Whether the question is worth asking after these answers."""
+        if not self.reads:
+            return True
+        templates = (inside(body, "chat_template") for body in answers.values())
+        # An attribute of a message, or a word in quotes, is no variable.
+        variable = re.compile(rf"(?<![.\w'\"]){re.escape(self.reads)}(?![\w'\"])")
+        return any(isinstance(template, str) and variable.search(template) for template in templates)
 
     def url(self, provider: Provider, model: str) -> str:
         """Return the address of the question at a provider."""

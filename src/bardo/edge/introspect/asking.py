@@ -36,6 +36,8 @@ async def ask(
     async with asyncio.timeout(seconds):
         # One after the other: a server with one slot renders one prompt at a time.
         for question in adapter.questions:
+            if not question.due(answers):
+                continue
             call = _call(question, provider, model)
             answer = await _answer(keyring.sign(call, provider, clock=clock), question, transport, deadlines)
             if answer is not None:

@@ -39,7 +39,8 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def switches(self) -> tuple[str, ...]:
         """The chat template's switch, or those that the caller turned where nobody knows the template."""
-        arguments = self.policy.told.get("chat_template_kwargs", {}) if self.known.row is None else {}
+        known = self.known.row is not None or self.known.facts.switch is not None
+        arguments = {} if known else self.policy.told.get("chat_template_kwargs", {})
         return tuple(name for name, value in arguments.items() if isinstance(value, bool)) or (self.known.switch,)
 
 

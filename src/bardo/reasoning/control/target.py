@@ -14,6 +14,8 @@ from bardo.reasoning.control.amounts import ladder
 from bardo.reasoning.control.fragments import SWITCH
 from bardo.values.request import Effort
 
+ANY_WORD: tuple[Effort, ...] = ("low", "medium", "high")
+"""The levels of a model that takes one and of which nobody lists any: its chat template prints the word as it is."""
 LayerName = Literal["operator", "L1", "L2", "L3"]
 _ORDER: tuple[LayerName, ...] = ("operator", "L1", "L2", "L3")
 _FIELDS = Facts.__struct_fields__
@@ -73,6 +75,8 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def levels(self) -> tuple[Effort, ...]:
         """The model's own levels, where it is told how to think by them, in rising order."""
         takes = {"effort", "level", "fixed"} & set(self.control)
+        if self.facts.efforts is None and "effort" in takes:
+            return ANY_WORD
         return ladder(self.facts.efforts or ()) if takes else ()
 
     @cached_property
@@ -101,7 +105,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def switch(self) -> str:
         """The name of the chat template's switch."""
-        return (self.row and self.row.switch) or SWITCH
+        return self.facts.switch or SWITCH
 
     def layer(self, *fields: str) -> LayerName:
         """Return the highest layer that said one of these facts."""

@@ -29,17 +29,23 @@ def read_llama_server(answers: Answers, model: str) -> dict[str, LiveFacts]:
         raise NotAnAnswer("it is not what llama-server's /props says")
     prompts = {name: prompt for name, body in answers.items() if (prompt := text(inside(body, "prompt")))}
     opened = _opened(prompts.get("unsaid"))
-    listens, levelled = _differ(prompts, "on", "off"), _levelled(props, prompts)
+    switch = _switch_of(prompts)
+    if switch == "thinking":
+        prompts |= {"on": prompts["thinking_on"], "off": prompts["thinking_off"]}
+    budgeted = switch is None and _differ(prompts, "unsaid", "budget")
+    listens, levelled = switch is not None, _levelled(props, prompts)
     offered = _levels_of(template or "")
     parser = text(inside(props, "default_generation_settings", "params", "reasoning_format"))
     alias = text(inside(props, "model_alias"))
     facts = LiveFacts(
-        control=_control(listens=listens, levelled=levelled, opened=opened),
+        control=_control(listens=listens, levelled=levelled, opened=opened, budgeted=budgeted),
         efforts=offered if levelled and len(offered) > 1 else None,
         default_effort=_default_of(template or "") if levelled else None,
         omit=_omit(prompts, listens=listens, opened=opened),
+        switch=None if switch == "enable_thinking" and not _same(prompts, "thinking_on", "thinking_off") else switch,
+        form="template-budget" if budgeted else None,
         off=True
-        if listens
+        if listens or budgeted
         else False
         if opened and not _SPOKEN_SWITCH.search(template or "") and "off" in prompts
         else None,
@@ -51,10 +57,20 @@ def read_llama_server(answers: Answers, model: str) -> dict[str, LiveFacts]:
     return {model: facts}
 
 
-def _control(*, listens: bool, levelled: bool, opened: bool | None) -> tuple[Control, ...] | None:
-    """A model whose thinking the server can see takes the server's own budget; where nothing differs, nothing is known."""
+def _switch_of(prompts: dict[str, str]) -> str | None:
+    """Return the variable that turns the template's thinking on and off, None where none does."""
+    if _differ(prompts, "on", "off"):
+        return "enable_thinking"
+    return "thinking" if _differ(prompts, "thinking_on", "thinking_off") else None
+
+
+def _control(*, listens: bool, levelled: bool, opened: bool | None, budgeted: bool) -> tuple[Control, ...] | None:
+    """A model whose thinking the server can see takes the server's own budget; where nothing differs, nothing is known.
+
+    `budgeted`: the template itself reads a budget, 0 for no thinking.
+    """
     control: list[Control] = ["effort"] if levelled else []
-    control += ["budget"] if listens or opened else []
+    control += ["budget"] if listens or opened or budgeted else []
     control += ["toggle"] if listens else []
     return tuple(control) or None
 
@@ -67,6 +83,10 @@ def _omit(prompts: dict[str, str], *, listens: bool, opened: bool | None) -> Any
 
 def _differ(prompts: dict[str, str], one: str, other: str) -> bool:
     return one in prompts and other in prompts and prompts[one] != prompts[other]
+
+
+def _same(prompts: dict[str, str], one: str, other: str) -> bool:
+    return one in prompts and other in prompts and prompts[one] == prompts[other]
 
 
 def _levelled(props: Any, prompts: dict[str, str]) -> bool:
