@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, wraps
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 
 def _find() -> Path | None:
@@ -60,3 +65,46 @@ def _recording(meta: dict[str, Any]) -> Recording:
 def rows(dialect_folder: str) -> list[Recording]:
     """Return the recordings of one folder; none where there are no recordings on this machine."""
     return [one for one in _index() if one.file.startswith(f"{dialect_folder}/")]
+
+
+def each_recording(recordings: Iterable[Recording], *, together: int = 24) -> Callable[[Callable[..., None]], Any]:
+    """Run a test's `recording` over all of them, up to `together` of one folder in one item.
+
+    An item of pytest costs more than most of these tests. A failure names its recording, and the others of its group run all the same.
+    """
+    groups = list(_groups(recordings, together))
+    ids = [f"{group[0].file.partition('/')[0]}-{group[0].file.partition('/')[2]}" for group in groups]
+
+    def decorate(test: Callable[..., None]) -> Any:
+        @wraps(test)
+        def run(*, recordings: Sequence[Recording], **others: Any) -> None:
+            failed = [problem for one in recordings if (problem := _problem(test, one, others)) is not None]
+            if len(failed) == 1:
+                raise failed[0]
+            if failed:
+                raise ExceptionGroup(f"{len(failed)} recordings", failed)
+
+        taken = inspect.signature(test)
+        group = inspect.Parameter("recordings", inspect.Parameter.KEYWORD_ONLY)
+        kept = [one.replace(kind=group.kind) for name, one in taken.parameters.items() if name != "recording"]
+        run.__signature__ = taken.replace(parameters=[group, *kept])  # type: ignore[attr-defined]
+        return pytest.mark.parametrize("recordings", groups, ids=ids)(run)
+
+    return decorate
+
+
+def _groups(recordings: Iterable[Recording], together: int) -> Iterator[tuple[Recording, ...]]:
+    for _, folder in groupby(recordings, key=lambda one: one.file.partition("/")[0]):
+        held = tuple(folder)
+        yield from (held[begin : begin + together] for begin in range(0, len(held), together))
+
+
+def _problem(test: Callable[..., None], recording: Recording, others: dict[str, Any]) -> Exception | None:
+    try:
+        test(recording=recording, **others)
+    except pytest.skip.Exception:
+        return None
+    except Exception as problem:  # noqa: BLE001
+        problem.add_note(f"recording: {recording.file}")
+        return problem
+    return None

@@ -48,7 +48,6 @@ def _message(whole: Any, inputs: dict[int, str] | None = None) -> Heard:
     usage = whole.usage
     details = usage.output_tokens_details
     calls = [block for block in whole.content if block.type == "tool_use"]
-    blocks = [plain(block) for block in whole.content]
     beside = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
     return Heard(
         text="".join(block.text for block in whole.content if block.type == "text"),
@@ -64,5 +63,10 @@ def _message(whole: Any, inputs: dict[int, str] | None = None) -> Heard:
         ),
         id=whole.id,
         model=whole.model,
-        turn={**_ASKED, "messages": [_HELLO, {"role": "assistant", "content": blocks}]},
+        turn=lambda: _turn(whole),
     )
+
+
+def _turn(whole: Any) -> dict[str, Any]:
+    blocks = [plain(block) for block in whole.content]
+    return {**_ASKED, "messages": [_HELLO, {"role": "assistant", "content": blocks}]}

@@ -49,7 +49,7 @@ def _chunks(chunks: list[Any]) -> Heard:
         counts=_gemini_counts(usages[-1]) if usages else Counts(),
         id=chunks[-1].response_id or "",
         model=chunks[-1].model_version or "",
-        turn={"contents": [{"role": "model", "parts": [plain(part, by_alias=True) for part in parts]}]},
+        turn=lambda: {"contents": [{"role": "model", "parts": [plain(part, by_alias=True) for part in parts]}]},
     )
 
 

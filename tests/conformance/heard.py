@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -28,7 +29,7 @@ class Heard:
     """One reply as a library shows it.
 
     `calls` are (id, name, arguments): JSON text where the library gives text, else its object. `finish` is what the library's word means,
-    `turn` a request that gives the library's own objects back.
+    `turn` makes a request that gives the library's own objects back.
     """
 
     text: str
@@ -39,7 +40,7 @@ class Heard:
     counts: Counts
     id: str
     model: str
-    turn: dict[str, Any] = field(repr=False)
+    turn: Callable[[], dict[str, Any]] = field(repr=False)
 
 
 class Server:

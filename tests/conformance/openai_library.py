@@ -47,7 +47,7 @@ def _chat(whole: Any) -> Heard:
         counts=_chat_counts(whole.usage),
         id=whole.id,
         model=whole.model,
-        turn={"model": "m", "messages": [_chat_turn(message)]},
+        turn=lambda: {"model": "m", "messages": [_chat_turn(message)]},
     )
 
 
@@ -95,7 +95,7 @@ def _responses(whole: Any) -> Heard:
         counts=_responses_counts(whole.usage),
         id=whole.id,
         model=whole.model,
-        turn={"model": "m", "input": [_item(item) for item in whole.output]},
+        turn=lambda: {"model": "m", "input": [_item(item) for item in whole.output]},
     )
 
 

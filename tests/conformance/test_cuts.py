@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conformance.replies import ALL, read, reply_of
-from recordings import Recording
+from recordings import Recording, each_recording
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
 SMALL = 8 * 1024
@@ -36,7 +36,7 @@ def ways(recording: Recording) -> Iterator[Sequence[int]]:
         yield [chance.randrange(length + 1) for _ in range(count)]
 
 
-@pytest.mark.parametrize("recording", ALL, ids=str)
+@each_recording(ALL, together=12)
 def test_no_cut_changes_what_is_said(recording: Recording) -> None:
     body, expected = recording.body, reply_of(recording).response
     for places in ways(recording):

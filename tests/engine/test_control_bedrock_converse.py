@@ -13,7 +13,7 @@ from bardo.engine.exchange import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.wire import Arrival
 from engine.controlled import Sent, sent
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 Fields = dict[str, Any]
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
@@ -212,7 +212,7 @@ ANSWERED = [
 
 
 @pytest.mark.skipif(not ANSWERED, reason="no recordings on this machine")
-@pytest.mark.parametrize("recording", ANSWERED, ids=str)
+@each_recording(ANSWERED)
 def test_recorded_words_for_thinking_go_on_in_the_models_own_field(recording: Recording) -> None:
     """Claude's `reasoning_config` is written as `thinking`; all else is what was answered."""
     row = builtin().provider("bedrock")

@@ -29,7 +29,7 @@ from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 from dialects.anthropic_messages.replies import ARRIVAL, DIALECT, REQUEST, events_of, payloads, read, write_stream
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 GOOD = [one for one in rows("anthropic-messages") if "-error-" not in one.file]
 GPT = Opaque("encrypted", "CIPHER", "openai-responses-v1")
@@ -90,7 +90,7 @@ def streamed_message(body: bytes) -> Any:
 
 
 @pytest.mark.skipif(not GOOD, reason="no recordings on this machine")
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_the_sdk_reads_every_recording_from_both_forms(recording: Recording) -> None:
     events = events_of(recording.body, stream=recording.stream)
     response = fold(events)

@@ -11,14 +11,14 @@ import pytest
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from dialects.anthropic_messages.replies import DIALECT, REQUEST, events_of, read, write_stream
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("anthropic-messages")
 ERRORS = [one for one in ALL if "-error-" in one.file]
 GOOD = [one for one in ALL if one not in ERRORS]
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-each = pytest.mark.parametrize("recording", GOOD, ids=str)
+each = each_recording(GOOD)
 
 
 @each
@@ -48,7 +48,7 @@ def test_usage_is_told_in_one_algebra(recording: Recording) -> None:
     assert recording.meta.get("reasoning_tokens") in (None, usage.reasoning_tokens)
 
 
-@pytest.mark.parametrize("recording", [one for one in GOOD if one.stream], ids=str)
+@each_recording([one for one in GOOD if one.stream])
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     chooser = random.Random(recording.file)
     end = recording.body.rindex(b"event: message_stop")
@@ -56,7 +56,7 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
         assert isinstance(read(recording.body[:cut], stream=True).error, BrokenStream)
 
 
-@pytest.mark.parametrize("recording", ERRORS, ids=str)
+@each_recording(ERRORS)
 def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
     said = json.loads(recording.body)["error"]
     error = read(recording.body, stream=False).error

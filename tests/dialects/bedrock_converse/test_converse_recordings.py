@@ -14,14 +14,14 @@ from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.request import Control
 from bardo.values.wire import Arrival
 from dialects.bedrock_converse.replies import DIALECT, REQUEST, ROW, events_of, payloads, read, write_stream
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("bedrock-converse")
 ERRORS = [one for one in ALL if one.meta["http_status"] != 200]
 GOOD = [one for one in ALL if one not in ERRORS]
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-each = pytest.mark.parametrize("recording", GOOD, ids=str)
+each = each_recording(GOOD)
 
 
 @each
@@ -62,7 +62,7 @@ def test_usage_is_told_in_one_algebra(recording: Recording) -> None:
     assert usage.cached_input_tokens == usage.raw.get("cacheReadInputTokens")
 
 
-@pytest.mark.parametrize("recording", [one for one in GOOD if one.stream], ids=str)
+@each_recording([one for one in GOOD if one.stream])
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     chooser = random.Random(recording.file)
     end = recording.body.rindex(b"messageStop")
@@ -70,7 +70,7 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
         assert isinstance(read(recording.body[:cut], stream=True).error, BrokenStream)
 
 
-@pytest.mark.parametrize("recording", ERRORS, ids=str)
+@each_recording(ERRORS)
 def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
     said = json.loads(recording.body)["message"]
     error = read(recording.body, stream=False).error
@@ -82,7 +82,7 @@ def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
     assert json.loads(DIALECT.encode_error(answered))["message"] == said
 
 
-@pytest.mark.parametrize("recording", ALL, ids=str)
+@each_recording(ALL)
 def test_a_recorded_request_goes_on_as_it_came(recording: Recording) -> None:
     """Where a picture or a document was left out of the recording, its place still holds a word."""
     path = recording.meta["api_path"].removeprefix("/model/")

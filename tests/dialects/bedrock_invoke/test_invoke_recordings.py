@@ -15,14 +15,14 @@ from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
 from dialects.bedrock_invoke.replies import DIALECT, ROW, events_of, payloads, read, write_stream
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("bedrock-invoke")
 ERRORS = [one for one in ALL if one.meta["http_status"] != 200]
 GOOD = [one for one in ALL if one not in ERRORS]
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-each = pytest.mark.parametrize("recording", GOOD, ids=str)
+each = each_recording(GOOD)
 
 
 @each
@@ -60,7 +60,7 @@ def test_what_bedrock_adds_is_carried(recording: Recording) -> None:
     assert response.usage.output_tokens == last[name]["outputTokenCount"]
 
 
-@pytest.mark.parametrize("recording", [one for one in GOOD if "nova" in one.file], ids=str)
+@each_recording([one for one in GOOD if "nova" in one.file])
 def test_novas_inline_thinking_is_found(recording: Recording) -> None:
     # Each piece of Nova's stream has an index of its own, and they are one text all the same.
     text = read(recording.body, stream=recording.stream).text
@@ -72,7 +72,7 @@ def test_novas_inline_thinking_is_found(recording: Recording) -> None:
     assert response.text == answer
 
 
-@pytest.mark.parametrize("recording", [one for one in GOOD if one.stream], ids=str)
+@each_recording([one for one in GOOD if one.stream])
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     chooser = random.Random(recording.file)
     size = len(recording.body)
@@ -80,7 +80,7 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
         assert isinstance(read(recording.body[:cut], stream=True).error, BrokenStream)
 
 
-@pytest.mark.parametrize("recording", ERRORS, ids=str)
+@each_recording(ERRORS)
 def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
     said = json.loads(recording.body)["message"]
     error = read(recording.body, stream=False).error
@@ -90,7 +90,7 @@ def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
     assert (answered.status, answered.message) == (recording.meta["http_status"], said)
 
 
-@pytest.mark.parametrize("recording", ALL, ids=str)
+@each_recording(ALL)
 def test_a_recorded_request_goes_on_as_it_came(recording: Recording) -> None:
     path = recording.meta["api_path"].removeprefix("/model/")
     model, method = path.rsplit("/", 1)

@@ -12,7 +12,7 @@ from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
 from dialects.cohere.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
 from dialects.told import as_told
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("cohere")
 OLDER = [one for one in ALL if one.framing == "ndjson"]
@@ -21,8 +21,8 @@ BROKEN = [one for one in ALL if "stream-error" in one.file]
 GOOD = [one for one in ALL if one not in (*OLDER, *REFUSED, *BROKEN)]
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-each = pytest.mark.parametrize("recording", GOOD, ids=str)
-each_read = pytest.mark.parametrize("recording", [*GOOD, *BROKEN], ids=str)
+each = each_recording(GOOD)
+each_read = each_recording([*GOOD, *BROKEN])
 
 
 @each
@@ -92,7 +92,7 @@ def test_the_providers_word_for_the_end_is_kept(recording: Recording) -> None:
     assert finish.reason == expected[finish.raw]
 
 
-@pytest.mark.parametrize("recording", [one for one in GOOD if one.stream], ids=str)
+@each_recording([one for one in GOOD if one.stream])
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     chooser = random.Random(recording.file)
     end = recording.body.rindex(b"event: message-end")
@@ -100,7 +100,7 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
         assert isinstance(read(recording.body[:cut], stream=True).error, BrokenStream)
 
 
-@pytest.mark.parametrize("recording", BROKEN, ids=str)
+@each_recording(BROKEN)
 def test_a_stream_that_ends_with_an_error_keeps_what_came_before(recording: Recording) -> None:
     response = read(recording.body, stream=True)
     error = response.error
@@ -112,7 +112,7 @@ def test_a_stream_that_ends_with_an_error_keeps_what_came_before(recording: Reco
     assert response.reasoning.content.startswith("I will first inspect the tables")
 
 
-@pytest.mark.parametrize("recording", REFUSED, ids=str)
+@each_recording(REFUSED)
 def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
     said = json.loads(recording.body)
     status = recording.meta["http_status"]
@@ -124,13 +124,13 @@ def test_an_error_is_told_in_the_providers_words(recording: Recording) -> None:
     assert inside.message == said["message"]
 
 
-@pytest.mark.parametrize("recording", OLDER, ids=str)
+@each_recording(OLDER)
 def test_the_language_before_this_one_is_not_misread(recording: Recording) -> None:
     first = recording.body.splitlines()[0]
     assert isinstance(read(first, stream=False).error, MalformedReply)
 
 
-@pytest.mark.parametrize("recording", [one for one in (*GOOD, *BROKEN) if one.meta.get("request_body")], ids=str)
+@each_recording([one for one in (*GOOD, *BROKEN) if one.meta.get("request_body")])
 def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
     asked = recording.meta["request_body"]
     request = DIALECT.decode_request(json.dumps(asked).encode(), ARRIVAL)

@@ -15,7 +15,7 @@ from bardo.values.fold import fold
 from dialects.cohere.replies import ARRIVAL, DIALECT, REQUEST, events_of, payloads, write_stream
 from dialects.cohere.test_cohere_encode_reply import FOREIGN, GEMINI, GPT
 from dialects.cohere.test_cohere_recordings import GOOD
-from recordings import Recording
+from recordings import Recording, each_recording
 
 ASKED: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
 
@@ -89,7 +89,7 @@ def plain(whole: Any) -> dict[str, Any]:
 
 
 @pytest.mark.skipif(not GOOD, reason="no recordings on this machine")
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_the_library_reads_every_recording_from_both_forms(recording: Recording) -> None:
     events = events_of(recording.body, stream=recording.stream)
     response = fold(events)

@@ -15,7 +15,7 @@ from bardo.values.response import Response
 from bardo.values.wire import Arrival
 from dialects.gemini.support import REQUEST, ROW, events_of, streamed
 from dialects.told import as_told
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("gemini")
 GOOD = [one for one in ALL if one.meta["http_status"] == 200]
@@ -46,7 +46,7 @@ def wire_parts(recording: Recording) -> list[dict[str, Any]]:
     ]
 
 
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_a_recorded_reply_ends_well(recording: Recording) -> None:
     response = decoded(recording)
     assert response.error is None
@@ -56,7 +56,7 @@ def test_a_recorded_reply_ends_well(recording: Recording) -> None:
     assert response.blocks
 
 
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_every_word_stands_once(recording: Recording) -> None:
     response, found = decoded(recording), wire_parts(recording)
     thoughts = "".join(part["text"] for part in found if part.get("thought"))
@@ -72,7 +72,7 @@ def test_every_word_stands_once(recording: Recording) -> None:
     assert states == signatures
 
 
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_usage_adds_up_to_the_replys_own_total(recording: Recording) -> None:
     usage, last = decoded(recording).usage, payloads(recording)[-1]["usageMetadata"]
     assert usage.raw == last
@@ -81,7 +81,7 @@ def test_usage_adds_up_to_the_replys_own_total(recording: Recording) -> None:
     assert usage.cached_input_tokens == last.get("cachedContentTokenCount")
 
 
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_what_is_read_writes_back(recording: Recording) -> None:
     events = events_of([recording.body], sse=recording.framing == "sse")
     response = fold(events)
@@ -90,7 +90,7 @@ def test_what_is_read_writes_back(recording: Recording) -> None:
     assert fold(events_of([streamed(events, "json_array")], sse=False)) == response
 
 
-@pytest.mark.parametrize("recording", [one for one in ALL if one not in GOOD], ids=str)
+@each_recording([one for one in ALL if one not in GOOD])
 def test_a_recorded_error_is_the_providers_own(recording: Recording) -> None:
     said = payloads(recording)[0]["error"]
     inside = decoded(recording).error
@@ -100,7 +100,7 @@ def test_a_recorded_error_is_the_providers_own(recording: Recording) -> None:
         assert (error.status, error.message, error.upstream_type) == (said["code"], said["message"], said["status"])
 
 
-@pytest.mark.parametrize("recording", ASKED, ids=str)
+@each_recording(ASKED)
 def test_a_recorded_request_writes_back(recording: Recording) -> None:
     body = msgspec.json.encode(recording.meta["request_body"])
     arrival = Arrival(model=recording.meta["model"], stream=recording.stream)

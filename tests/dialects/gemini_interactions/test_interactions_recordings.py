@@ -12,12 +12,12 @@ from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, Unknow
 from bardo.values.errors import BrokenStream
 from dialects.gemini_interactions.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
 from dialects.told import as_told
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("gemini-interactions")
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-each = pytest.mark.parametrize("recording", ALL, ids=str)
+each = each_recording(ALL)
 
 
 def interaction_of(recording: Recording) -> dict[str, Any]:
@@ -101,7 +101,7 @@ def test_the_providers_word_for_the_end_is_kept(recording: Recording) -> None:
     )
 
 
-@pytest.mark.parametrize("recording", [one for one in ALL if one.stream], ids=str)
+@each_recording([one for one in ALL if one.stream])
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     chooser = random.Random(recording.file)
     end = recording.body.rindex(b"interaction.completed")
@@ -110,7 +110,7 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
         assert isinstance(read(recording.body[:cut], stream=True).error, BrokenStream)
 
 
-@pytest.mark.parametrize("recording", [one for one in ALL if one.meta.get("request_body")], ids=str)
+@each_recording([one for one in ALL if one.meta.get("request_body")])
 def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
     asked = recording.meta["request_body"]
     request = DIALECT.decode_request(json.dumps(asked).encode(), ARRIVAL)

@@ -12,12 +12,12 @@ from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream
 from dialects.ollama.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
 from dialects.told import as_told
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("ollama")
 
 pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-each = pytest.mark.parametrize("recording", ALL, ids=str)
+each = each_recording(ALL)
 
 
 @each
@@ -60,7 +60,7 @@ def test_usage_and_end_are_those_of_the_last_line(recording: Recording) -> None:
     assert response.finish.reason == expected[line["done_reason"]]
 
 
-@pytest.mark.parametrize("recording", [one for one in ALL if one.stream], ids=str)
+@each_recording([one for one in ALL if one.stream])
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     chooser = random.Random(recording.file)
     body = recording.body.rstrip()
@@ -68,7 +68,7 @@ def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
         assert isinstance(read(body[:cut], stream=True).error, BrokenStream)
 
 
-@pytest.mark.parametrize("recording", [one for one in ALL if one.meta.get("request_body")], ids=str)
+@each_recording([one for one in ALL if one.meta.get("request_body")])
 def test_what_was_asked_is_written_as_it_was(recording: Recording) -> None:
     asked = recording.meta["request_body"]
     request = DIALECT.decode_request(json.dumps(asked).encode(), ARRIVAL)

@@ -14,7 +14,7 @@ from bardo.values.events import ContentChunk, Failed
 from bardo.values.fold import fold
 from dialects.ollama.replies import ARRIVAL, DIALECT, REQUEST, events_of, write_stream
 from dialects.ollama.test_ollama_encode_reply import FOREIGN
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 ALL = rows("ollama")
 ASKED: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
@@ -48,7 +48,7 @@ def streamed_parts(body: bytes) -> list[Any]:
 
 
 @pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-@pytest.mark.parametrize("recording", ALL, ids=str)
+@each_recording(ALL)
 def test_the_library_reads_every_recording_from_both_forms(recording: Recording) -> None:
     events = events_of(recording.body, stream=recording.stream)
     response = fold(events)

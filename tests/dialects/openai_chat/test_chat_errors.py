@@ -20,7 +20,7 @@ from bardo.values.errors import (
 )
 from bardo.values.response import Response
 from dialects.openai_chat.chat import chunk, streamed
-from recordings import RECORDINGS, Recording, rows
+from recordings import RECORDINGS, Recording, each_recording, rows
 
 WRITTEN: list[tuple[BardoError, dict[str, Any]]] = [
     (
@@ -120,7 +120,7 @@ def test_there_are_recorded_refusals() -> None:
     assert REFUSALS
 
 
-@pytest.mark.parametrize("recording", REFUSALS, ids=str)
+@each_recording(REFUSALS)
 def test_recorded_refusals_say_something(recording: Recording) -> None:
     body = recording.body
     error = DIALECT.decode_error(recording.meta["http_status"], body, {}, "p")

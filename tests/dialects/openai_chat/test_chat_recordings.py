@@ -20,7 +20,7 @@ from bardo.values.events import Event
 from bardo.values.fold import fold
 from bardo.values.response import Response
 from dialects.openai_chat.chat import REQUEST, events_of, written
-from recordings import RECORDINGS, Recording, rows
+from recordings import RECORDINGS, Recording, each_recording, rows
 
 # Ollama's own dialect and watsonx's own API are filed under names that also stand for their compatible routes.
 OTHERS = ("ollama", "watsonx")
@@ -38,7 +38,7 @@ def _folders() -> Iterator[tuple[str, ProviderRow]]:
 ROWS = dict(_folders())
 ALL = [recording for folder in ROWS for recording in rows(folder)]
 STREAMS = [recording for recording in ALL if recording.framing == "sse"]
-each = pytest.mark.parametrize("recording", ALL, ids=str)
+each = each_recording(ALL)
 
 
 def row_of(recording: Recording) -> ProviderRow:
@@ -82,7 +82,7 @@ class Never(Repetition):
         return None
 
 
-@pytest.mark.parametrize("recording", STREAMS, ids=str)
+@each_recording(STREAMS)
 def test_the_hot_path_says_what_the_general_path_says(recording: Recording) -> None:
     row = row_of(recording)
     framing = SseDecoder()
@@ -185,7 +185,7 @@ def test_what_is_written_again_says_the_same(recording: Recording) -> None:
     assert canonical(again) == canonical(response)
 
 
-@pytest.mark.parametrize("recording", STREAMS, ids=str)
+@each_recording(STREAMS)
 def test_a_streamed_reply_says_the_same_written_whole(recording: Recording) -> None:
     response = fold(read(recording))
     if response.error is not None:

@@ -40,8 +40,7 @@ from bardo.values.events import (
 from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.usage import Usage
-from dialects.openai_responses.replies import ARRIVAL, REQUEST, events_of, write_stream
-from recordings import Recording, rows
+from dialects.openai_responses.replies import ARRIVAL, REQUEST, write_stream
 
 CLAUDE = Opaque("signature", "SIGNED", "anthropic-claude-v1")
 GEMINI = Opaque("signature", "G", "google-gemini-v1")
@@ -148,29 +147,6 @@ def test_the_sdk_reads_summaries_and_refusals() -> None:
         assert thought.encrypted_content == "CIPHER"
         assert isinstance(message, ResponseOutputMessage)
         assert message.content[0].to_dict() == {"type": "refusal", "refusal": "I cannot"}
-
-
-GOOD = [one for folder in ("openai-responses", "xai-responses") for one in rows(folder) if "-error-" not in one.file]
-TYPED = [one for one in GOOD if b'"chat.completion' not in one.body[:3000] and b'"queued"' not in one.body]
-
-
-# xAI echoes tools of its own, which the SDK has no type for.
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")
-@pytest.mark.parametrize("recording", TYPED, ids=str)
-def test_the_sdk_reads_a_recorded_reply_that_was_written_again(recording: Recording) -> None:
-    events = events_of([recording.body], sse=recording.framing == "sse")
-    response = fold(events)
-    written = write_stream(events)
-    # The accumulator gives a response only where one was completed.
-    read = [whole(DIALECT.encode_response(response, REQUEST))]
-    read += [streamed(written)] if b"event: response.completed" in written else []
-    for one in read:
-        assert one.output_text == response.text
-        assert len([item for item in one.output if item.type == "reasoning"]) == len(response.reasoning_blocks)
-        calls = [item for item in one.output if isinstance(item, ResponseFunctionToolCall)]
-        assert [(call.call_id, call.arguments) for call in calls] == [
-            (call.id, call.raw_arguments) for call in response.tool_calls
-        ]
 
 
 def test_the_sdk_raises_the_error_of_a_stream() -> None:

@@ -14,7 +14,7 @@ from bardo.values.errors import UpstreamRefused
 from bardo.values.fold import fold
 from bardo.values.response import Response
 from dialects.openai_responses.replies import REQUEST, events_of, payloads, write_stream
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 FOLDERS = (
     "openai-responses",
@@ -45,7 +45,7 @@ def decoded(recording: Recording) -> Response:
     return fold(events_of([recording.body], sse=recording.framing == "sse"))
 
 
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_a_recorded_reply_is_read_to_its_end(recording: Recording) -> None:
     response = decoded(recording)
     assert response.error is None
@@ -56,7 +56,7 @@ def test_a_recorded_reply_is_read_to_its_end(recording: Recording) -> None:
     assert response.usage.reported or response.finish.raw == "queued"
 
 
-@pytest.mark.parametrize("recording", [one for one in GOOD if not one.file.endswith(COUNTLESS)], ids=str)
+@each_recording([one for one in GOOD if not one.file.endswith(COUNTLESS)])
 def test_a_recorded_reply_survives_being_written_and_read_again(recording: Recording) -> None:
     events = events_of([recording.body], sse=recording.framing == "sse")
     response = fold(events)
@@ -68,7 +68,7 @@ def test_a_recorded_reply_survives_being_written_and_read_again(recording: Recor
     assert [one["sequence_number"] for one in written] == list(range(len(written)))
 
 
-@pytest.mark.parametrize("recording", GOOD, ids=str)
+@each_recording(GOOD)
 def test_no_text_of_a_recorded_reply_is_lost_or_doubled(recording: Recording) -> None:
     response = decoded(recording)
     told = _told(_finished_items(recording))
@@ -82,7 +82,7 @@ def test_no_text_of_a_recorded_reply_is_lost_or_doubled(recording: Recording) ->
     assert sorted(unknown) == sorted(told["other"])
 
 
-@pytest.mark.parametrize("recording", [one for one in GOOD if one.framing == "sse"], ids=str)
+@each_recording([one for one in GOOD if one.framing == "sse"])
 def test_a_stream_without_its_end_is_broken_and_keeps_what_came(recording: Recording) -> None:
     body = recording.body
     # Every terminal event is a frame of its own, the last but for a possible [DONE].
@@ -95,7 +95,7 @@ def test_a_stream_without_its_end_is_broken_and_keeps_what_came(recording: Recor
     assert broken.text == decoded(recording).text
 
 
-@pytest.mark.parametrize("recording", BAD, ids=str)
+@each_recording(BAD)
 def test_a_recorded_error_keeps_its_words(recording: Recording) -> None:
     if recording.framing == "sse":
         error = decoded(recording).error

@@ -28,13 +28,13 @@ from bardo.values.request import Message, Request, Sampling, Tool
 from bardo.values.response import Response
 from bardo.values.usage import Usage
 from bardo.values.wire import Arrival
-from recordings import Recording, rows
+from recordings import Recording, each_recording, rows
 
 DIALECT = dialect("watsonx_text")
 ROW = ProviderRow(id="watsonx", name="watsonx", dialect="watsonx_text")
 REQUEST = Request(model="google/flan-ul2", messages=())
 ALL = rows("watsonx")
-each = pytest.mark.parametrize("recording", ALL, ids=str)
+each = each_recording(ALL)
 
 
 def events_of(body: bytes, *, stream: bool) -> list[Event]:
@@ -76,7 +76,7 @@ def test_text_counts_and_end_are_the_recorded_ones(recording: Recording) -> None
     assert response.carried.fields == {"system": chunks[0]["system"]}
 
 
-@pytest.mark.parametrize("recording", [one for one in ALL if one.stream], ids=str)
+@each_recording([one for one in ALL if one.stream])
 def test_a_stream_that_is_cut_off_says_so(recording: Recording) -> None:
     response = read(recording.body[: recording.body.rindex(b"id: 12")], stream=True)
     assert isinstance(response.error, BrokenStream)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recordings import RECORDINGS, Recording, rows
+from recordings import RECORDINGS, Recording, each_recording, rows
 from surfaces.cli.support import bardo, program
 
 FOLDERS = ("groq", "anthropic-messages", "gemini", "openai-responses", "deepseek", "mistral")
@@ -49,7 +49,7 @@ def test_a_file_is_read_and_control_characters_are_not_let_through(folder: Path)
 
 
 @pytest.mark.skipif(RECORDINGS is None, reason="no recordings on this machine")
-@pytest.mark.parametrize("recording", [one for folder in FOLDERS for one in recorded(folder)], ids=str)
+@each_recording([one for folder in FOLDERS for one in recorded(folder)])
 def test_recordings_are_read_as_the_library_reads_them(recording: Recording) -> None:
     import bardo as library
 

@@ -6,7 +6,7 @@ import pytest
 
 import bardo
 from bardo.values.errors import UpstreamRefused
-from recordings import RECORDINGS, Recording, rows
+from recordings import RECORDINGS, Recording, each_recording, rows
 
 FOLDERS = sorted(folder.name for folder in RECORDINGS.iterdir() if folder.is_dir()) if RECORDINGS else []
 ALL = [recording for folder in FOLDERS for recording in rows(folder)]
@@ -34,7 +34,7 @@ def test_whether_it_was_streamed_can_be_seen(folder: str) -> None:
         assert told == bardo.decode(recording.body, provider=folder, streamed=recording.stream), recording.file
 
 
-@pytest.mark.parametrize("recording", [one for one in ALL if one.file in STRANGERS], ids=str)
+@each_recording([one for one in ALL if one.file in STRANGERS])
 def test_a_reply_in_another_language_says_so(recording: Recording) -> None:
     assert (
         bardo.decode(recording.body, provider=recording.file.split("/")[0], streamed=recording.stream).error is not None
