@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from recordings import Recording, each_recording
@@ -11,15 +13,18 @@ def recorded(*files: str) -> list[Recording]:
     return [Recording(file=file, framing="json", stream=False, chunks=(), meta={}) for file in files]
 
 
-def groups_of(test: pytest.Function) -> list[tuple[str, list[str]]]:
-    [mark] = test.pytestmark  # type: ignore[attr-defined]
+def groups_of(test: Any) -> list[tuple[str, list[str]]]:
+    [mark] = test.pytestmark
     _, groups = mark.args
     return [(name, [one.file for one in group]) for name, group in zip(mark.kwargs["ids"], groups, strict=True)]
 
 
 def test_groups_hold_every_recording_once_and_keep_to_a_folder() -> None:
-    decorated = each_recording(recorded("a/1", "a/2", "a/3", "b/1"), together=2)(lambda recording: None)
-    assert groups_of(decorated) == [("a-1", ["a/1", "a/2"]), ("a-3", ["a/3"]), ("b-1", ["b/1"])]
+    @each_recording(recorded("a/1", "a/2", "a/3", "b/1"), together=2)
+    def check(recording: Recording) -> None:
+        raise AssertionError
+
+    assert groups_of(check) == [("a-1", ["a/1", "a/2"]), ("a-3", ["a/3"]), ("b-1", ["b/1"])]
 
 
 def test_a_failure_names_its_recording_and_the_others_run_all_the_same() -> None:
