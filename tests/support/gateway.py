@@ -115,6 +115,7 @@ def house(
     keep_alive_seconds: float = 0.0,
     replay: ReplayKeeper | None = None,
     gateway: Mapping[str, Any] | None = None,
+    max_stream_bytes: int = 256 * 1024 * 1024,
     grace: float = 5.0,
 ) -> Iterator[House]:
     """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them.
@@ -128,6 +129,7 @@ def house(
         limits = Limits(
             deadlines=deadlines or Deadlines(connect=PATIENCE, first_byte=PATIENCE, idle=PATIENCE),
             max_reply_bytes=8_000_000,
+            max_stream_bytes=max_stream_bytes,
             keep_content=keep_content,
         )
         transport = HttpTransport()

@@ -63,6 +63,10 @@ class RawClient:
             body = self.rest()
         return RawReply(int(first.split()[1]), headers, body)
 
+    def unread(self, data: bytes) -> None:
+        """Put back what was read of the socket itself."""
+        self._read = data + self._read
+
     def rest(self) -> bytes:
         """Read what comes to the end of the connection, which a server may also reset."""
         try:

@@ -66,8 +66,11 @@ def assemble(
     keyring = Keyring(environment)
     timeouts = settings.timeouts
     limits = Limits(
-        deadlines=Deadlines(connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle),
+        deadlines=Deadlines(
+            connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle, total=timeouts.total
+        ),
         max_reply_bytes=settings.gateway.max_reply_bytes,
+        max_stream_bytes=settings.gateway.max_stream_bytes,
         keep_content=settings.log.content,
     )
     directory = Directory.of(settings, used, keyring, clock=time.monotonic)

@@ -11,12 +11,14 @@ import msgspec
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
     """How long each part of a call may take, in seconds.
 
-    `first_byte` runs from sending to the head of the reply, connecting included; `idle` is the wait for each next piece.
+    `first_byte` runs from sending to the head of the reply, connecting included; `idle` is the wait for each next piece; `total` runs from
+    sending to the end of the reply, and 0 is no bound.
     """
 
     connect: float = 10.0
     first_byte: float = 600.0
     idle: float = 120.0
+    total: float = 0.0
 
 
 class Call(msgspec.Struct, frozen=True, kw_only=True):

@@ -127,6 +127,13 @@ def stalled(call: Call, idle: float) -> UpstreamTimeout:
     return UpstreamTimeout(message, hint=_TRY_AGAIN, provider=call.provider)
 
 
+def out_of_time(call: Call, total: float) -> UpstreamTimeout:
+    """The total deadline passed before the end of a reply."""
+    message = f"{origin(call.url)} did not complete its reply within {total:g} s (total deadline)"
+    hint = "limit the tokens of the reply, or raise timeouts.total in bardo.toml"
+    return UpstreamTimeout(message, hint=hint, provider=call.provider)
+
+
 def broken_off(call: Call, why: str) -> BrokenStream:
     """The connection ended before the reply did."""
     return BrokenStream(f"{origin(call.url)} broke off its reply: {why}", hint=_TRY_AGAIN, provider=call.provider)

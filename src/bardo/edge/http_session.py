@@ -58,15 +58,21 @@ class Session:
     async def send(self, call: Call, deadlines: Deadlines) -> PieceByPiece:
         """Send `call` and return its reply once the head is there. Raises what `Transport.send` may raise."""
         request = self._request(call, deadlines.connect)
+        total, first_byte = deadlines.total, deadlines.first_byte
+        begun = asyncio.get_running_loop().time() if total else 0.0
         problem: BardoError
         try:
-            async with asyncio.timeout(deadlines.first_byte):
+            async with asyncio.timeout(min(total, first_byte) if total else first_byte):
                 response = await request
-            return PieceByPiece(response, call, deadlines.idle, self._unfinished)
+            reply = PieceByPiece(response, call, deadlines.idle, self._unfinished)
+            if total:
+                reply.end_by(begun + total, total)
+            return reply
         except ClientError as failure:
             problem = problems.closed() if self._client.closed else problems.unanswered(failure, call, deadlines)
         except TimeoutError:
-            problem = problems.no_first_byte(call, deadlines)
+            late = 0 < total < first_byte
+            problem = problems.out_of_time(call, total) if late else problems.no_first_byte(call, deadlines)
         except ValueError:
             problem = problems.unsendable_address(call)
         # Raised out here so that the library's message, which may hold the whole URL, is not chained to ours.
@@ -126,6 +132,7 @@ class PieceByPiece:
         "_call",
         "_content",
         "_done",
+        "_end",
         "_idle",
         "_loop",
         "_patience_ends",
@@ -147,6 +154,7 @@ class PieceByPiece:
         self._loop = asyncio.get_running_loop()
         self._patience_ends = 0.0
         self._alarm: asyncio.TimerHandle | None = None
+        self._end: asyncio.TimerHandle | None = None
         self._problem: BardoError | None = None
         self._reading = False
         self._done = False
@@ -180,8 +188,7 @@ class PieceByPiece:
             return
         self._done = True
         self._unfinished.discard(self)
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._cancel_timers()
         # After the end there is no connection left to close: it went back to the others.
         self._response.close()
 
@@ -190,14 +197,22 @@ class PieceByPiece:
             await self.close()
             return
         self._done = True
-        if self._alarm is not None:
-            self._alarm.cancel()
+        self._cancel_timers()
         # aiohttp puts the connection back to the others when the end comes, whether anybody reads or not.
         self._alarm = self._loop.call_later(_END_SECONDS, self._let_go)
+
+    def _cancel_timers(self) -> None:
+        for timer in (self._alarm, self._end):
+            if timer is not None:
+                timer.cancel()
 
     def _let_go(self) -> None:
         self._unfinished.discard(self)
         self._response.close()
+
+    def end_by(self, when: float, total: float) -> None:
+        """Give the reply up where it is not complete at `when`, by the loop's clock; `total` is how long it was given."""
+        self._end = self._loop.call_at(when, self.break_off, problems.out_of_time(self._call, total))
 
     def break_off(self, problem: BardoError) -> None:
         """Hang up, and have whoever reads find `problem`."""

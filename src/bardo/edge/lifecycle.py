@@ -23,7 +23,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _STOPPING = "the server is stopping"
 # A request that was cancelled has this long to end its reply.
-_LAST_WORDS_SECONDS = 2.0
+LAST_WORDS_SECONDS = 2.0
 
 
 def shutdown_of(cancelled: asyncio.CancelledError) -> ShuttingDown | None:
@@ -67,7 +67,7 @@ class Attended:
 
     def end_now(self) -> None:
         """Cancel the requests that are still open: each sees CancelledError, and may end its reply within a short time."""
-        asyncio.get_running_loop().call_later(_LAST_WORDS_SECONDS, self._cancel_open)
+        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._cancel_open)
         self._cancel_open()
 
     def _cancel_open(self) -> None:

@@ -225,7 +225,9 @@ class LiveReply:
     async def _prime(self, reply: Reply) -> None:
         """Read to the first event, so that a reply that breaks before it can still go elsewhere. Comments and pings are none."""
         reader = self.reader
-        coming = self._coming = read_pieces(reply.chunks(), reader, self.attempt)
+        coming = self._coming = read_pieces(
+            reply.chunks(), reader, self.attempt, limit=self._means.limits.max_stream_bytes
+        )
         spare = _MOST_PRIMED_BYTES
         async for step in coming:
             spare -= len(step.raw)

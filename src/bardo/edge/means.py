@@ -18,10 +18,11 @@ from bardo.values.response import Response
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """How long a call may take and how large a whole reply may be."""
+    """How long a call may take and how large its reply may be, whole or streamed."""
 
     deadlines: Deadlines = Deadlines()
     max_reply_bytes: int = 64 * 1024 * 1024
+    max_stream_bytes: int = 256 * 1024 * 1024
     keep_content: bool = False
 
 

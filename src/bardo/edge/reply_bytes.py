@@ -82,12 +82,19 @@ def read_whole(body: bytes, reader: ReplyReader) -> Step:
 
 
 async def read_pieces(
-    chunks: AsyncIterator[bytes], reader: ReplyReader, attempt: Attempt
+    chunks: AsyncIterator[bytes], reader: ReplyReader, attempt: Attempt, *, limit: int
 ) -> AsyncGenerator[Step, None]:
-    """Yield what each piece gives, to the reply's last event, or to the first failure: that is an event, in the last step."""
+    """Yield what each piece gives, to the reply's last event, or to the first failure: that is an event, in the last step.
+
+    More than `limit` bytes are a failure too.
+    """
+    size = 0
     forwarding = _Forwarding(reader, attempt)
     try:
         while (chunk := await _next_chunk(chunks, reader)) is not None:
+            size += len(chunk)
+            if size > limit:
+                raise _too_long(attempt.target.provider, limit)
             step = forwarding.step(reader.take(chunk, joined=True)) if attempt.forward else Step(reader.feed(chunk))
             if step.events or step.raw:
                 yield step
@@ -111,6 +118,11 @@ async def _next_chunk(chunks: AsyncIterator[bytes], reader: ReplyReader) -> byte
             return await anext(chunks, None)
     except TimeoutError:
         return None
+
+
+def _too_long(provider: Provider, limit: int) -> MalformedReply:
+    hint = "limit the tokens of the reply, or raise gateway.max_stream_bytes in bardo.toml"
+    return MalformedReply(f"the streamed reply is larger than {limit} bytes", hint=hint, provider=provider.id)
 
 
 class _Forwarding:

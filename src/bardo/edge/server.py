@@ -26,6 +26,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TICK_SECONDS = 1.0
 # Connections tell nobody that they have closed.
 _LOOK_SECONDS = 0.005
+# How long a client may take to read the rest of its reply once the server stops.
+_UNREAD_SECONDS = 2.0
 
 
 class Server(uvicorn.Server):
@@ -54,12 +56,23 @@ class Server(uvicorn.Server):
                 await asyncio.wait_for(self._leaving.wait(), _TICK_SECONDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more connections, and wait for those that are open: whoever serves bounds how long a request may last."""
+        """Take no more connections, and wait for those that are open: whoever serves bounds how long a request may last.
+
+        A client that does not read what was sent to it is waited for only a short time.
+        """
         for server in self.servers:
             server.close()
         for connection in list(self.server_state.connections):
             connection.shutdown()
-        while self.server_state.connections or self.server_state.tasks:  # noqa: ASYNC110
+        state = self.server_state
+        loop = asyncio.get_running_loop()
+        unread_until = loop.time() + _UNREAD_SECONDS
+        while state.connections or state.tasks:
+            if state.tasks:
+                unread_until = loop.time() + _UNREAD_SECONDS
+            elif loop.time() > unread_until:
+                for connection in list(state.connections):
+                    connection.transport.abort()
             await asyncio.sleep(_LOOK_SECONDS)
         await self.lifespan.shutdown()
 
@@ -74,15 +87,21 @@ class Server(uvicorn.Server):
 
 
 def config(
-    app: Application | Create, *, factory: bool = False, workers: int = 1, log_level: str = "warning"
+    app: Application | Create,
+    *,
+    factory: bool = False,
+    workers: int = 1,
+    log_level: str = "warning",
+    stop_seconds: int | None = None,
 ) -> uvicorn.Config:
-    """Return how `app` is served."""
+    """Return how `app` is served. `stop_seconds` bounds how long uvicorn's own server waits for requests when it stops."""
     return uvicorn.Config(
         app,
         factory=factory,
         workers=workers,
         log_level=log_level,
         http=BoundedProtocol,
+        timeout_graceful_shutdown=stop_seconds,
         access_log=False,
         lifespan="on",
         ws="none",
@@ -99,9 +118,12 @@ def serve_here(create: Create, listener: socket.socket, *, log_level: str) -> No
         raise SystemExit(1) from None
 
 
-def serve_with_workers(create: Create, listener: socket.socket, *, workers: int, log_level: str) -> None:
+def serve_with_workers(
+    create: Create, listener: socket.socket, *, workers: int, log_level: str, stop_seconds: int
+) -> None:
     """Serve in several processes, and replace those that die. Raises SystemExit(1) where the app's start-up fails."""
-    supervisor = Multiprocess(config(create, factory=True, workers=workers, log_level=log_level), [listener])
+    served = config(create, factory=True, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
+    supervisor = Multiprocess(served, [listener])
     supervisor.run()
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
         raise SystemExit(1)

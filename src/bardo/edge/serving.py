@@ -15,7 +15,7 @@ from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
-from bardo.edge.lifecycle import Application, Attended
+from bardo.edge.lifecycle import LAST_WORDS_SECONDS, Application, Attended
 from bardo.values.errors import ConfigError, InternalError
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
@@ -51,7 +51,8 @@ def serve(
         if workers == 1:
             serve_here(create, listener, log_level=log_level)
         else:
-            serve_with_workers(create, listener, workers=workers, log_level=log_level)
+            stop_seconds = int(grace + 2 * LAST_WORDS_SECONDS) + 1
+            serve_with_workers(create, listener, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
 
 
 def load_factory(path: str) -> Callable[[], Application]:
