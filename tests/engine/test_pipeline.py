@@ -35,6 +35,7 @@ from bardo.values.events import (
     ToolCallChunk,
     ToolCallStart,
     UnknownContent,
+    WithheldThought,
 )
 
 
@@ -179,13 +180,24 @@ def test_the_state_of_thinking_is_omitted_with_it_and_that_of_calls_is_kept() ->
         ContentChunk(0, "x"),
     ]
     kept = through(WithoutReasoning(), events)
-    assert kept == [ToolCallStart(1, "c", "f"), OpaqueState(1, theirs), ToolCallChunk(1, "{}"), ContentChunk(0, "x")]
+    assert kept[0] == WithheldThought()
+    assert kept[1:] == [
+        ToolCallStart(1, "c", "f"),
+        OpaqueState(1, theirs),
+        ToolCallChunk(1, "{}"),
+        ContentChunk(0, "x"),
+    ]
 
 
 def test_a_stamp_comes_before_everything() -> None:
     assert through(Stamped(STAMP), [ContentChunk(0, "x")]) == [STAMP, ContentChunk(0, "x")]
     half = ReplyStart(id="own")
     assert through(Stamped(STAMP), [half, ContentChunk(0, "x")])[0] == ReplyStart(id="own", model="asked", created=9)
+
+
+def test_fields_of_a_choice_come_after_the_start() -> None:
+    fields = ReplyFields("openai_chat", {"message.audio": [{}]}, choice=0)
+    assert through(Stamped(STAMP), [ReplyStart(model="m"), fields])[0] == ReplyStart(id=STAMP.id, model="m", created=9)
 
 
 def test_a_later_start_adds_to_what_is_known() -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.reading import PLAIN, Reading, reading_of
+from bardo.engine.reading import PLAIN, Beginning, Reading, reading_of, seen_start
 from bardo.reasoning import ReasoningFormat
 from bardo.reasoning.registry import builtin_formats
 from bardo.values.request import Tool
@@ -29,30 +30,97 @@ def test_text_is_text_where_the_provider_separates_thinking() -> None:
     assert reading("anthropic", "claude-sonnet-5", tools=[Tool(name="t")]) is PLAIN
 
 
-BEGINNINGS: dict[str, tuple[str, str, dict[str, Any], bool]] = {
-    "the format says so": ("llama-server", "deepseek-r1", {}, True),
-    "nothing is known": ("llama-server", "Qwen3.5-9B", {}, False),
-    "the server renders it so": ("llama-server", "Qwen3.5-9B", {"rendered": True}, True),
-    "the server renders it otherwise than the format says": ("llama-server", "deepseek-r1", {"rendered": False}, False),
-    "the request turns it on": (
+DECIDED, UNDECIDED = False, True
+OFF, ON = {"enable_thinking": False}, {"enable_thinking": True}
+STREAMS: dict[str, tuple[str, str, Beginning, tuple[bool, bool]]] = {
+    "only the format says inside": ("vllm", "deepseek-r1", Beginning(), (True, UNDECIDED)),
+    "only the format says inside, and the server separates": (
+        "llama-server",
+        "deepseek-r1",
+        Beginning(),
+        (False, UNDECIDED),
+    ),
+    "an answer in a schema": ("vllm", "deepseek-r1", Beginning(schema=True), (False, UNDECIDED)),
+    "nothing is known": ("llama-server", "Qwen3.5-9B", Beginning(), (False, DECIDED)),
+    "the prompt opens the thinking": ("vllm", "Qwen3.5-9B", Beginning(rendered=True), (True, UNDECIDED)),
+    "the prompt does not, though the format says so": (
+        "llama-server",
+        "deepseek-r1",
+        Beginning(rendered=False),
+        (False, DECIDED),
+    ),
+    "the prompt of a request that says off is closed": (
         "llama-server",
         "Qwen3.5-9B",
-        {"toggles": {"enable_thinking": True}, "rendered": False},
-        True,
+        Beginning(toggles=OFF, off=True, rendered=False),
+        (False, DECIDED),
     ),
-    "the request turns it off": (
-        "llama-server",
-        "Qwen3.5-9B",
-        {"toggles": {"enable_thinking": False}, "rendered": True},
-        False,
+    "off was asked, and the prompt opens the thinking all the same": (
+        "vllm",
+        "deepseek-r1",
+        Beginning(off=True, rendered=True),
+        (False, UNDECIDED),
     ),
-    "a host may hide it": ("together", "deepseek-r1", {"rendered": True}, False),
+    "off was asked of a model that thinks": ("ollama", "qwen3:4b", Beginning(off=True), (False, UNDECIDED)),
+    "off was asked of a model that nobody knows": ("vllm", "llama-3.1", Beginning(off=True), (False, DECIDED)),
+    "the request turns it on": ("vllm", "Qwen3.5-9B", Beginning(toggles=ON), (True, UNDECIDED)),
+    "earlier replies began inside": ("vllm", "lab-model", Beginning(seen="inside"), (True, UNDECIDED)),
+    "earlier replies began inside, and a schema is asked": (
+        "vllm",
+        "deepseek-r1",
+        Beginning(seen="inside", schema=True),
+        (False, UNDECIDED),
+    ),
+    "earlier replies were separated": (
+        "vllm",
+        "deepseek-r1",
+        Beginning(seen="separated", rendered=True),
+        (False, DECIDED),
+    ),
+    "off was honoured before": ("ollama", "qwen3:4b", Beginning(off=True, seen="outside"), (False, DECIDED)),
+    "a host may hide it": ("together", "deepseek-r1", Beginning(rendered=True), (False, DECIDED)),
+    "an unknown server": ("openai-compatible", "deepseek-r1", Beginning(), (True, UNDECIDED)),
 }
 
 
-@pytest.mark.parametrize(("preset", "model", "more", "inside"), BEGINNINGS.values(), ids=BEGINNINGS)
-def test_where_a_reply_begins(preset: str, model: str, more: dict[str, Any], inside: bool) -> None:
-    assert reading(preset, model, **more).starts_inside is inside
+@pytest.mark.parametrize(("preset", "model", "known", "expected"), STREAMS.values(), ids=STREAMS)
+def test_a_stream_is_held_only_where_the_evidence_leaves_its_beginning_open(
+    preset: str, model: str, known: Beginning, expected: tuple[bool, bool]
+) -> None:
+    found = reading(preset, model, beginning=msgspec.structs.replace(known, streamed=True))
+    assert (found.starts_inside, found.undecided) == expected
+
+
+@pytest.mark.parametrize(("preset", "model"), [("vllm", "any"), ("ollama", "qwen3:4b"), ("together", "deepseek-r1")])
+def test_a_whole_reply_is_decided_by_its_own_text(preset: str, model: str) -> None:
+    assert reading(preset, model).undecided
+    assert not reading(preset, model, beginning=Beginning(seen="separated")).undecided
+
+
+def test_less_is_held_of_a_stream_the_more_is_known_and_all_of_a_whole_reply() -> None:
+    def limit(**known: Any) -> int | None:
+        return reading("vllm", "deepseek-r1", beginning=Beginning(**known)).hold_limit
+
+    assert limit() is None
+    seen, guessed, answer = (
+        limit(streamed=True, seen="inside"),
+        limit(streamed=True),
+        limit(streamed=True, schema=True),
+    )
+    assert seen is not None
+    assert guessed is not None
+    assert answer is not None
+    assert seen < guessed < answer
+
+
+def test_what_a_host_says_of_a_model_without_a_format_is_text() -> None:
+    assert not reading("together", "any").undecided
+
+
+def test_one_reply_without_thinking_says_nothing_of_the_next_unless_it_was_told_so() -> None:
+    assert seen_start("none", off=False) is None
+    assert seen_start("none", off=True) == "outside"
+    assert seen_start("unclosed", off=False) is None
 
 
 def test_a_format_of_the_users_own_is_looked_for_everywhere() -> None:

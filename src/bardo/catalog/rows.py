@@ -33,6 +33,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     inline_reasoning: str = ""
     """The text format that may stand inside the content, by its name in `reasoning_formats.toml`; empty: content is only content."""
+    separates_reasoning: bool = False
+    """Whether the server takes the thinking out of the content unless it is told otherwise; `inline_reasoning` may stand there then."""
     reasoning_beside_output: bool | None = None
     """Whether the output count leaves reasoning out. None: believe the reply's own total."""
     reply_field: str = "reasoning_content"
@@ -86,6 +88,11 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def local(self) -> bool:
         """Whether it usually runs on the user's own machine."""
         return self.port is not None
+
+    @property
+    def at_users_address(self) -> bool:
+        """Whether its address is the user's own: on the user's machine, or named in the configuration alone."""
+        return not self.base_url or self.base_url.startswith("http://127.0.0.1:")
 
     def serves(self, model: str) -> bool:
         """Whether one of the row's globs fits the model id, case aside."""

@@ -82,6 +82,8 @@ def assemble(
         known=knowing.known,
         layers=knowing.layers,
         rendered=knowing.rendered,
+        seen_start=knowing.seen_start,
+        learn_start=knowing.learn_start,
         learn=knowing.learn,
         today=knowing.today,
         budgets=settings.reasoning.budgets,

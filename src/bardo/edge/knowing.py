@@ -13,6 +13,7 @@ from bardo.catalog.matching import matches_any
 from bardo.catalog.models import Facts, ModelRow
 from bardo.edge.introspect import Introspector, log_override
 from bardo.engine.knowledge import control_target
+from bardo.engine.reading import SeenStart
 from bardo.engine.route import Target
 from bardo.reasoning.control import ControlTarget, Known, Layer, RouteFact, know
 
@@ -36,6 +37,7 @@ class Knowing:
         self._clock = clock
         self._learned: dict[ControlTarget, RouteFact] = {}
         self._known: dict[ControlTarget, tuple[tuple[Layer, ...], Known]] = {}
+        self._starts: dict[tuple[ControlTarget, str, bool], SeenStart] = {}
         self._told: set[ControlTarget] = set()
 
     def layers(self, target: Target) -> tuple[Layer, ...]:
@@ -62,10 +64,32 @@ class Knowing:
         self._known[place] = (layers, found)
         return found
 
-    def rendered(self, target: Target) -> bool | None:
-        """Return whether the prompt that the server renders opens the thinking, where it leaves thinking in the text, as it says."""
+    def rendered(self, target: Target, thinks: bool | None) -> bool | None:
+        """Return whether the prompt that the server renders opens the thinking, where a request turns it on, off, or (None) neither."""
         live = self._introspector.facts(target.provider, target.model) if self._introspector is not None else None
-        return live.starts_inside if live is not None and live.text_format == "none" else None
+        if live is None:
+            return None
+        return live.starts_inside if thinks is None else live.starts_inside_on if thinks else live.starts_inside_off
+
+    def seen_start(self, target: Target, off: bool) -> SeenStart | None:
+        """Return how earlier replies of a target began, to requests that asked for no thinking (`off`) or to others."""
+        seen = self._starts.get((control_target(target), target.provider.base_url, off))
+        if seen is not None or self._introspector is None:
+            return seen
+        live = self._introspector.facts(target.provider, target.model)
+        # llama-server says "none" whatever its flag: it is the default of a request, not what the server does.
+        separates = live is not None and live.text_format not in (None, "none")
+        return "separated" if separates else None
+
+    def learn_start(self, target: Target, off: bool, seen: SeenStart | None) -> None:
+        """Keep how a reply began; None: what was seen before holds no more."""
+        key = (control_target(target), target.provider.base_url, off)
+        if seen is None:
+            self._starts.pop(key, None)
+        elif self._starts.get(key) != seen:
+            if len(self._starts) >= _MOST_KEPT:
+                self._starts.clear()
+            self._starts[key] = seen
 
     def learn(self, fact: RouteFact) -> None:
         """Keep what a refusal taught."""

@@ -19,6 +19,7 @@ from bardo.edge.reply_bytes import Step, is_streamed, page, read_pieces, read_wh
 from bardo.edge.reply_reader import answering_of, open_reader
 from bardo.engine.exchange import Attempt, asked_again
 from bardo.engine.pipeline import ReplyReader
+from bardo.engine.reading import seen_start
 from bardo.engine.receipt import extension
 from bardo.engine.structuring import Take
 from bardo.streams.stage import Stage
@@ -176,6 +177,7 @@ class LiveReply:
 
     def note(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""
+        self._learn_start()
         self._noting.note(outcome, attempt=self._attempt, reader=self._reader, error=error)
 
     def note_cancelled(self, cancelled: asyncio.CancelledError) -> None:
@@ -186,6 +188,15 @@ class LiveReply:
         else:
             begun = self._reader is not None and self.request.stream
             self.note("broken" if begun else "error", stopped)
+
+    def _learn_start(self) -> None:
+        """Keep where the reply's thinking stood, for the next reply of the same server."""
+        place = None if self._reader is None else self._reader.thinking_place
+        if place is not None and self._attempt is not None:
+            off = self._attempt.off
+            seen = seen_start(place, off=off)
+            if seen is not None or place == "unclosed":
+                self._means.knowledge.learn_start(self._attempt.target, off, seen)
 
     def _open_reader(self, attempt: Attempt, *, streamed: bool) -> ReplyReader:
         stamp = ReplyStart(id=self.request_id, model=attempt.target.model, created=int(self._noting.started_at))

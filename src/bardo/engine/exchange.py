@@ -17,11 +17,12 @@ from bardo.dialects import dialect
 from bardo.engine.controlling import Controlled, control, dialects_of, repaired
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
-from bardo.engine.reading import PLAIN, Reading, reading_of
+from bardo.engine.reading import PLAIN, Beginning, Reading, reading_of
 from bardo.engine.route import Target
 from bardo.engine.structuring import AnswerPlan, answer_plan, refused_for_good, refused_form
 from bardo.reasoning.control import ControlPlan
 from bardo.reasoning.replay import NOTHING, Recalled, amended, prefix_of, restore
+from bardo.reasoning.starting import toggles_thinking
 from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation, distinct
@@ -33,15 +34,17 @@ from bardo.values.wire import WireRequest
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one target.
 
-    `reading` is how the reply's text is read, `control` how the model was told to think. `forward`: the reply needs no translation,
-    and its frames go to the client as they came. `withhold_usage`: bardo asked for usage the client did not ask for, so the frame
-    that holds nothing else stays here. `sent` is the request with the history that the provider gets, `origin` the stamp of what it
-    makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a schema is asked for.
+    `reading` is how the reply's text is read, `off` whether no thinking was asked for, `control` how the model was told to think.
+    `forward`: the reply needs no translation, and its frames go to the client as they came. `withhold_usage`: bardo asked for usage the
+    client did not ask for, so the frame that holds nothing else stays here. `sent` is the request with the history that the provider gets,
+    `origin` the stamp of what it makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
+    schema is asked for.
     """
 
     target: Target
     wire: WireRequest
     reading: Reading = PLAIN
+    off: bool = False
     control: ControlPlan | None = None
     forward: bool = False
     withhold_usage: bool = False
@@ -164,14 +167,8 @@ def _written(
     if answer is not None:
         may_forward &= answer.as_asked
         lost = (*lost, *answer.degraded)
-    reading = reading_of(
-        row,
-        target.model,
-        formats=knowledge.formats,
-        toggles=_toggles(done),
-        rendered=knowledge.rendered(target),
-        tools=asked.tools,
-    )
+    beginning = _beginning(asked, target, done, knowledge)
+    reading = reading_of(row, target.model, formats=knowledge.formats, beginning=beginning, tools=asked.tools)
     speaks_same = asked.dialect == row.dialect and asked.body is not None
     forward = may_forward and speaks_same and row.quirks.plain and reading == PLAIN and not _transforms(asked)
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
@@ -182,6 +179,7 @@ def _written(
         target=target,
         wire=_with_own_headers(wire, asked, row.dialect),
         reading=reading,
+        off=_asks_for_none(done),
         control=done.plan,
         forward=forward,
         withhold_usage=withhold,
@@ -223,6 +221,33 @@ def _reshaped(
         refused=frozenset({form}),
     )
     return msgspec.structs.replace(again, sent=attempt.sent, origin=attempt.origin)
+
+
+def _beginning(asked: Request, target: Target, done: Controlled, knowledge: Knowledge) -> Beginning:
+    """Return what is known of where the reply begins, beside the format of its text."""
+    if not target.provider.row.quirks.inline_reasoning:
+        return Beginning(streamed=asked.stream)
+    toggles, off = _toggles(done), _asks_for_none(done)
+    return Beginning(
+        streamed=asked.stream,
+        toggles=toggles,
+        off=off and not done.plan.floored,
+        schema=asked.output_format is not None,
+        rendered=_rendered(target, toggles, knowledge),
+        seen=knowledge.seen_start(target, off),
+    )
+
+
+def _asks_for_none(done: Controlled) -> bool:
+    return done.plan.asks_for_none or done.plan.said == "off" or toggles_thinking(_toggles(done)) is False
+
+
+def _rendered(target: Target, toggles: dict[str, Any], knowledge: Knowledge) -> bool | None:
+    """Return whether the server's prompt for this request opens the thinking; None where it was not seen with these toggles."""
+    if not toggles.keys() <= {"enable_thinking"}:
+        return None
+    thinks = toggles.get("enable_thinking")
+    return knowledge.rendered(target, thinks) if thinks is None or isinstance(thinks, bool) else None
 
 
 def _toggles(done: Controlled) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from bardo.engine.reading import SeenStart
 from bardo.engine.route import Target
 from bardo.reasoning.control import PORTABLE, ControlTarget, Known, Layer, PortableBudgets, RouteFact, know
 from bardo.reasoning.registry import FormatRegistry
@@ -44,15 +45,19 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """`formats` None stands for those that come with bardo.
 
     `known` gives all that is known of a target's model, and `layers` what of it an operator and live servers say, from memory: planning
-    waits for nobody. `rendered` says whether the prompt a server renders opens the thinking that it leaves in the text. `budgets` is
-    the one table between levels and tokens. `learn` keeps what a refusal taught, dated by `today`. `structured` is how answers in a
-    schema are asked for, `refused_forms` the ways that a target was seen to refuse, which `learn_form` keeps.
+    waits for nobody. `rendered` says whether the prompt that a server renders opens the thinking, where the request turns it on (True),
+    off (False) or neither (None). `seen_start` is how earlier replies of a target began, to requests that asked for no thinking or to
+    others, and `learn_start` keeps how one did (None: what was seen holds no more). `budgets` is the one table between levels and tokens.
+    `learn` keeps what a refusal taught, dated by `today`. `structured` is how answers in a schema are asked for, `refused_forms` the ways
+    that a target was seen to refuse, which `learn_form` keeps.
     """
 
     formats: FormatRegistry | None = None
     known: Callable[[Target], Known] = _known
     layers: Callable[[Target], Sequence[Layer]] = _nothing
-    rendered: Callable[[Target], bool | None] = lambda _: None
+    rendered: Callable[[Target, bool | None], bool | None] = lambda _, __: None
+    seen_start: Callable[[Target, bool], SeenStart | None] = lambda _, __: None
+    learn_start: Callable[[Target, bool, SeenStart | None], None] = lambda _, __, ___: None
     budgets: PortableBudgets = PORTABLE
     learn: Callable[[RouteFact], None] = _forget
     today: Callable[[], datetime.date] = lambda: datetime.date.min

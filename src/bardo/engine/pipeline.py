@@ -21,6 +21,7 @@ from bardo.engine.reply_framing import ReplyFraming
 from bardo.engine.reply_stages import Collecting, Stamped, WithoutReasoning
 from bardo.engine.run import Run
 from bardo.engine.sound_frames import sound
+from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.streams.frames import Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
@@ -82,6 +83,7 @@ class ReplyReader:
         self._ids = CallIds(names)
         self._lets_ids_out = language.omits_call_ids
         self._stages = read.stages(names)
+        self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
         self._all: ResponseFold | None = None
         if omit_reasoning:
             self._all = ResponseFold(provider=self._provider, model=model)
@@ -139,6 +141,11 @@ class ReplyReader:
     def fold(self) -> ResponseFold:
         """The reply so far."""
         return self._fold
+
+    @property
+    def thinking_place(self) -> ThinkingPlace | None:
+        """Where the reply's thinking stood; None where nobody looked, or nothing says so."""
+        return None if self._inline is None else self._inline.place
 
     def heard(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""

@@ -1,32 +1,64 @@
-"""How the text of one reply is read: which thinking, and which tool calls, may stand in it."""
+"""How the text of one reply is read: which thinking, and which tool calls, may stand in it, and whether it begins inside the thinking."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.reasoning.formats import ReasoningFormat
-from bardo.reasoning.inline import InlineReasoning
-from bardo.reasoning.registry import FormatRegistry, builtin_formats
+from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
+from bardo.reasoning.registry import FormatChoice, FormatRegistry, builtin_formats
 from bardo.reasoning.starting import explain_start
+from bardo.reasoning.undecided import (
+    LIKELY_ANSWER_LIMIT,
+    LIKELY_THINKING_LIMIT,
+    SEEN_THINKING_LIMIT,
+    can_be_undecided,
+)
 from bardo.streams.stage import Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
 from bardo.tools.stage import InlineToolCalls
 from bardo.values.events import Event
 from bardo.values.request import Tool
 
+SeenStart = Literal["separated", "inside", "outside"]
+"""How earlier replies of a server began: it separates thinking from the text; its text began inside the thinking; or with the answer."""
+
+
+class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of where a reply begins, beside its format.
+
+    `streamed`: a client waits for each piece. `toggles` are the arguments of the chat template that the request sets, None where nothing
+    is known of the request. `off`: no thinking was asked for, and it is not known that the model thinks all the same. `schema`: the answer
+    must be JSON. `rendered`: whether the prompt that the server renders of such a request opens the thinking; `seen`: how earlier replies
+    to such requests began. Both are None where nobody knows.
+    """
+
+    streamed: bool = False
+    toggles: Mapping[str, Any] | None = None
+    off: bool = False
+    schema: bool = False
+    rendered: bool | None = None
+    seen: SeenStart | None = None
+
+
+UNKNOWN = Beginning()
+
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """What is looked for in a reply's text; None where the text is only text.
 
-    `starts_inside`: the reply begins inside its thinking. `tools` are those of the request.
+    `starts_inside`: the reply begins inside its thinking, or probably does where that is `undecided`: then its first closing delimiter, or
+    its end, says so. `hold_limit` is how many characters may be held to find out. `tools` are those of the request.
     """
 
     reasoning: ReasoningFormat | None = None
     starts_inside: bool = False
+    undecided: bool = False
+    hold_limit: int | None = None
     calls: ToolCallFormat | None = None
     tools: tuple[Tool, ...] = ()
 
@@ -34,7 +66,14 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
         """Return the stages of one reply. `make_id` names calls that come without an id."""
         stages: list[Stage[Event, Event]] = []
         if self.reasoning is not None:
-            stages.append(InlineReasoning(self.reasoning, starts_inside=self.starts_inside))
+            stages.append(
+                InlineReasoning(
+                    self.reasoning,
+                    starts_inside=self.starts_inside,
+                    undecided=self.undecided,
+                    limit=self.hold_limit,
+                )
+            )
         if self.calls is not None:
             stages.append(InlineToolCalls(self.calls, tools=self.tools, make_id=make_id))
         return stages
@@ -48,32 +87,76 @@ def reading_of(
     model: str,
     *,
     formats: FormatRegistry | None = None,
-    toggles: Mapping[str, Any] | None = None,
-    rendered: bool | None = None,
+    beginning: Beginning = UNKNOWN,
     tools: Sequence[Tool] = (),
 ) -> Reading:
     """Return how the replies of a model are read at a provider.
 
     A format of the user's own holds wherever its pattern fits; the built-in ones where the provider may leave thinking in the text.
-    `toggles` are the arguments of the chat template that the request sets, `rendered` whether the prompt that the server renders without
-    any opens the thinking, None where nobody knows.
     """
     known = formats or builtin_formats()
     choice = known.choose(model=model)
     if not row.quirks.inline_reasoning and not choice.own:
         return PLAIN
     found = choice.format if choice.own or choice.by == "pattern" else known.find(row.quirks.inline_reasoning)
-    # A host may hide thinking, or separate it: then nothing says whether its text begins inside.
-    begins = (row.local or choice.own) and _begins_inside(found, toggles, rendered)
+    starts_inside, undecided = _beginning(found, choice, row, beginning)
     declared = tuple(tool for tool in tools if tool.carried is None and not tool.hosted)
     return Reading(
         reasoning=found,
-        starts_inside=begins,
+        starts_inside=starts_inside,
+        undecided=undecided,
+        hold_limit=_hold_limit(beginning, likely_inside=starts_inside) if undecided else None,
         calls=tool_call_format_for_model(model) if declared else None,
         tools=declared,
     )
 
 
-def _begins_inside(found: ReasoningFormat, toggles: Mapping[str, Any] | None, rendered: bool | None) -> bool:
-    start = explain_start(found, toggles=toggles or None)
-    return rendered if rendered is not None and start.because == "row" else start.inside
+def seen_start(place: ThinkingPlace | None, *, off: bool) -> SeenStart | None:
+    """Return what a reply says of how later ones to such a request begin; None where it says nothing.
+
+    That one reply did not think says so only where it was told not to: the next question may be harder.
+    """
+    match place:
+        case "field":
+            return "separated"
+        case "text":
+            return "inside"
+        case "none" if off:
+            return "outside"
+    return None
+
+
+def _beginning(found: ReasoningFormat, choice: FormatChoice, row: ProviderRow, known: Beginning) -> tuple[bool, bool]:
+    """Return whether a reply begins inside its thinking, and whether that is undecided.
+
+    A whole reply is always decided by its own text, which costs nobody time. A stream is held only where the evidence leaves both open.
+    """
+    start = explain_start(found, toggles=known.toggles)
+    if not can_be_undecided(found):
+        return start.inside and (row.at_users_address or choice.own), False
+    if known.seen == "separated":
+        return False, False
+    inside = known.rendered if known.rendered is not None else start.inside
+    explained = known.off or known.schema
+    if not choice.own and not row.at_users_address:
+        # A host may hide thinking, or separate it: then nothing says whether its text begins inside.
+        return False, not known.streamed and choice.by == "pattern"
+    if known.seen == "inside":
+        return not known.schema, True
+    likely = inside and not explained and not row.quirks.separates_reasoning
+    if not known.streamed:
+        return likely, True
+    if choice.own and inside:
+        return not known.schema, known.schema
+    if choice.own or known.rendered is False or known.seen == "outside":
+        return False, False
+    # Some models think though they are told not to, and their template opens the thinking.
+    return likely, inside or (known.off and choice.by == "pattern")
+
+
+def _hold_limit(known: Beginning, *, likely_inside: bool) -> int | None:
+    if not known.streamed:
+        return None
+    if not likely_inside:
+        return LIKELY_ANSWER_LIMIT
+    return SEEN_THINKING_LIMIT if known.seen == "inside" else LIKELY_THINKING_LIMIT

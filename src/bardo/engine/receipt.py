@@ -40,7 +40,7 @@ def early_headers(request_id: str, attempt: Attempt, response: Response | None =
 def late_headers(response: Response, attempt: Attempt) -> list[tuple[str, str]]:
     """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0."""
     chain = response.reasoning
-    known = chain.reported or chain.tokens_approx
+    known = chain.reported or chain.tokens_approx or chain.empty
     headers = []
     if attempt.control is not None:
         verdict = observe(attempt.control, observation(chain))

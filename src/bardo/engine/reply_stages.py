@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.values.events import Event, OpaqueState, ReplyFields, ReplyStart, ThinkChunk, ThinkEnd, ThinkStart
+from bardo.values.events import (
+    Event,
+    OpaqueState,
+    ReplyFields,
+    ReplyStart,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+    WithheldThought,
+)
 from bardo.values.fold import ResponseFold
 
 
@@ -23,10 +32,11 @@ class Collecting:
 
 
 class WithoutReasoning:
-    """Leaves all thinking out, its opaque state included."""
+    """Leaves all thinking out, its opaque state included, and says once for each choice that there was some to read."""
 
     def __init__(self) -> None:
         self._thinking: set[tuple[int, int]] = set()
+        self._readable: set[int] = set()
 
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on what is not thinking."""
@@ -34,12 +44,20 @@ class WithoutReasoning:
             case ThinkStart(block=block, choice=choice):
                 self._thinking.add((choice, block))
                 return ()
-            case ThinkChunk() | ThinkEnd():
+            case ThinkChunk(text=text, choice=choice):
+                return self._withheld(text, choice)
+            case ThinkEnd():
                 return ()
             case OpaqueState(block=block, choice=choice) if (choice, block) in self._thinking:
                 return ()
             case _:
                 return (item,)
+
+    def _withheld(self, text: str, choice: int) -> Sequence[Event]:
+        if choice in self._readable or not text.strip():
+            return ()
+        self._readable.add(choice)
+        return (WithheldThought(choice),)
 
     def finish(self) -> Sequence[Event]:
         """Nothing is held."""
@@ -60,7 +78,7 @@ class Stamped:
         """Pass on, after a complete ReplyStart."""
         if type(item) is ReplyStart:
             return self._start(item)
-        if self._begun or type(item) is ReplyFields:
+        if self._begun or (type(item) is ReplyFields and item.choice is None):
             return (item,)
         return (*self.finish(), item)
 

@@ -1,59 +1,139 @@
 """Thinking that stands inside the content of a reply, separated from it: a stage over events.
 
-Text that follows thinking is a block of its own, as is the thinking.
+Text that follows thinking is a block of its own, as is the thinking. A block of thinking that holds nothing is none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Literal
 
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.machines import ReplySplitter, splitter_for
 from bardo.reasoning.registry import find_format
 from bardo.reasoning.splitter import Segment
+from bardo.reasoning.undecided import UndecidedSplitter, can_be_undecided
 from bardo.values.degradation import Degradation
-from bardo.values.events import ContentChunk, Degraded, Event, ThinkChunk, ThinkEnd, ThinkStart
+from bardo.values.events import (
+    ContentChunk,
+    Degraded,
+    EmptyThought,
+    Event,
+    Finish,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+)
 from bardo.values.separation import SeparatedChoice, Separation
 
 TAGS = "think-tags"
+ThinkingPlace = Literal["field", "text", "unclosed", "none"]
+"""Where the thinking of a reply stood: in a field of its own; in the text, which closed what it had not opened; in a text that closed
+nothing, though it was read as thinking; nowhere, in a finished reply."""
 
 
 class InlineReasoning(Separation[Segment]):
-    """Separates the inline thinking of one reply, each choice on its own."""
+    """Separates the inline thinking of one reply, each choice on its own.
 
-    def __init__(self, format: ReasoningFormat, *, starts_inside: bool | None = None) -> None:  # noqa: A002
-        super().__init__(lambda index: _Choice(index, format, starts_inside))
+    `undecided`: nobody knows whether the reply begins inside thinking; `starts_inside` is then what is likely. `limit` is how many
+    characters may be held to find out, None where nobody waits for them.
+    """
+
+    def __init__(
+        self,
+        format: ReasoningFormat,  # noqa: A002
+        *,
+        starts_inside: bool | None = None,
+        undecided: bool = False,
+        limit: int | None = None,
+    ) -> None:
+        held = undecided and can_be_undecided(format)
+
+        def begin() -> ReplySplitter:
+            if held:
+                return UndecidedSplitter(format, likely_inside=starts_inside is True, limit=limit)
+            return splitter_for(format, starts_inside=starts_inside)
+
+        super().__init__(lambda index: self._first(_Choice(index, format, begin)))
+        self._first_choice: _Choice | None = None
 
     @classmethod
     def of(cls, format_name: str) -> InlineReasoning:
         """Return the stage for a format by its name. Raises UnknownFormat."""
         return cls(find_format(format_name))
 
+    def finish(self) -> Sequence[Event]:
+        """Give back what the readers held: a reply without its end was cut."""
+        for choice in self._choices.values():
+            choice.broken = True  # type: ignore[attr-defined]
+        return super().finish()
+
+    @property
+    def place(self) -> ThinkingPlace | None:
+        """Where the first choice's thinking stood; None where its reply does not say."""
+        return None if self._first_choice is None else self._first_choice.place
+
+    def _first(self, choice: _Choice) -> _Choice:
+        self._first_choice = self._first_choice or choice
+        return choice
+
 
 class _Choice(SeparatedChoice[Segment]):
     """The state of one choice: its splitter, and the thinking that is open."""
 
-    def __init__(self, index: int, format: ReasoningFormat, starts_inside: bool | None) -> None:  # noqa: A002
+    def __init__(self, index: int, format: ReasoningFormat, begin: Callable[[], ReplySplitter]) -> None:  # noqa: A002
         super().__init__(index)
         self._format = format
-        self._starts_inside = starts_inside
+        self._begin = begin
         self._splitter: ReplySplitter | None = None
         self._thinking = -1
+        self._blank: list[str] = []
         self._told = 0
+        self._end: Finish | None = None
+        # The text of a block that the reply did not open, as long as nothing closes it: at the end it may be the answer.
+        self._unclosed: list[str] | None = None
+        self._answered = self._thought = False
+        self.broken = False
+        self.place: ThinkingPlace | None = None
+
+    @property
+    def _cut(self) -> bool:
+        """Whether the model did not end the reply itself."""
+        return self.broken or (self._end is not None and self._end.reason in ("length", "error"))
 
     def other(self, item: Event) -> Sequence[Event]:
         """Pass on an event that is not content, its block renumbered."""
-        if type(item) is ThinkStart:
+        kind = type(item)
+        if kind is ThinkStart:
             # The provider separates the thinking itself: its content does not begin inside.
-            self._starts_inside = False
+            self._begin = self._begin_outside
+            self.place = "field"
+        elif kind is Finish:
+            self._end = item  # type: ignore[assignment]
         # Separate thinking passes here chunk by chunk, and super() would cost more than the rest.
         return SeparatedChoice.other(self, item)
 
+    def flush(self) -> list[Event]:
+        """Give back what the reader held; the block it read is over."""
+        splitter = self._splitter if self._reader is not None else None
+        if isinstance(splitter, UndecidedSplitter) and not self._cut:
+            splitter.complete()
+        if splitter is None or self._end is None:
+            return super().flush()
+        inside = splitter.inside
+        events = super().flush()
+        return [*events, *self._ended(inside)]
+
     def _open(self) -> ReplySplitter:
-        self._splitter = splitter_for(self._format, starts_inside=self._starts_inside)
+        self._splitter = splitter = self._begin()
         # Only the beginning of a reply continues what the prompt began.
-        self._starts_inside = False
-        return self._splitter
+        self._begin = self._begin_outside
+        if splitter.inside or isinstance(splitter, UndecidedSplitter):
+            self._unclosed = []
+        return splitter
+
+    def _begin_outside(self) -> ReplySplitter:
+        return splitter_for(self._format, starts_inside=False)
 
     def _events(self, pieces: Sequence[Segment]) -> list[Event]:
         events: list[Event] = []
@@ -62,6 +142,7 @@ class _Choice(SeparatedChoice[Segment]):
                 self._numbers.pop(self._reading, None)
                 events += self._think(segment)
             elif segment.text:
+                self._answered = True
                 events.append(ContentChunk(self._number(self._reading), segment.text, self._index))
         return events + self._notes()
 
@@ -80,9 +161,59 @@ class _Choice(SeparatedChoice[Segment]):
 
     def _think(self, segment: Segment) -> list[Event]:
         events: list[Event] = []
+        text = segment.text
+        self._note_place(segment)
         if self._thinking < 0:
+            if not text or text.isspace():
+                self._blank.append(text)
+                return self._empty() if segment.closes else []
+            text = "".join([*self._blank, text])
+            self._blank.clear()
             self._thinking = self._fresh()
             events.append(ThinkStart(self._thinking, TAGS, self._index))
-        if segment.text:
-            events.append(ThinkChunk(self._thinking, segment.text, None, self._index))
+        if text:
+            events.append(ThinkChunk(self._thinking, text, None, self._index))
         return events + self._close() if segment.closes else events
+
+    def _empty(self) -> list[Event]:
+        """Tell of a block that held nothing; one that only began before the reply was cut says nothing."""
+        self._blank.clear()
+        return [] if self._cut else [EmptyThought(self._index)]
+
+    def _note_place(self, segment: Segment) -> None:
+        """Follow a block that the reply did not open to the delimiter that closes it."""
+        self._thought = True
+        if self._unclosed is None:
+            return
+        if not _begins_inside(self._splitter):
+            self._unclosed = None
+        elif segment.closes and self._end is None and not self.broken:
+            self._unclosed, self.place = None, "text"
+        else:
+            self._unclosed.append(segment.text)
+
+    def _ended(self, inside: bool) -> list[Event]:
+        """Give the end of a finished reply: one that closed nothing is the answer, though it was shown as thinking before."""
+        assert self._end is not None
+        unclosed, self._unclosed = self._unclosed, None
+        if not self._thought:
+            self.place = self.place or "none"
+        if self._end.reason != "stop" or self._answered or not inside:
+            return []
+        if unclosed is None:
+            return [self._degraded(_NO_ANSWER)]
+        self.place = "unclosed"
+        text = "".join(unclosed)
+        if not text.strip():
+            return []
+        return [self._degraded(_SHOWN_TWICE), ContentChunk(self._fresh(), text, self._index)]
+
+
+_NO_ANSWER = "the model ended its reply inside its thinking: there is no answer"
+_SHOWN_TWICE = (
+    "the reply was read as thinking while it arrived, but nothing ended the thinking: it is given as the answer too"
+)
+
+
+def _begins_inside(splitter: ReplySplitter | None) -> bool:
+    return splitter.begins_inside is True if isinstance(splitter, UndecidedSplitter) else True

@@ -103,6 +103,11 @@ def _switched(row: ReasoningFormat, toggles: Mapping[str, Any]) -> bool | None:
     return True if row.thinks else None
 
 
+def toggles_thinking(toggles: Mapping[str, Any]) -> bool | None:
+    """Say whether template arguments that any model may know turn thinking on or off; None where they say neither."""
+    return next((said for name in sorted(SWITCHES) if (said := _means(toggles.get(name))) is not None), None)
+
+
 def _means(value: object) -> bool | None:
     if isinstance(value, str):
         return value.strip().lower() not in OFF_WORDS

@@ -8,9 +8,19 @@ from bardo.values.usage import Usage, estimate_tokens
 
 
 def build_chain(
-    blocks: tuple[ReplyBlock, ...], usage: Usage, *, provider: str, model: str, billed_as_output: bool
+    blocks: tuple[ReplyBlock, ...],
+    usage: Usage,
+    *,
+    provider: str,
+    model: str,
+    billed_as_output: bool,
+    empty: bool = False,
+    withheld: bool = False,
 ) -> ReasoningChain:
-    """Return the thinking among `blocks`, with its tokens told true (RC7)."""
+    """Return the thinking among `blocks`, with its tokens told true (RC7).
+
+    `empty`: the reply held a block of thinking with nothing in it. `withheld`: it held thinking that was left out for the caller.
+    """
     thoughts = tuple(block for block in blocks if isinstance(block, ReasoningBlock))
     content = "\n\n".join(readable for block in thoughts if (readable := block.readable)) or None
     reported = usage.reasoning_tokens is not None
@@ -28,6 +38,8 @@ def build_chain(
         reasoning_tokens=tokens,
         reported=reported,
         tokens_approx=approximate,
+        empty=empty and content is None and not withheld,
+        withheld=withheld,
         interleaved=_follows_a_call(blocks),
         blocks=thoughts,
         cost=ReasoningCost(reasoning_tokens=tokens, billed_as_output=billed_as_output),

@@ -51,6 +51,18 @@ class ThinkEnd(msgspec.Struct, frozen=True, gc=False):
     choice: int = 0
 
 
+class EmptyThought(msgspec.Struct, frozen=True, gc=False):
+    """The reply holds a block of thinking with nothing in it: the model did not think."""
+
+    choice: int = 0
+
+
+class WithheldThought(msgspec.Struct, frozen=True, gc=False):
+    """Thinking that could be read came here, and was left out because the caller does not want it."""
+
+    choice: int = 0
+
+
 class ContentChunk(msgspec.Struct, frozen=True, gc=False):
     """Answer text, as it arrives. A new block number begins a new text block."""
 
@@ -170,6 +182,8 @@ Event = (
     | ThinkStart
     | ThinkChunk
     | ThinkEnd
+    | EmptyThought
+    | WithheldThought
     | ContentChunk
     | RefusalChunk
     | ToolCallStart

@@ -24,6 +24,7 @@ from bardo.values.events import (
     BlockFields,
     ContentChunk,
     Degraded,
+    EmptyThought,
     Event,
     Extension,
     Failed,
@@ -41,6 +42,7 @@ from bardo.values.events import (
     ToolCallStart,
     UnknownContent,
     UsageUpdate,
+    WithheldThought,
 )
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.response import Response
@@ -94,7 +96,7 @@ class ResponseFold:
             provider=self._provider,
             created=self._start.created,
             blocks=blocks,
-            reasoning=self._chain(blocks),
+            reasoning=self._chain(choice, blocks),
             usage=self._usage,
             finish=finish,
             degraded=self._degraded.all,
@@ -104,13 +106,15 @@ class ResponseFold:
             bardo=self._extension,
         )
 
-    def _chain(self, blocks: tuple[ReplyBlock, ...]) -> ReasoningChain:
+    def _chain(self, choice: _Choice, blocks: tuple[ReplyBlock, ...]) -> ReasoningChain:
         return build_chain(
             blocks,
             self._usage,
             provider=self._provider,
             model=self._start.model,
             billed_as_output=self._billed_as_output,
+            empty=choice.empty_thought,
+            withheld=choice.withheld_thought,
         )
 
     def _choice(self, index: int) -> _Choice:
@@ -134,6 +138,12 @@ class ResponseFold:
 
     def _take_think_chunk(self, event: ThinkChunk) -> None:
         self._block(event.choice, event.block, _Thinking).think(event.text, event.part)
+
+    def _take_empty_thought(self, event: EmptyThought) -> None:
+        self._choice(event.choice).empty_thought = True
+
+    def _take_withheld_thought(self, event: WithheldThought) -> None:
+        self._choice(event.choice).withheld_thought = True
 
     def _take_content(self, event: ContentChunk) -> None:
         self._block(event.choice, event.block, _Text).pieces.append(event.text)
@@ -187,6 +197,8 @@ _TAKE: dict[type, Callable[[Any, Any], None]] = {
     ThinkStart: ResponseFold._take_think_start,
     ThinkChunk: ResponseFold._take_think_chunk,
     ThinkEnd: ResponseFold._take_nothing,
+    EmptyThought: ResponseFold._take_empty_thought,
+    WithheldThought: ResponseFold._take_withheld_thought,
     ContentChunk: ResponseFold._take_content,
     RefusalChunk: ResponseFold._take_refusal,
     ToolCallStart: ResponseFold._take_call_start,
@@ -295,6 +307,7 @@ class _Choice:
         self._blocks: dict[int, _Growing | UnknownBlock] = {}
         self.finish: Finish | None = None
         self.carried = CarriedFields()
+        self.empty_thought = self.withheld_thought = False
 
     def growing(self, number: int, kind: type[_Growing]) -> _Growing:
         """Return block `number`, begun as `kind` where it is new."""

@@ -60,6 +60,8 @@ class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
 
     `reasoning_tokens` is the provider's count (`reported`), else an estimate from the readable text (`tokens_approx`), else 0.
     `content` joins the readable blocks with a blank line. `interleaved`: thinking resumed after a tool call in this reply.
+    `empty`: the reply showed that there was none, with a block that holds nothing. `withheld`: there was readable thinking, left out as the
+    caller asked.
     """
 
     provider: str = ""
@@ -70,6 +72,8 @@ class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
     reported: bool = False
     tokens_approx: bool = False
     interleaved: bool = False
+    empty: bool = False
+    withheld: bool = False
     blocks: tuple[ReasoningBlock, ...] = ()
     cost: ReasoningCost = ReasoningCost()
     control: dict[str, Any] | None = None

@@ -13,6 +13,7 @@ from bardo.edge.introspect.readers import READERS
 
 PROPS: dict[str, Any] = {"default_generation_settings": {"params": {"reasoning_format": "auto"}, "n_ctx": 4096}}
 LEVELS = {"low": {"supported": True}, "high": {"supported": True}, "max": {"supported": False}, "supported": True}
+ALWAYS_INSIDE: dict[str, Any] = {"starts_inside": True, "starts_inside_on": True, "starts_inside_off": True}
 
 
 def openrouter(**row: Any) -> dict[str, Any]:
@@ -167,25 +168,39 @@ SAID: dict[str, tuple[str, dict[str, Any], LiveFacts]] = {
         "llama-server",
         llama(unsaid="user assistant <think>\n", on="user assistant <think>\n", off="user assistant <think></think>"),
         LiveFacts(
-            control=("budget", "toggle"), omit="on", off=True, starts_inside=True, text_format="auto", context=4096
+            control=("budget", "toggle"),
+            omit="on",
+            off=True,
+            starts_inside=True,
+            starts_inside_on=True,
+            starts_inside_off=False,
+            text_format="auto",
+            context=4096,
         ),
     ),
     "llama-server-off-unless-asked": (
         "llama-server",
         llama(unsaid="user", on="deliberate user", off="user"),
         LiveFacts(
-            control=("budget", "toggle"), omit="off", off=True, starts_inside=False, text_format="auto", context=4096
+            control=("budget", "toggle"),
+            omit="off",
+            off=True,
+            starts_inside=False,
+            starts_inside_on=False,
+            starts_inside_off=False,
+            text_format="auto",
+            context=4096,
         ),
     ),
     "llama-server-always-open": (
         "llama-server",
         llama(unsaid="user <think>", on="user <think>", off="user <think>"),
-        LiveFacts(control=("budget",), omit="on", off=False, starts_inside=True, text_format="auto", context=4096),
+        LiveFacts(control=("budget",), omit="on", off=False, **ALWAYS_INSIDE, text_format="auto", context=4096),
     ),
     "llama-server-switched-by-words": (
         "llama-server",
         llama("{% if '/no_think' in m %}", unsaid="user <think>", on="user <think>", off="user <think>"),
-        LiveFacts(control=("budget",), omit="on", starts_inside=True, text_format="auto", context=4096),
+        LiveFacts(control=("budget",), omit="on", **ALWAYS_INSIDE, text_format="auto", context=4096),
     ),
     "llama-server-levels-of-the-template": (
         "llama-server",
@@ -202,6 +217,8 @@ SAID: dict[str, tuple[str, dict[str, Any], LiveFacts]] = {
             efforts=("low", "medium", "high"),
             default_effort="medium",
             starts_inside=False,
+            starts_inside_on=False,
+            starts_inside_off=False,
             text_format="auto",
             context=4096,
         ),

@@ -132,7 +132,7 @@ def test_the_formats_of_the_configuration_are_known(folder: Path) -> None:
             "hm",
             [
                 "format  deepseek_r1, because the format 'deepseek-r1' was named",
-                "begins  inside thinking, because the prompts",
+                "begins  outside thinking, because the text closes no block",
             ],
         ),
         (["-f", "deepseek_v31"], "ok", ["begins  outside thinking, because nothing was said of the prompt"]),

@@ -10,11 +10,14 @@ from bardo.catalog.models import Facts
 class LiveFacts(Facts, frozen=True, kw_only=True):
     """Facts from a server, and what it says beside them.
 
-    `starts_inside`: whether the prompt that it renders opens the thinking, so that a reply begins inside it. `text_format` is the server's
-    name of its reasoning parser. `known_as` is whose weights a local name stands for. `context` is in tokens.
+    `starts_inside`: whether the prompt that it renders opens the thinking, so that the model begins inside it; `starts_inside_on` and
+    `starts_inside_off` say it of requests that turn thinking on and off. `text_format` is the server's name of its reasoning parser.
+    `known_as` is whose weights a local name stands for. `context` is in tokens.
     """
 
     starts_inside: bool | None = None
+    starts_inside_on: bool | None = None
+    starts_inside_off: bool | None = None
     text_format: str | None = None
     known_as: str | None = None
     context: int | None = None

@@ -60,6 +60,11 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.fields
 
     @property
+    def asks_for_none(self) -> bool:
+        """Whether no thinking was asked for."""
+        return self.mode == "off" or self.intent == "budget:0"
+
+    @property
     def unclassified(self) -> bool:
         """Whether nothing but the provider's static form spoke of the model: worth a line in the operator's log."""
         return self.reason == "unclassified"

@@ -1,7 +1,8 @@
 """What became of a policy, judged by what was observed and nothing else.
 
 The rules, in order; the first that fits gives the verdict. A reply *thought* where it reports reasoning tokens, shows thinking, or holds
-its opaque state; it *did not think* where it reports 0 tokens and has none of these; else nobody knows.
+its opaque state; it *did not think* where it reports 0 tokens, or holds a block of thinking with nothing in it, and has none of these; else
+nobody knows.
 
 1. Nothing was asked: `unknown`.
 2. Off was asked. Did not think: `honoured`. The least there is was sent instead: `floored`. Nobody knows: `unknown`. Thought, and its
@@ -36,12 +37,16 @@ _LIGHT = frozenset(EFFORTS[: EFFORTS.index("low") + 1])
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reply shows of its thinking. `reasoning_tokens` None: not reported and not to be estimated."""
+    """What a reply shows of its thinking. `reasoning_tokens` None: not reported and not to be estimated.
+
+    `empty`: it holds a block of thinking with nothing in it.
+    """
 
     reasoning_tokens: int | None = None
     reported: bool = False
     approx: bool = False
     text_seen: bool = False
+    empty: bool = False
     visibility: ReasoningVisibility = ReasoningVisibility.NONE
 
     @property
@@ -49,16 +54,17 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True):
         """Whether the model thought; None where nobody knows."""
         if self.reasoning_tokens or self.text_seen or self.visibility is not ReasoningVisibility.NONE:
             return True
-        return False if self.reported else None
+        return False if self.reported or self.empty else None
 
 
 def observation(chain: ReasoningChain) -> Observation:
     """Return what a chain shows."""
     return Observation(
-        reasoning_tokens=chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
+        reasoning_tokens=chain.reasoning_tokens if chain.reported or chain.tokens_approx or chain.empty else None,
         reported=chain.reported,
         approx=chain.tokens_approx,
-        text_seen=bool(chain.content),
+        text_seen=bool(chain.content) or chain.withheld,
+        empty=chain.empty,
         visibility=chain.visibility,
     )
 
@@ -68,7 +74,7 @@ def observe(plan: ControlPlan, seen: Observation) -> Verdict:
     thought = seen.thought
     if plan.mode == "none":
         return "unknown"
-    if plan.mode == "off" or plan.intent == "budget:0":
+    if plan.asks_for_none:
         return _off(plan, seen, thought)
     if plan.mode == "auto":
         return "unknown" if thought is None else "honoured"

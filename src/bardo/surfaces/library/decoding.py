@@ -17,12 +17,14 @@ from bardo.dialects import dialect
 from bardo.edge.formats import known_formats
 from bardo.edge.settings import Settings
 from bardo.engine.pipeline import ReplyReader
+from bardo.engine.reading import reading_of as text_reading
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.inline import InlineReasoning
 from bardo.reasoning.machines import lacks_opener
 from bardo.reasoning.registry import FormatChoice
-from bardo.reasoning.starting import Start, explain_start
+from bardo.reasoning.starting import Start, explain_start, toggles_thinking
 from bardo.reasoning.steps import with_steps
+from bardo.reasoning.undecided import can_be_undecided
 from bardo.streams.stage import Chain, Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
 from bardo.tools.stage import InlineToolCalls
@@ -44,25 +46,30 @@ def decode(
 ) -> Response:
     """Return the Response of a provider's reply body, whole or streamed, as bytes or as an iterable of pieces.
 
-    `provider` is a preset of the catalog or one of its aliases. `streamed` None looks at the body. A reply that is an error, or that
-    broke, is a Response with `error` set and what had arrived by then. Raises InvalidRequest for an unknown provider, and no bytes make it
-    raise anything but BardoError.
+    `provider` is a preset of the catalog or one of its aliases, `model` whose text it is: by default the one that the body names.
+    `streamed` None looks at the body. A reply that is an error, or that broke, is a Response with `error` set and what had arrived by
+    then. Raises InvalidRequest for an unknown provider, and no bytes make it raise anything but BardoError.
     """
     row = provider_row(provider)
     pieces = [bytes(body)] if isinstance(body, bytes | bytearray | memoryview) else list(body)
-    whole = b"".join(pieces)
+    streamed = _arrived_as_stream(row, b"".join(pieces), streamed)
+    response = _read(pieces, row, streamed=streamed, model=model)
+    named = response.model
+    if not model and named and text_reading(row, named) != text_reading(row, model):
+        response = _read(pieces, row, streamed=streamed, model=named)
+    return with_steps(response)
 
+
+def _read(pieces: Sequence[bytes], row: ProviderRow, *, streamed: bool, model: str) -> Response:
     def reply_id() -> bytes:
-        return reader.fold.response().id.encode("utf-8", "surrogatepass") or whole
+        return reader.fold.response().id.encode("utf-8", "surrogatepass") or b"".join(pieces)
 
-    reader = ReplyReader(
-        row, streamed=_arrived_as_stream(row, whole, streamed), model=model, make_id=_call_ids(reply_id)
-    )
+    reader = ReplyReader(row, streamed=streamed, model=model, make_id=_call_ids(reply_id))
     try:
         for piece in pieces:
             reader.feed(piece)
         reader.finish()
-        return with_steps(reader.fold.response())
+        return reader.fold.response()
     except Exception as mistake:
         raise InternalError(f"bardo cannot read this reply of {row.id}: {type(mistake).__name__}") from mistake
 
@@ -119,9 +126,10 @@ def parse(
 
     The text format is `format`, else the one there is for `model`, else tags at the start of the text. Formats are those of `config` (a
     bardo.toml or its Settings; None: what is found), of installed packages, and the built-in ones. Whether the text begins inside a block
-    is what `starts_inside` says, else what the end of the rendered `prompt` shows, else what the `toggles` (template arguments) mean, else
-    what the text itself shows: an end without a beginning. Calls are read in the notation of `model`; the `tools` that were declared give
-    types to arguments that are written as text. Raises InvalidRequest for an unknown format, ConfigError for a wrong file.
+    is what `starts_inside` says, else what the end of the rendered `prompt` shows, else what the text itself shows: an end without a
+    beginning. A text that ends no block is the answer, unless the `toggles` (template arguments) turned thinking on. Calls are read in the
+    notation of `model`; the `tools` that were declared give types to arguments that are written as text. Raises InvalidRequest for an
+    unknown format, ConfigError for a wrong file.
     """
     reading = reading_of(
         text,
@@ -155,8 +163,12 @@ def reading_of(
     row = choice.format
     start = explain_start(row, starts_inside=starts_inside, prompt=prompt, toggles=toggles)
     calls, declared = _calls_of(model, tools), tuple(tools)
-    if start.because == "row" and lacks_opener(text, row):
-        return Reading(choice, True, "the text closes a block that it never opened", calls, declared)
+    if start.because in ("row", "toggles") and can_be_undecided(row):
+        if lacks_opener(text, row):
+            return Reading(choice, True, "the text closes a block that it never opened", calls, declared)
+        guessed = start.inside and toggles_thinking(toggles or {}) is not True
+        if guessed and not any(end in text for end in row.implicit_ends) and not text.lstrip().startswith(row.starts):
+            return Reading(choice, False, "the text closes no block, so that it is the answer", calls, declared)
     return Reading(choice, start.inside, _why(start, row), calls, declared)
 
 

@@ -50,6 +50,8 @@ def read_llama_server(answers: Answers, model: str) -> dict[str, LiveFacts]:
         if opened and not _SPOKEN_SWITCH.search(template or "") and "off" in prompts
         else None,
         starts_inside=opened,
+        starts_inside_on=_opened(prompts.get("on")),
+        starts_inside_off=_opened(prompts.get("off")),
         text_format=parser,
         known_as=None if alias == model else alias,
         context=count(inside(props, "default_generation_settings", "n_ctx")),

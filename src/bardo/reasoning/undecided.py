@@ -1,0 +1,133 @@
+"""Read a reply of which nobody knows whether it begins inside thinking: decide by its first closing delimiter, or at its end.
+
+A chat template may have opened the thinking, and the server may leave it in the text: then the text closes a block that it never opened. Or
+the server separates thinking, or there was none: then the same text is the answer, and nothing before its end says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+
+from bardo.reasoning.classes import ClassFormat
+from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.splitter import Segment, Splitter
+from bardo.streams.fences import FenceWatch
+
+SEEN_THINKING_LIMIT = 512
+"""How many characters are held where earlier replies of the server began with thinking."""
+LIKELY_THINKING_LIMIT = 4_096
+"""How many are held where they are probably thinking: a client should see long thinking while it arrives."""
+LIKELY_ANSWER_LIMIT = 65_536
+"""How many are held where they are probably the answer, which cannot be taken back once it was given."""
+_TAGGED = frozenset({"delimiters", "suffixed"})
+
+
+def can_be_undecided(row: ReasoningFormat) -> bool:
+    """Return whether a format has replies that begin inside a block: one with a closing delimiter, read by the splitter."""
+    return row.machine in _TAGGED and bool(row.starts and row.ends) and not isinstance(row, ClassFormat)
+
+
+class UndecidedSplitter:
+    """Splits one reply. `likely_inside` decides where the reply's end says nothing, or comes too late: no more than `limit`
+    characters are held, where there is one.
+
+    `complete` must be called before `finish` where the model ended the reply itself. `begins_inside` is what was decided, None before.
+    """
+
+    def __init__(self, format: ReasoningFormat, *, likely_inside: bool, limit: int | None = None) -> None:  # noqa: A002
+        self._format = format
+        self._likely_inside = likely_inside
+        self._limit = sys.maxsize if limit is None else limit
+        self._starts, self._ends = _beginnings(format, format.starts), _beginnings(format, format.ends)
+        self._texts: list[str] = []
+        self._size = 0
+        self._beginning = ""
+        self._may_open = True
+        # What ends thinking beside its own delimiter, the marker of a tool call, may as well stand in an answer.
+        self._trial = Splitter(format if likely_inside else _without_implicit_ends(format), starts_inside=True)
+        self._segments: list[Segment] = []
+        self._decided: Splitter | None = None
+        self._complete = False
+        self.begins_inside: bool | None = None
+
+    @property
+    def inside(self) -> bool:
+        """Whether the text read so far ends inside a block, as far as that is decided."""
+        return self._decided is not None and self._decided.inside
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What the caller should be told of this reply, each thing once."""
+        return () if self._decided is None else self._decided.notes
+
+    def complete(self) -> None:
+        """Note that the model ended the reply itself: what is held closes no block any more."""
+        self._complete = True
+
+    def feed(self, text: str) -> Sequence[Segment]:
+        """Return what is decided."""
+        if self._decided is not None:
+            return self._decided.feed(text)
+        self._texts.append(text)
+        self._size += len(text)
+        if self._may_open and self._opens(text):
+            return self._decide(inside=False)
+        segments = self._trial.feed(text)
+        self._segments += segments
+        if any(segment.closes for segment in segments):
+            return self._decide(inside=self._closes_thinking())
+        return self._decide(inside=self._likely_inside) if self._size > self._limit else ()
+
+    def finish(self) -> Sequence[Segment]:
+        """Return what was held. A finished reply that closes nothing is the answer."""
+        if self._decided is not None:
+            return self._decided.finish()
+        blank = not "".join(self._texts).strip()
+        decided = self._decide(inside=self._likely_inside and not self._complete and not blank)
+        return [*decided, *self.finish()]
+
+    def _opens(self, text: str) -> bool:
+        """Whether the reply begins with an opener of its own."""
+        self._beginning = (self._beginning + text).lstrip()
+        self._may_open = not self._beginning or any(start.startswith(self._beginning) for start in self._starts)
+        return self._beginning.startswith(self._starts)
+
+    def _closes_thinking(self) -> bool:
+        """Whether the closing delimiter ends thinking, and not a block that the text opened later, and is not quoted in an answer."""
+        text = "".join(self._texts)
+        found = ((place, len(end)) for end in self._ends if (place := text.find(end)) >= 0)
+        place, length = min(found, default=(len(text), 0))
+        if place + length > self._limit:
+            return self._likely_inside
+        before = text[:place]
+        if any(start in before for start in self._starts):
+            return False
+        if self._likely_inside:
+            return True
+        fence = FenceWatch()
+        fence.feed(before)
+        return not fence.inside and not before.endswith("`")
+
+    def _decide(self, *, inside: bool) -> Sequence[Segment]:
+        segments, texts = self._segments, self._texts
+        self._segments, self._texts, self._beginning = [], [], ""
+        self.begins_inside = inside
+        if inside:
+            self._decided = self._trial
+            return segments
+        self._decided = Splitter(self._format, starts_inside=False)
+        return self._decided.feed("".join(texts))
+
+
+@lru_cache(maxsize=256)
+def _without_implicit_ends(row: ReasoningFormat) -> ReasoningFormat:
+    return msgspec.structs.replace(row, implicit_ends=()) if row.implicit_ends else row
+
+
+def _beginnings(row: ReasoningFormat, delimiters: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what the delimiters of a format begin with: all of them, but for a suffix that a checkpoint chose."""
+    return tuple(one.removesuffix(">") for one in delimiters) if row.machine == "suffixed" else delimiters
