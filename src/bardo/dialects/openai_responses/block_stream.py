@@ -54,8 +54,9 @@ class _Early:
 class BlockStream:
     """Writes the blocks of one reply. The dialect has one choice; pieces of others are left out."""
 
-    def __init__(self, stream: ItemStream) -> None:
+    def __init__(self, stream: ItemStream, *, as_summary: bool = False) -> None:
         self._stream = stream
+        self._as_summary = as_summary
         self._live: dict[int, WrittenPart] = {}
         self._units: dict[int, Unit] = {}
         self._early: dict[int, _Early] = {}
@@ -92,7 +93,8 @@ class BlockStream:
     def take_thought(self, event: ThinkChunk) -> Sequence[bytes]:
         """Write thinking."""
         part = self._live.get(event.block)
-        if part is not None and part.number == event.part and part.kind in _THOUGHTS and not event.choice:
+        number = 0 if event.part is None and self._as_summary else event.part
+        if part is not None and part.number == number and part.kind in _THOUGHTS and not event.choice:
             return (self._stream.delta(part, event.text),)
         return self._first_thought(event)
 
@@ -202,11 +204,13 @@ class BlockStream:
         if not self._thinks(event.block):
             self._wait(event.block, self._new_reasoning(event.block), out)
         self.settle(out)
-        item, kind = self._units[event.block], "reasoning_text" if event.part is None else "summary_text"
+        item = self._units[event.block]
         assert isinstance(item, WrittenReasoning)
-        part = next((one for one in item.parts if (one.kind, one.number) == (kind, event.part)), None)
+        kind, number = item.place_of(event.part)
+        part = next((one for one in item.parts if (one.kind, one.number) == (kind, number)), None)
         if part is None:
-            part = WrittenPart(kind, number=event.part)
+            part = WrittenPart(kind, number=number)
+            part.plain = event.part is None
             self._stream.open_part(item, part, out)
         self._live[event.block] = part
         out.append(self._stream.delta(part, event.text))
@@ -218,7 +222,7 @@ class BlockStream:
 
     def _new_reasoning(self, block: int) -> WrittenReasoning:
         early = self._early.pop(block, None) or _Early()
-        item = WrittenReasoning(early.fields)
+        item = WrittenReasoning(early.fields, as_summary=self._as_summary)
         for opaque in early.states:
             item.take(opaque)
         return item

@@ -11,6 +11,7 @@ from bardo.dialects.openai_responses.block_stream import BLOCKS, BlockStream
 from bardo.dialects.openai_responses.envelope import Envelope
 from bardo.dialects.openai_responses.errors import error_object
 from bardo.dialects.openai_responses.item_stream import ItemStream
+from bardo.dialects.openai_responses.state import asks_summary
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.events import Event, Failed, ReplyStart
 from bardo.values.request import Request
@@ -25,7 +26,7 @@ class ReplyWriter:
     def __init__(self, request: Request) -> None:
         self._envelope = Envelope(request)
         self._stream = ItemStream(lambda: self._envelope.id)
-        self._blocks = BlockStream(self._stream)
+        self._blocks = BlockStream(self._stream, as_summary=asks_summary(request))
         self._begun = self._over = False
 
     def feed(self, item: Event) -> Sequence[bytes]:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.openai_responses.envelope import Envelope
-from bardo.dialects.openai_responses.state import NAME, made_id
+from bardo.dialects.openai_responses.state import NAME, asks_summary, made_id
 from bardo.dialects.openai_responses.written import (
     Written,
     WrittenCall,
@@ -47,18 +47,18 @@ def encode_response(response: Response, request: Request) -> bytes:
     envelope.take(response.finish)
     envelope.take(Extension(response.bardo))
     envelope.error = response.error
-    return msgspec.json.encode(envelope.closing(_output(response.blocks, envelope)))
+    return msgspec.json.encode(envelope.closing(_output(response.blocks, envelope, asks_summary(request))))
 
 
-def _output(blocks: Sequence[ReplyBlock], envelope: Envelope) -> list[dict[str, Any]]:
-    items = _with_riders(_items(blocks))
+def _output(blocks: Sequence[ReplyBlock], envelope: Envelope, as_summary: bool) -> list[dict[str, Any]]:
+    items = _with_riders(_items(blocks, as_summary))
     for index, item in enumerate(items):
         item.id = item.id or made_id(item.prefix, envelope.id, index)
     last = len(items) - 1
     return [item.shown(envelope.item_status if index == last else "completed") for index, item in enumerate(items)]
 
 
-def _items(blocks: Sequence[ReplyBlock]) -> list[Written]:
+def _items(blocks: Sequence[ReplyBlock], as_summary: bool) -> list[Written]:
     items: list[Written] = []
     for block in blocks:
         match block:
@@ -67,7 +67,7 @@ def _items(blocks: Sequence[ReplyBlock]) -> list[Written]:
             case RefusalBlock(text=text, carried=carried):
                 _add_part(items, _part("refusal", text, carried))
             case ReasoningBlock():
-                items.append(_reasoning(block))
+                items.append(_reasoning(block, as_summary))
             case ToolCallBlock():
                 items.append(_call(block))
             case UnknownBlock(dialect=dialect, value=value):
@@ -93,13 +93,21 @@ def _part(
     return part
 
 
-def _reasoning(block: ReasoningBlock) -> WrittenReasoning:
-    item = WrittenReasoning(dict(fields_for(NAME, block.carried)))
+def _reasoning(block: ReasoningBlock, as_summary: bool) -> WrittenReasoning:
+    item = WrittenReasoning(dict(fields_for(NAME, block.carried)), as_summary=as_summary)
     for opaque in block.opaque:
         item.take(opaque)
     item.parts.extend(_part("summary_text", text, number=number) for number, text in enumerate(block.summary))
-    item.parts.append(_part("reasoning_text", block.text))
+    if block.text:
+        item.parts.append(_thinking_part(item, block.text))
     return item
+
+
+def _thinking_part(item: WrittenReasoning, text: str) -> WrittenPart:
+    kind, number = item.place_of(None)
+    part = _part(kind, text)
+    part.number = number
+    return part
 
 
 def _call(block: ToolCallBlock) -> WrittenCall:

@@ -99,16 +99,20 @@ class _InputReader:
         if sealed is not None and sealed.target:
             self._return_state(sealed)
             return
-        text = _texts(item, "content", at)
+        text = "".join(_texts(item, "content", at))
         summary = _texts(item, "summary", at)
+        if sealed is not None and sealed.text and not text:
+            text = sealed.text
+            # A summary that says the same is how bardo showed the text.
+            summary = [] if "".join(summary) == text else summary
         own = optional(item, "format", str, at) or FORMAT
-        states = sealed.states if sealed else _states(item, encrypted, own, at)
+        states = sealed.states if sealed is not None else _states(item, encrypted, own, at)
         additional = _additional(item, _REASONING)
         self._say(
             ReasoningBlock(
-                text="".join(text),
+                text=text,
                 summary=tuple(summary),
-                format=(states[0].format if sealed and states else "") or own,
+                format=_format_of(sealed) or own,
                 opaque=states,
                 carried=Carried(NAME, additional) if additional else None,
             )
@@ -164,6 +168,13 @@ _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})
 _CALL = frozenset({"type", "call_id", "name", "arguments"})
 _RESULT = frozenset({"type", "call_id", "output"})
+
+
+def _format_of(sealed: Sealed | None) -> str:
+    """Return whose sealed thinking it is; text alone is nobody's."""
+    if sealed is None:
+        return ""
+    return sealed.states[0].format if sealed.states else "reasoning_content" if sealed.text else ""
 
 
 def _kind_untold(item: dict[str, Any], at: str) -> str:

@@ -14,19 +14,32 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.sealing import seal, unseal
-from bardo.values.blocks import Opaque
+from bardo.values.blocks import Opaque, fields_for
+from bardo.values.request import Request
 
 NAME = "openai_responses"
 FORMAT = "openai-responses-v1"
 _ATTACHED = "bardo-attached"
+_TEXT = "bardo-text"
 _MADE = "_bardo_"
 
 
 class Sealed(msgspec.Struct, frozen=True):
-    """What a seal held. `target` is empty for the reasoning item's own state, else `text`, `reasoning` or `call:<call_id>`."""
+    """What a seal held. `target` is empty for the reasoning item's own state, else `text`, `reasoning` or `call:<call_id>`.
+
+    `text` is the thinking that the state was made for, where it was sealed with it.
+    """
 
     states: tuple[Opaque, ...]
     target: str = ""
+    text: str = ""
+
+
+def asks_summary(request: Request) -> bool:
+    """Whether the client asked for a summary of the thinking, and so reads it there."""
+    policy = request.reasoning
+    asked = fields_for(NAME, policy.carried).get("reasoning.summary") if policy is not None else None
+    return request.dialect == NAME and asked in ("auto", "concise", "detailed")
 
 
 def is_native(opaque: Opaque, fields: Mapping[str, Any]) -> bool:
@@ -40,6 +53,11 @@ def attach(target: str, states: Sequence[Opaque]) -> str:
     return seal((Opaque("id", target, _ATTACHED), *states))
 
 
+def seal_thinking(states: Sequence[Opaque], text: str) -> str:
+    """Seal a reasoning item's own state with its text: many clients give back the ciphertext, and no text."""
+    return seal((*states, Opaque("id", text, _TEXT)) if text else states)
+
+
 def opened(text: str) -> Sealed | None:
     """Return what was sealed into an `encrypted_content`, or None where it is a provider's own."""
     states = unseal(text)
@@ -47,7 +65,8 @@ def opened(text: str) -> Sealed | None:
         return None
     if states and states[0].format == _ATTACHED:
         return Sealed(states[1:], states[0].data)
-    return Sealed(states)
+    thinking = "".join(state.data for state in states if state.format == _TEXT)
+    return Sealed(tuple(state for state in states if state.format != _TEXT), text=thinking)
 
 
 def made_id(prefix: str, reply: str, index: int) -> str:

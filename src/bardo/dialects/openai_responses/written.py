@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.openai_responses.state import attach, is_native
-from bardo.dialects.sealing import seal
+from bardo.dialects.openai_responses.state import attach, is_native, seal_thinking
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates
 
@@ -17,9 +16,11 @@ from bardo.values.collected import OpaqueStates
 class WrittenPart:
     """One text: of a message, of thinking, of a summary, or the arguments of a call. `number` is the part of a summary it holds."""
 
-    __slots__ = ("closed", "fields", "index", "item", "kind", "number", "pieces", "prefix", "states")
+    __slots__ = ("closed", "fields", "index", "item", "kind", "number", "pieces", "plain", "prefix", "states")
 
     def __init__(self, kind: str, fields: dict[str, Any] | None = None, *, number: int | None = None) -> None:
+        # Whether it holds text, and not what the provider itself gave as a summary.
+        self.plain = number is None
         self.kind = kind
         self.fields = fields or {}
         self.number = number
@@ -133,9 +134,19 @@ class WrittenMessage(Written):
 
 
 class WrittenReasoning(Written):
-    """A reasoning item."""
+    """A reasoning item. `as_summary`: its text is written as a summary, which the client asked for."""
 
     prefix = "rs"
+
+    def __init__(self, fields: dict[str, Any], *, as_summary: bool = False) -> None:
+        super().__init__(fields)
+        self.as_summary = as_summary
+
+    def place_of(self, number: int | None) -> tuple[str, int | None]:
+        """Return the kind and the number of the part that holds thinking; `number` is that of a part of a summary."""
+        if number is None and not self.as_summary:
+            return "reasoning_text", None
+        return "summary_text", number or 0
 
     def take(self, opaque: Opaque) -> None:
         super().take(opaque)
@@ -158,8 +169,17 @@ class WrittenReasoning(Written):
         """Return its own ciphertext as it is. Anything else is sealed, an id that came after the announcement included."""
         native = all(is_native(opaque, self.fields) for opaque in self.states)
         if not native or any(opaque.kind == "id" and opaque.data != self.id for opaque in self.states):
-            return seal(self.states.states())
+            return seal_thinking(self.states.states(), self._text_to_seal())
+        if self.as_summary and not self.states and (text := self._text_to_seal()):
+            return seal_thinking((), text)
         return next((opaque.data for opaque in self.states if opaque.kind == "encrypted"), "")
+
+    def _text_to_seal(self) -> str:
+        # A signature holds for its exact text, and a summary that was none is text again on its way back.
+        signed = any(opaque.kind == "signature" for opaque in self.states)
+        kind = "summary_text" if self.as_summary else "reasoning_text"
+        texts = (part.text for part in self.parts if part.kind == kind and part.plain)
+        return "".join(texts) if signed or self.as_summary else ""
 
     def _ordered(self) -> list[WrittenPart]:
         return sorted((part for part in self.parts if part.kind == "summary_text"), key=lambda part: part.number or 0)
