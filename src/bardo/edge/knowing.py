@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from bardo.catalog.matching import matches_any
 from bardo.catalog.models import Facts, ModelRow
@@ -16,6 +17,7 @@ from bardo.engine.knowledge import control_target
 from bardo.engine.reading import SeenStart
 from bardo.engine.route import Target
 from bardo.reasoning.control import ControlTarget, Known, Layer, RouteFact, know
+from bardo.reasoning.starting import SWITCHES, toggles_thinking
 
 DAYS_TO_REMEMBER = 1
 """A refusal may have been a mistake of the provider's, and models change."""
@@ -64,12 +66,16 @@ class Knowing:
         self._known[place] = (layers, found)
         return found
 
-    def rendered(self, target: Target, thinks: bool | None) -> bool | None:
-        """Return whether the prompt that the server renders opens the thinking, where a request turns it on, off, or (None) neither."""
+    def rendered(self, target: Target, toggles: Mapping[str, Any]) -> bool | None:
+        """Return whether the prompt that the server renders with template arguments opens the thinking; None where it was not seen."""
         live = self._introspector.facts(target.provider, target.model) if self._introspector is not None else None
-        if live is None:
+        if live is None or not toggles:
+            return None if live is None else live.starts_inside
+        understood = (live.switch,) if live.switch else SWITCHES
+        thinks = toggles_thinking(toggles)
+        if thinks is None or not all(name in understood for name in toggles):
             return None
-        return live.starts_inside if thinks is None else live.starts_inside_on if thinks else live.starts_inside_off
+        return live.starts_inside_on if thinks else live.starts_inside_off
 
     def seen_start(self, target: Target, off: bool) -> SeenStart | None:
         """Return how earlier replies of a target began, to requests that asked for no thinking (`off`) or to others."""

@@ -22,6 +22,7 @@ from bardo.engine.pipeline import ReplyReader
 from bardo.engine.reading import seen_start
 from bardo.engine.receipt import extension
 from bardo.engine.structuring import Take
+from bardo.reasoning.undecided import closes_unopened
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Extension, Failed, ReplyStart
@@ -192,11 +193,14 @@ class LiveReply:
     def _learn_start(self) -> None:
         """Keep where the reply's thinking stood, for the next reply of the same server."""
         place = None if self._reader is None else self._reader.thinking_place
-        if place is not None and self._attempt is not None:
-            off = self._attempt.off
-            seen = seen_start(place, off=off)
-            if seen is not None or place == "unclosed":
-                self._means.knowledge.learn_start(self._attempt.target, off, seen)
+        if place is None or self._attempt is None or self._attempt.reading.reasoning is None:
+            return
+        if place == "none" and closes_unopened(self.response().text, self._attempt.reading.reasoning):
+            # Nobody expected thinking here, so that it was given as the answer; the next reply is read with more care.
+            place = "text"
+        seen = seen_start(place, off=self._attempt.off)
+        if seen is not None or place == "unclosed":
+            self._means.knowledge.learn_start(self._attempt.target, self._attempt.off, seen)
 
     def _open_reader(self, attempt: Attempt, *, streamed: bool) -> ReplyReader:
         stamp = ReplyStart(id=self.request_id, model=attempt.target.model, created=int(self._noting.started_at))

@@ -233,21 +233,13 @@ def _beginning(asked: Request, target: Target, done: Controlled, knowledge: Know
         toggles=toggles,
         off=off and not done.plan.floored,
         schema=asked.output_format is not None,
-        rendered=_rendered(target, toggles, knowledge),
+        rendered=knowledge.rendered(target, toggles),
         seen=knowledge.seen_start(target, off),
     )
 
 
 def _asks_for_none(done: Controlled) -> bool:
     return done.plan.asks_for_none or done.plan.said == "off" or toggles_thinking(_toggles(done)) is False
-
-
-def _rendered(target: Target, toggles: dict[str, Any], knowledge: Knowledge) -> bool | None:
-    """Return whether the server's prompt for this request opens the thinking; None where it was not seen with these toggles."""
-    if not toggles.keys() <= {"enable_thinking"}:
-        return None
-    thinks = toggles.get("enable_thinking")
-    return knowledge.rendered(target, thinks) if thinks is None or isinstance(thinks, bool) else None
 
 
 def _toggles(done: Controlled) -> dict[str, Any]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -45,17 +46,17 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """`formats` None stands for those that come with bardo.
 
     `known` gives all that is known of a target's model, and `layers` what of it an operator and live servers say, from memory: planning
-    waits for nobody. `rendered` says whether the prompt that a server renders opens the thinking, where the request turns it on (True),
-    off (False) or neither (None). `seen_start` is how earlier replies of a target began, to requests that asked for no thinking or to
-    others, and `learn_start` keeps how one did (None: what was seen holds no more). `budgets` is the one table between levels and tokens.
-    `learn` keeps what a refusal taught, dated by `today`. `structured` is how answers in a schema are asked for, `refused_forms` the ways
-    that a target was seen to refuse, which `learn_form` keeps.
+    waits for nobody. `rendered` says whether the prompt that a server renders with some template arguments opens the thinking.
+    `seen_start` is how earlier replies of a target began, to requests that asked for no thinking or to others, and `learn_start` keeps how
+    one did (None: what was seen holds no more). `budgets` is the one table between levels and tokens. `learn` keeps what a refusal taught,
+    dated by `today`. `structured` is how answers in a schema are asked for, `refused_forms` the ways that a target was seen to refuse,
+    which `learn_form` keeps.
     """
 
     formats: FormatRegistry | None = None
     known: Callable[[Target], Known] = _known
     layers: Callable[[Target], Sequence[Layer]] = _nothing
-    rendered: Callable[[Target, bool | None], bool | None] = lambda _, __: None
+    rendered: Callable[[Target, Mapping[str, Any]], bool | None] = lambda _, __: None
     seen_start: Callable[[Target, bool], SeenStart | None] = lambda _, __: None
     learn_start: Callable[[Target, bool, SeenStart | None], None] = lambda _, __, ___: None
     budgets: PortableBudgets = PORTABLE

@@ -31,6 +31,15 @@ def can_be_undecided(row: ReasoningFormat) -> bool:
     return row.machine in _TAGGED and bool(row.starts and row.ends) and not isinstance(row, ClassFormat)
 
 
+def closes_unopened(text: str, row: ReasoningFormat) -> bool:
+    """Return whether a whole answer closes a block that it never opened, so that it began inside one."""
+    starts, ends = _beginnings(row, row.starts), _beginnings(row, row.ends)
+    if not can_be_undecided(row) or not any(end in text for end in ends):
+        return False
+    before = text[: _first_end(text, ends)[0]]
+    return not any(start in before for start in starts) and not _quotes(before)
+
+
 class UndecidedSplitter:
     """Splits one reply. `likely_inside` decides where the reply's end says nothing, or comes too late: no more than `limit`
     characters are held, where there is one.
@@ -99,18 +108,13 @@ class UndecidedSplitter:
     def _closes_thinking(self) -> bool:
         """Whether the closing delimiter ends thinking, and not a block that the text opened later, and is not quoted in an answer."""
         text = "".join(self._texts)
-        found = ((place, len(end)) for end in self._ends if (place := text.find(end)) >= 0)
-        place, length = min(found, default=(len(text), 0))
+        place, length = _first_end(text, self._ends)
         if place + length > self._limit:
             return self._likely_inside
         before = text[:place]
         if any(start in before for start in self._starts):
             return False
-        if self._likely_inside:
-            return True
-        fence = FenceWatch()
-        fence.feed(before)
-        return not fence.inside and not before.endswith("`")
+        return self._likely_inside or not _quotes(before)
 
     def _decide(self, *, inside: bool) -> Sequence[Segment]:
         segments, texts = self._segments, self._texts
@@ -131,3 +135,16 @@ def _without_implicit_ends(row: ReasoningFormat) -> ReasoningFormat:
 def _beginnings(row: ReasoningFormat, delimiters: tuple[str, ...]) -> tuple[str, ...]:
     """Return what the delimiters of a format begin with: all of them, but for a suffix that a checkpoint chose."""
     return tuple(one.removesuffix(">") for one in delimiters) if row.machine == "suffixed" else delimiters
+
+
+def _first_end(text: str, ends: tuple[str, ...]) -> tuple[int, int]:
+    """Return where the first closing delimiter begins, and how long it is."""
+    found = ((place, len(end)) for end in ends if (place := text.find(end)) >= 0)
+    return min(found, default=(len(text), 0))
+
+
+def _quotes(before: str) -> bool:
+    """Return whether what follows is quoted as code."""
+    fence = FenceWatch()
+    fence.feed(before)
+    return fence.inside or before.endswith("`")
