@@ -222,16 +222,13 @@ def test_a_further_choice_is_text_too() -> None:
     assert [one.finish.reason for one in (response, *response.alternatives)] == ["stop", "stop"]
 
 
-def test_a_forwarded_reply_that_is_cut_twice_shows_the_second_and_all_its_tokens() -> None:
-    def cut(text: str) -> FakeReply:
-        block = {"type": "text", "text": text}
-        usage = {"input_tokens": 4, "output_tokens": 3}
-        message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block], "usage": usage}
-        return FakeReply(headers=JSON, chunks=[json.dumps({**message, "stop_reason": "max_tokens"}).encode()])
-
-    replies = [cut('{"city": "Par'), cut('{"city": "Paris", "si')]
+def test_a_reply_that_was_cut_at_its_limit_is_not_asked_again_and_stays_as_it_came() -> None:
+    block = {"type": "text", "text": '{"city": "Par'}
+    usage = {"input_tokens": 4, "output_tokens": 3}
+    message = {"id": "m", "type": "message", "role": "assistant", "model": "m", "content": [block], "usage": usage}
+    reply = FakeReply(headers=JSON, chunks=[json.dumps({**message, "stop_reason": "max_tokens"}).encode()])
     listing = FakeReply(headers=JSON, chunks=[b'{"data": []}'])
-    transport = FakeTransport(lambda call: replies.pop(0) if call.method == "POST" else listing)
+    transport = FakeTransport(lambda call: reply if call.method == "POST" else listing)
     entry = ProviderEntry(
         id="lab", preset="anthropic", base_url="http://lab.test/v1", api_key_env="K", models=("claude-sonnet-4-5",)
     )
@@ -243,14 +240,12 @@ def test_a_forwarded_reply_that_is_cut_twice_shows_the_second_and_all_its_tokens
     async def ask() -> tuple[Response, bool]:
         assembly = assemble(settings, transport=transport, environment={"K": "k"})
         live = await assembly.runner.open(request)
-        assert live.attempt.forward
         async for _ in live.steps():
             pass
         await assembly.close()
         return live.response(), live.attempt.forward
 
     response, forward = asyncio.run(ask())
-    assert not forward
-    assert response.text == '{"city": "Paris", "si'
-    assert response.usage.output_tokens == 6
-    assert response.finish.reason == "length"
+    assert forward
+    assert (response.text, response.finish.reason, response.usage.output_tokens) == ('{"city": "Par', "length", 3)
+    assert len([call for call in transport.calls if call.method == "POST"]) == 1

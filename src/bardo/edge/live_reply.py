@@ -63,6 +63,8 @@ class LiveReply:
         self._reader: ReplyReader | None = None
         self._reply: Reply | None = None
         self._primed: list[Step] = []
+        # Frames of a forwarded reply that wait until its answer is judged.
+        self._ending: list[bytes] = []
         self._coming: AsyncGenerator[Step, None] | None = None
 
     @property
@@ -133,12 +135,13 @@ class LiveReply:
 
     async def _answer(self, answering: Answering) -> AsyncIterator[Step]:
         """Yield what becomes of an answer that has a schema."""
-        shown = "" if answering.held else self.response().text
-        async for events in answering.finish(shown, self):
+        async for events in answering.finish(self):
             step = Step(self.reader.settle(events))
             await self._noting.remember(step, self.reader, self.attempt)
             if events:
                 yield step
+        if self._ending and self.reader.failure is None:
+            yield Step([], b"".join(self._ending))
         if answering.rewritten:
             self._attempt = msgspec.structs.replace(self.attempt, forward=False)
 
@@ -240,8 +243,9 @@ class LiveReply:
     async def _prime(self, reply: Reply) -> None:
         """Read to the first event, so that a reply that breaks before it can still go elsewhere. Comments and pings are none."""
         reader = self.reader
+        ending = None if self.answering is None else self._ending
         coming = self._coming = read_pieces(
-            reply.chunks(), reader, self.attempt, limit=self._means.limits.max_stream_bytes
+            reply.chunks(), reader, self.attempt, limit=self._means.limits.max_stream_bytes, ending=ending
         )
         spare = _MOST_PRIMED_BYTES
         async for step in coming:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
 from itertools import takewhile
 
 import msgspec
@@ -16,7 +16,7 @@ from bardo.engine.exchange import Attempt
 from bardo.engine.pipeline import ReplyReader, Taken
 from bardo.engine.route import Provider
 from bardo.values.errors import MalformedReply, ProviderError
-from bardo.values.events import Event, ReplyStart, UsageUpdate
+from bardo.values.events import Event, Finish, ReplyStart, UsageUpdate
 
 _ERROR_BODY_LIMIT = 1024 * 1024
 # How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
@@ -82,14 +82,20 @@ def read_whole(body: bytes, reader: ReplyReader) -> Step:
 
 
 async def read_pieces(
-    chunks: AsyncIterator[bytes], reader: ReplyReader, attempt: Attempt, *, limit: int
+    chunks: AsyncIterator[bytes],
+    reader: ReplyReader,
+    attempt: Attempt,
+    *,
+    limit: int,
+    ending: list[bytes] | None = None,
 ) -> AsyncGenerator[Step, None]:
     """Yield what each piece gives, to the reply's last event, or to the first failure: that is an event, in the last step.
 
-    More than `limit` bytes are a failure too.
+    More than `limit` bytes are a failure too. `ending` takes the forwarded frames from the one on that ends the reply, for a reply that is
+    judged before it may end.
     """
     size = 0
-    forwarding = _Forwarding(reader, attempt)
+    forwarding = _Forwarding(reader, attempt, ending)
     try:
         while (chunk := await _next_chunk(chunks, reader)) is not None:
             size += len(chunk)
@@ -128,9 +134,11 @@ def _too_long(provider: Provider, limit: int) -> MalformedReply:
 class _Forwarding:
     """Keeps the bytes the client gets: not those of usage it did not ask for, and none once a call has come without its id."""
 
-    def __init__(self, reader: ReplyReader, attempt: Attempt) -> None:
+    def __init__(self, reader: ReplyReader, attempt: Attempt, ending: list[bytes] | None) -> None:
         self._reader = reader
         self._attempt = attempt
+        self._ending = ending
+        self._ended = False
         self._held: list[bytes] = []
 
     def step(self, taken: Sequence[Taken]) -> Step:
@@ -140,9 +148,21 @@ class _Forwarding:
             held = self._reader.fold.response()
             return Step(events, b"", [ReplyStart(id=held.id, model=held.model, created=held.created), *events])
         withhold = self._attempt.withhold_usage
-        raw = [*self._held, *(said for given, said in taken if not (withhold and _is_usage(given)))]
-        self._held = _without_events(taken) if self._reader.waits else []
+        raw = [
+            *self._held,
+            *self._before_end((given, said) for given, said in taken if not (withhold and _is_usage(given))),
+        ]
+        self._held = _without_events(taken) if self._reader.waits and not self._ended else []
         return Step(events, b"".join(raw[: len(raw) - len(self._held)]))
+
+    def _before_end(self, taken: Iterable[Taken]) -> Iterator[bytes]:
+        """Yield the bytes that may be sent; the others wait in `ending`."""
+        for given, said in taken:
+            if self._ending is not None and (self._ended or any(type(event) is Finish for event in given)):
+                self._ended = True
+                self._ending.append(said)
+            else:
+                yield said
 
 
 def _without_events(taken: Sequence[Taken]) -> list[bytes]:

@@ -5,6 +5,7 @@ The strict path takes microseconds. `read_closely` may take milliseconds for bro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -27,6 +28,7 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Message
 
 _MAX_FED_BACK = 20_000
+_MAX_NAMES = 300
 _WITHOUT_VALUE = ("no_json", "refusal", "too_complex")
 
 
@@ -119,6 +121,40 @@ def looked_at(read: Read, take: Take | None) -> Read:
         return read
     failures = take(read.extraction.value)
     return Read(_invalid(read.extraction, failures)) if failures else read
+
+
+def read_call(answer: AnswerPlan, arguments: str, text: str, *, cut: bool) -> Read:
+    """Return what a call of the tool that carries the answer says. No arguments are an empty object, unless the text holds the answer."""
+    if arguments.strip() not in ("", "null"):
+        return read_any(answer, Said(text=arguments, cut=cut, plain=True))
+    empty = read_any(answer, Said(text="{}", plain=True))
+    beside = (
+        read_any(answer, Said(text=text, cut=cut)) if not (empty.extraction.ok and not cut) and text.strip() else None
+    )
+    if beside is not None and beside.extraction.ok:
+        return beside
+    if not cut:
+        return empty
+    return Read(Extraction(error="truncated", message="the reply ended before its answer was complete", truncated=True))
+
+
+def read_any(answer: AnswerPlan, said: Said) -> Read:
+    """Return the answer, read as closely as it needs."""
+    return read_strictly(answer, said) or read_closely(answer, said)
+
+
+def not_offered(read: Read, names: Sequence[str]) -> Read:
+    """Return an answer that cannot be used because the model called tools it was not offered."""
+    if read.extraction.ok:
+        return read
+    said = f"the model called {', '.join(names)[:_MAX_NAMES]}, which it was not offered"
+    failure = Failure(path="", message=said, keyword="tool")
+    return Read(replace(read.extraction, message=said, failures=(failure, *read.extraction.failures)))
+
+
+def unlike_shown(read: Read, why: str) -> Read:
+    """Return an answer that cannot be given any more, because something else was already shown."""
+    return Read(_invalid(read.extraction, (Failure(path="", message=why, keyword="shown"),)))
 
 
 def again_worthwhile(read: Read) -> bool:

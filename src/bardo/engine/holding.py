@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bardo.engine.json_gate import JsonGate
 from bardo.engine.partials import Partials
 from bardo.structured import was_cut
 from bardo.values.errors import MalformedReply
@@ -32,20 +33,35 @@ Place = tuple[int, int]
 
 
 class Hold:
-    """Holds one reply's answer. `tool` is the tool that carries it, where one does.
+    """Holds one reply's answer. `tool` is the tool that carries it, where one does, `offered` are all that the model may call.
 
-    With `hold` False it only looks on. `partials` are fed with the text as it comes.
+    `hold`: all of the answer waits. `gated`: it passes while it is plainly JSON, and waits from where it is not. With neither, everything
+    passes, and this only looks on. `partials` are fed with the JSON as it comes. `offered` None: any other call is of a caller's tool.
     """
 
-    def __init__(self, *, tool: str = "", hold: bool = True, partials: Partials | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        tool: str = "",
+        hold: bool = True,
+        gated: bool = False,
+        offered: frozenset[str] | None = None,
+        partials: Partials | None = None,
+    ) -> None:
         self._tool = tool
+        self._offered = offered
         self._hold = hold
+        self._gated = gated
+        self._gate = JsonGate()
         self.partials = partials
         self._kept: list[Event] = []
         self._texts: dict[int, list[str]] = {}
         self._answers: dict[int, list[str]] = {}
         self._ours: set[Place] = set()
         self._text_blocks: set[Place] = set()
+        self._shown: list[str] = []
+        self._unknown: dict[Place, str] = {}
+        self._unknown_arguments: list[str] = []
         self._size = 0
         self._last_block = -1
         self.refused = self.calls = self.ended = self.failed = False
@@ -79,6 +95,36 @@ class Hold:
         """Whether the reply ended at its limit of tokens, where another one would end too."""
         return self.finish_event is not None and self.finish_event.reason == "length"
 
+    @property
+    def shown(self) -> str:
+        """The text of the answer that has passed."""
+        return "".join(self._shown)
+
+    @property
+    def shown_whole(self) -> bool:
+        """Whether what has passed is a whole value: the bracket that closes it came."""
+        return bool(self._shown) and self._gate.closed
+
+    @property
+    def unknown_tools(self) -> tuple[str, ...]:
+        """The tools that were called although the model was not offered them."""
+        return tuple(dict.fromkeys(self._unknown.values()))
+
+    @property
+    def unknown_arguments(self) -> str:
+        """What the last call of a tool that was not offered said."""
+        return "".join(self._unknown_arguments)
+
+    @property
+    def arguments(self) -> str:
+        """What the tool that carries the answer was called with."""
+        return "".join(self._answers.get(0, ()))
+
+    @property
+    def text(self) -> str:
+        """The text beside calls of tools."""
+        return "".join(self._texts.get(0, ()))
+
     def said(self, choice: int = 0) -> str:
         """Return the text of the answer: what the tool was called with, else the text."""
         return "".join(self._answers.get(choice) or self._texts.get(choice) or ())
@@ -109,7 +155,8 @@ class Hold:
             case ToolCallStart() | ToolCallChunk() | ToolCallEnd():
                 return self._call(item)
             case OpaqueState(block=block, choice=choice) | BlockFields(block=block, choice=choice):
-                if (choice, block) in self._ours | self._text_blocks:
+                waits = self._ours if self._shown else self._ours | self._text_blocks
+                if (choice, block) in waits or (choice, block) in self._unknown:
                     return self._keep(item)
             case _:
                 pass
@@ -122,29 +169,60 @@ class Hold:
     def _content(self, item: ContentChunk) -> Sequence[Event]:
         self._text_blocks.add((item.choice, item.block))
         self._last_block = max(self._last_block, item.block)
-        if not self._hold:
-            return (item, *self._partial(item.text, item.choice))
         self._texts.setdefault(item.choice, []).append(item.text)
-        given = () if self._tool else self._partial(item.text, item.choice)
-        return (*self._keep(item, len(item.text)), *given)
+        if item.choice or not (self._hold or self._gated):
+            return self._keep(item, len(item.text)) if self._hold else self._looked_at(item)
+        if self._tool:
+            return self._keep(item, len(item.text))
+        passes, waits = self._gate.feed(item.text)
+        given = self._partial(passes)
+        if self._hold:
+            return (*self._keep(item, len(item.text)), *given)
+        kept = self._keep(ContentChunk(item.block, waits), len(waits)) if waits else ()
+        if passes:
+            self._shown.append(passes)
+            return (ContentChunk(item.block, passes), *given, *kept)
+        return kept
+
+    def _looked_at(self, item: ContentChunk) -> Sequence[Event]:
+        """Pass a text on, and what it adds to the partial answer."""
+        if item.choice:
+            return (item,)
+        self._shown.append(item.text)
+        return (item, *self._partial(self._gate.feed(item.text)[0]))
 
     def _call(self, item: ToolCallStart | ToolCallChunk | ToolCallEnd) -> Sequence[Event]:
         place = (item.choice, item.block)
         if isinstance(item, ToolCallStart):
-            if not self._tool or item.name != self._tool:
-                self.calls = True
-            else:
-                self._ours.add(place)
-                self._answers[item.choice] = []  # The last call counts.
+            self._begin_call(item, place)
+        if place in self._unknown:
+            return self._unknown_call(item)
         if place not in self._ours:
             return (item,)
         if not isinstance(item, ToolCallChunk):
             return self._keep(item)
         self._answers[item.choice].append(item.arguments)
-        return (*self._keep(item, len(item.arguments)), *self._partial(item.arguments, item.choice))
+        given = () if item.choice else self._partial(self._gate.feed(item.arguments)[0])
+        return (*self._keep(item, len(item.arguments)), *given)
+
+    def _begin_call(self, item: ToolCallStart, place: Place) -> None:
+        if self._tool and item.name == self._tool:
+            self._ours.add(place)
+            self._answers[item.choice] = []  # The last call counts.
+        elif self._offered is None or item.name in self._offered or item.choice:
+            self.calls = True
+        else:
+            self._unknown[place] = item.name
+            self._unknown_arguments = []
+
+    def _unknown_call(self, item: ToolCallStart | ToolCallChunk | ToolCallEnd) -> Sequence[Event]:
+        if isinstance(item, ToolCallChunk):
+            self._unknown_arguments.append(item.arguments)
+            return self._keep(item, len(item.arguments))
+        return self._keep(item)
 
     def _keep(self, item: Event, size: int = 0) -> Sequence[Event]:
-        if not self._hold:
+        if not (self._hold or self._gated):
             return (item,)
         self._size += size
         if self._size > MAX_HELD:
@@ -159,9 +237,9 @@ class Hold:
         if choice == 0:
             self.finish_event = item
 
-    def _partial(self, text: str, choice: int) -> Sequence[Event]:
-        return self.partials.feed(text) if self.partials is not None and choice == 0 else ()
+    def _partial(self, text: str) -> Sequence[Event]:
+        return self.partials.feed(text) if self.partials is not None and text else ()
 
     def _given_back(self) -> Sequence[Event]:
-        kept, self._kept, self._hold = self._kept, [], False
+        kept, self._kept, self._hold, self._gated = self._kept, [], False, False
         return kept

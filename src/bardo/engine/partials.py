@@ -23,7 +23,7 @@ class Partials:
     def __init__(self, answer: AnswerPlan, *, last: Json = None) -> None:
         self._plan = answer.plan
         self._schema = answer.judge.schema
-        self._reader = PartialJson(answer.read_by.schema)
+        self._reader = PartialJson(answer.read_by.schema, only_conforming=True)
         self._size = 0
         self._due = 0
         self._waiting = False

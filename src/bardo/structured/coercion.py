@@ -224,6 +224,16 @@ def means(root: JsonSchema, value: Json) -> bool:
     return _fits(value, accepted)
 
 
+def may_conform(root: JsonSchema, schema: JsonSchema, value: Json) -> bool:
+    """Return whether a scalar is of a type that a schema accepts, and among its values where it lists them."""
+    schema = followed(root, schema)
+    if isinstance(schema, dict):
+        listed = [schema["const"]] if "const" in schema else schema.get("enum")
+        if isinstance(listed, list) and value not in listed:
+            return False
+    return _fits(value, accepted_types(root, schema))
+
+
 _COUNTS = {
     "object": {"required", "minProperties", "patternProperties", "dependentRequired"},
     "array": {"minItems", "contains", "uniqueItems"},

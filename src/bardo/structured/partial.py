@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from bardo.structured.coercion import accepted_types, followed, items_of, members_of
+from bardo.structured.coercion import accepted_types, followed, items_of, may_conform, members_of
 from bardo.structured.extraction import Json, JsonSchema
 from bardo.structured.lexemes import NUMBER, number
 from bardo.structured.partial_text import StringReader
@@ -39,12 +39,14 @@ class _Open:
 class PartialJson:
     """Gives partial objects of one answer. After prose the first bracket begins it; what is not JSON ends the growth (`broken`).
 
-    `schema` tells which strings are words of a list: those never grow. Its thinking markup has to be taken out before. The whole text
+    `schema` tells which strings are words of a list: those never grow. `only_conforming`: a key or scalar that cannot be in the answer ends
+    the growth, because a later step would change it or leave it out. Its thinking markup has to be taken out before. The whole text
     belongs to `extract` in the end: that is where repair and validation are.
     """
 
-    def __init__(self, schema: JsonSchema = True, *, strings_grow: bool = False) -> None:
+    def __init__(self, schema: JsonSchema = True, *, strings_grow: bool = False, only_conforming: bool = False) -> None:
         self._schema = schema
+        self._only_conforming = only_conforming
         self._strings_grow = strings_grow
         self._stack: list[_Open] = []
         self._state: _State = "seek"
@@ -117,6 +119,8 @@ class PartialJson:
         if here == '"':
             return self._begin_string(at, key=False)
         if here in "{[":
+            if not self._may_be({} if here == "{" else []):
+                return self._break(at)
             self._push(here, self._inner_schema())
             return at + 1
         self._state = "token"
@@ -138,12 +142,23 @@ class PartialJson:
         if self._key:
             top = self._stack[-1]
             # A key that comes twice would change what was given.
-            if said in top.value:
+            if said in top.value or (self._only_conforming and not self._may_have(said)):
                 return self._break(at)
             top.key, self._state = said, "colon"
+        elif not self._may_be(said):
+            return self._break(at)
         else:
             self._put(said)
         return at
+
+    def _may_have(self, key: str) -> bool:
+        schema = self._stack[-1].schema
+        if not isinstance(schema, dict) or schema.get("additionalProperties") is not False:
+            return True
+        return "patternProperties" in schema or key in members_of(self._schema, schema)[0]
+
+    def _may_be(self, value: Json) -> bool:
+        return not self._only_conforming or may_conform(self._schema, self._inner_schema(), value)
 
     def _colon(self, text: str, at: int) -> int:
         at = _past_space(text, at)
@@ -161,12 +176,10 @@ class PartialJson:
         if token.end() == len(text) and len(self._held) < _MAX_TOKEN:
             return len(text)
         word, self._held = self._held, ""
-        if word in _WORDS:
-            self._put(_WORDS[word])
-        elif NUMBER.fullmatch(word) and (said := number(word)) is not None:
-            self._put(_finite(said))
-        else:
+        said = _WORDS.get(word, number(word) if NUMBER.fullmatch(word) else None)
+        if (said is None and word not in _WORDS) or not self._may_be(said):
             return self._break(at)
+        self._put(_finite(said))
         return token.end()
 
     def _after(self, text: str, at: int) -> int:
@@ -230,7 +243,7 @@ class PartialJson:
         return at + 1
 
     def _break(self, at: int) -> int:
-        if self._shown:
+        if self._shown or self._only_conforming:
             self._state = "broken"
             return at
         # A bracket in prose: nothing was given yet, so the search goes on behind it.
@@ -279,7 +292,7 @@ def _past_space(text: str, at: int) -> int:
     return space.end() if space else at
 
 
-def _finite(value: int | float) -> Json:
+def _finite(value: Json) -> Json:
     return None if isinstance(value, float) and value in (float("inf"), float("-inf")) else value
 
 
