@@ -1,4 +1,7 @@
-"""Keep secrets out of the lines that bardo, and the server it runs in, write through `logging`: tracebacks quote what they failed at."""
+"""Keep secrets and control characters out of the lines that bardo, and the server it runs in, write through `logging`.
+
+Tracebacks quote what they failed at, and messages quote providers and clients; the lines go to a terminal as they are.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import weakref
 from collections.abc import Iterable
 
 from bardo.values.secrets import Secrets, secrets_of
+from bardo.values.shown import printable
 
 LOGGERS = (
     "bardo",
@@ -30,7 +34,7 @@ class SecretHolder:
 
 
 class SecretFilter(logging.Filter):
-    """Takes the secrets of its holders out of each line."""
+    """Takes the secrets of its holders, and what could play with a terminal, out of each line."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -41,7 +45,7 @@ class SecretFilter(logging.Filter):
         self._holders.add(holder)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record where it holds a secret. Every record passes."""
+        """Change the record where it holds a secret or a control character. Every record passes."""
         known = [holder.secrets() for holder in list(self._holders)] or [secrets_of(())]
         message = record.getMessage()
         cleaned = _cleaned(message, known)
@@ -56,6 +60,11 @@ class SecretFilter(logging.Filter):
 def cover(holder: SecretHolder) -> None:
     """Keep what `holder` knows out of the log from now on."""
     _FILTER.add(holder)
+    clean_log_lines()
+
+
+def clean_log_lines() -> None:
+    """Keep control characters, and what has the shape of a key, out of the log from now on."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_FILTER)  # Adding it once more changes nothing.
 
@@ -63,7 +72,7 @@ def cover(holder: SecretHolder) -> None:
 def _cleaned(text: str, known: Iterable[Secrets]) -> str:
     for secrets in known:
         text = secrets.in_text(text)
-    return text
+    return printable(text)
 
 
 _FILTER = SecretFilter()

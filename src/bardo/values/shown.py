@@ -1,4 +1,7 @@
-"""What is shown of values that may hold a secret: configured headers, and addresses with a user, a password or a query."""
+"""What is shown of text that bardo did not write, and of values that may hold a secret.
+
+Such values are configured headers, and addresses with a user, a password or a query.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +43,10 @@ def shown_url(url: str) -> str:
     netloc = f"{HIDDEN}@{host}" if at and user else host
     hidden = (HIDDEN if part else "" for part in (parts.query, parts.fragment))
     return urlunsplit((parts.scheme, netloc, parts.path, *hidden))
+
+
+def printable(text: str) -> str:
+    """Return text that cannot move a terminal's cursor or change its colours: only line breaks and tabs remain."""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from bardo.edge.log_filter import clean_log_lines
 from bardo.surfaces.cli import INTERRUPTED
 from bardo.surfaces.cli.streams import OutputFailed
 from bardo.surfaces.render.console import say_problem
@@ -55,6 +56,7 @@ def make_app(*names: str) -> typer.Typer:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code."""
+    clean_log_lines()
     # Only the named command is loaded; help and a mistyped name need all of them.
     named = [name for name in COMMANDS if name in arguments[:1]]
     try:

@@ -6,6 +6,7 @@ import math
 import time
 
 from bardo.values.degradation import Degradation
+from bardo.values.shown import printable as printable
 
 NOT_REPORTED = "–"
 
@@ -47,13 +48,6 @@ def moment(unix_time: float, now: float) -> str:
 def short_dialect(name: str) -> str:
     """Shorten a dialect's name for a narrow column: `openai_chat` to `chat`."""
     return name.rpartition("_")[2] or NOT_REPORTED
-
-
-def printable(text: str) -> str:
-    """Return text that cannot move a terminal's cursor or change its colours: only line breaks and tabs remain."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
 
 
 def excerpt(text: str, length: int) -> str:
