@@ -16,7 +16,11 @@ DIALECT = Dialect(
     stream_framing="sse",
     decode_request=lambda body, arrival: decode_request(body),
     encode_request=encode_request,
-    open_decoder=lambda row: ChatDecoder(provider=row.id, beside=row.quirks.reasoning_beside_output),
+    open_decoder=lambda row: ChatDecoder(
+        provider=row.id,
+        beside=row.quirks.reasoning_beside_output,
+        returns_details=row.quirks.replay == "reasoning_details",
+    ),
     open_encoder=lambda request, arrival: ChatEncoder(request),
     encode_response=lambda response, request: encode_response(response),
     encode_error=encode_error,

@@ -9,6 +9,7 @@ from bardo.dialects.openai_chat.calls import CallReader
 from bardo.dialects.openai_chat.carried import CarriedFields
 from bardo.dialects.openai_chat.extra import read_states
 from bardo.dialects.openai_chat.open_block import Kind, OpenBlock
+from bardo.dialects.openai_chat.returned_details import ReturnedDetails
 from bardo.dialects.openai_chat.thinking import ThinkingReader, hold_text
 from bardo.dialects.openai_chat.words import NAME, read_finish
 from bardo.values.blocks import Opaque
@@ -27,7 +28,8 @@ from bardo.values.events import (
 class ChoiceReader:
     """Reads the deltas of one choice, in order."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, index: int, *, returns_details: bool = False) -> None:
+        self.returned = ReturnedDetails() if returns_details else None
         self._index = index
         self._open = OpenBlock(index)
         self._thinking = ThinkingReader(self._open)
@@ -52,6 +54,8 @@ class ChoiceReader:
 
     def take(self, choice: dict[str, Any], delta: dict[str, Any], *, whole: bool) -> list[Event]:
         """Take a whole choice object."""
+        if self.returned is not None:
+            self.returned.take(delta, whole=whole)
         events = self._take_thinking(delta, whole=whole)
         thought = any(type(event) is ThinkChunk for event in events)
         events += self._take_content(delta.get("content"), read_thinking=not thought)

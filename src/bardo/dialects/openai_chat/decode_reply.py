@@ -11,9 +11,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.base import RepeatingDecoder, SwitchableDecoder
+from bardo.dialects.base import RepeatingDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.lenient import decode_leniently, excerpt
-from bardo.dialects.openai_chat.calls import CallReader
 from bardo.dialects.openai_chat.choice import ChoiceReader
 from bardo.dialects.openai_chat.errors import error_in_choice, error_in_reply
 from bardo.dialects.openai_chat.repeated import Repetition
@@ -23,14 +22,15 @@ from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
 
 
-class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
+class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
     """Reads one reply. `beside` is the provider's fact about reasoning tokens, None where it is not known."""
 
-    def __init__(self, *, provider: str = "", beside: bool | None = None) -> None:
+    def __init__(self, *, provider: str = "", beside: bool | None = None, returns_details: bool = False) -> None:
         self._provider = provider
         self._reply = ReplyReader(beside=beside)
         self._choices: dict[int, ChoiceReader] = {}
         self._repetition = Repetition()
+        self._returns_details = returns_details
         self._done = False
         self._failed = False
         self._whole = False
@@ -63,6 +63,13 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of frames that repeat."""
         return self._repetition.read_all(values, joined=joined)
+
+    def fields_to_return(self) -> dict[int, dict[str, Any]]:
+        """Return the details of each choice, where the provider takes them back."""
+        found = {
+            number: reader.returned.pieces() for number, reader in self._choices.items() if reader.returned is not None
+        }
+        return {number: {"reasoning_details": pieces} for number, pieces in found.items() if pieces}
 
     @property
     def waits(self) -> bool:
@@ -111,7 +118,7 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
             body = {"error": body}
         before = self._positions()
         events = [*mended, *self._body(body)]
-        self._repetition.note(data, events, self._calls, steady=before == self._positions())
+        self._repetition.note(data, events, self._choices.__getitem__, steady=before == self._positions())
         return events
 
     def _not_json(self, data: bytes, *, complete: bool) -> Sequence[Event]:
@@ -141,7 +148,7 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
         number = index if isinstance(index, int) else position
         reader = self._choices.get(number)
         if reader is None:
-            reader = self._choices[number] = ChoiceReader(number)
+            reader = self._choices[number] = ChoiceReader(number, returns_details=self._returns_details)
         delta, message = choice.get("delta"), choice.get("message")
         # Perplexity sends both: its whole replies hold an empty delta, and its frames repeat the message so far.
         whole = isinstance(message, dict) and (
@@ -152,9 +159,6 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder):
 
     def _positions(self) -> list[object]:
         return [reader.position for reader in self._choices.values()]
-
-    def _calls(self, choice: int) -> CallReader:
-        return self._choices[choice].calls
 
 
 def _shown(value: Any) -> str:

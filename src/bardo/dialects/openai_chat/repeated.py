@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.openai_chat.calls import CallReader
+from bardo.dialects.openai_chat.choice import ChoiceReader
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk
 
 Piece = ContentChunk | ThinkChunk | RefusalChunk | ToolCallChunk
@@ -72,8 +72,10 @@ class Repetition:
             return self._again(text) if text else ()
         return [event for text in texts if text for event in self._again(text)]
 
-    def note(self, data: bytes, events: Sequence[Event], calls: Callable[[int], CallReader], *, steady: bool) -> None:
-        """Take notice of a frame that was read. `calls` gives the calls of a choice; `steady`: no block began or ended."""
+    def note(
+        self, data: bytes, events: Sequence[Event], choices: Callable[[int], ChoiceReader], *, steady: bool
+    ) -> None:
+        """Take notice of a frame that was read. `choices` gives the reader of a choice; `steady`: no block began or ended."""
         piece = events[0] if len(events) == 1 else None
         if not steady or not isinstance(piece, Piece):
             self._quiet = data if steady and not events else b""
@@ -83,7 +85,7 @@ class Repetition:
         writing = (type(piece), piece.choice, piece.block, getattr(piece, "part", None))
         if writing != self._writing:
             self._forget()
-            self._writing, self._again = writing, _maker(piece, calls)
+            self._writing, self._again = writing, _maker(piece, choices)
         self._learn(data, piece)
 
     def _learn(self, data: bytes, piece: Piece) -> None:
@@ -195,7 +197,7 @@ def _only(pieces: Any) -> dict[str, Any]:
     return pieces[0] if single else {}
 
 
-def _maker(piece: Piece, calls: Callable[[int], CallReader]) -> Callable[[str], Sequence[Event]]:
+def _maker(piece: Piece, choices: Callable[[int], ChoiceReader]) -> Callable[[str], Sequence[Event]]:
     """Return what makes the same event with another text."""
     block, choice = piece.block, piece.choice
     if isinstance(piece, ContentChunk):
@@ -203,9 +205,17 @@ def _maker(piece: Piece, calls: Callable[[int], CallReader]) -> Callable[[str], 
     if isinstance(piece, RefusalChunk):
         return lambda text: (RefusalChunk(block, text, choice),)
     if isinstance(piece, ThinkChunk):
-        part = piece.part
-        return lambda text: (ThinkChunk(block, text, part, choice),)
-    listen = calls(choice).listener(block)
+        part, returned = piece.part, choices(choice).returned
+        if returned is None:
+            return lambda text: (ThinkChunk(block, text, part, choice),)
+        further = returned.more
+
+        def think_again(text: str) -> Sequence[Event]:
+            further(text)
+            return (ThinkChunk(block, text, part, choice),)
+
+        return think_again
+    listen = choices(choice).calls.listener(block)
 
     def call_again(text: str) -> Sequence[Event]:
         listen(text)
