@@ -128,3 +128,51 @@ def test_a_refusal_of_something_else_is_the_callers() -> None:
         with pytest.raises(UpstreamRefused, match="too long"):
             asyncio.run(ask_twice(provider, "high"))
     assert provider.asked == ["high"]
+
+
+class Local:
+    """A server of a user's own that says what it can, and answers."""
+
+    def __init__(self, facts: Any, path: str) -> None:
+        self.facts = facts
+        self.path = path
+        self.asked: list[Any] = []
+
+    def __call__(self, call: Call) -> FakeReply:
+        kind = {"content-type": "application/json"}
+        if call.url.endswith(self.path):
+            return FakeReply(headers=kind, chunks=[json.dumps(self.facts).encode()])
+        self.asked.append(json.loads(call.body))
+        return FakeReply(headers=kind, chunks=[json.dumps(ANSWER).encode()])
+
+
+async def first_call(preset: str, server: Local, **fields: Any) -> Any:
+    """Return the receipt of the first call of a process."""
+    entry = ProviderEntry(id="lab", preset=preset, base_url="http://127.0.0.1:9/v1", models=("m",))
+    settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
+    assembly = assemble(settings, transport=FakeTransport(server), environment={})
+    turns = [{"role": "user", "content": "?"}]
+    body = json.dumps({"model": "lab/m", "messages": turns, **fields}).encode()
+    try:
+        live = await assembly.runner.open(dialect("openai_chat").decode_request(body, Arrival()))
+        async for _step in live.steps():
+            pass
+        await live.close()
+        return live.attempt.control
+    finally:
+        await assembly.close()
+
+
+def test_the_first_call_knows_what_the_server_says() -> None:
+    ds4 = Local({"reasoning": {"supported_efforts": ["none", "high"], "aliases": {"max": "high"}}}, "/props")
+    plan = asyncio.run(first_call("ds4", ds4, reasoning_effort="max"))
+    assert (plan.layer, plan.said, plan.clamped) == ("L1", "high", True)
+    assert ds4.asked[0]["reasoning_effort"] == "high"
+
+
+def test_the_first_call_sends_nothing_of_thinking_to_a_model_that_cannot() -> None:
+    ollama = Local({"capabilities": ["completion", "tools"]}, "/api/show")
+    plan = asyncio.run(first_call("ollama-openai", ollama, reasoning_effort="high"))
+    assert "reasoning_effort" not in ollama.asked[0]
+    assert "think" not in ollama.asked[0]
+    assert (plan.layer, plan.said) == ("L1", "nothing")

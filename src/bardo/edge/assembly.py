@@ -99,7 +99,17 @@ def assemble(
         if log is not None:
             log.close()
         raise
-    runner = Runner(directory, used, keyring, limits=limits, knowledge=knowledge, log=log, journal=log, replay=replay)
+    runner = Runner(
+        directory,
+        used,
+        keyring,
+        limits=limits,
+        knowledge=knowledge,
+        log=log,
+        journal=log,
+        replay=replay,
+        servers=introspector,
+    )
     return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector)
 
 

@@ -17,10 +17,11 @@ from bardo.edge.means import Limits
 from bardo.edge.unclassified import OF_THIS_PROCESS
 from bardo.engine.exchange import Attempt, attempts
 from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.route import Provider, Target
 from bardo.engine.structuring import Take
 from bardo.reasoning.replay import NOTHING
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, InternalError
+from bardo.values.errors import BardoError, BrokenStream, InternalError, Unreachable
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
@@ -41,6 +42,16 @@ class CallJournal(Protocol):
     def begin(self, call: CallBegun) -> None: ...
 
 
+class ServerFacts(Protocol):
+    """What servers say of their models, and what calls tell of the servers."""
+
+    async def ask_before(self, targets: Sequence[Target]) -> None: ...
+
+    def answered(self, target: Target) -> None: ...
+
+    def lost(self, provider: Provider) -> None: ...
+
+
 class Runner(SecretHolder):
     """Opens exchanges over one transport. `clock` gives Unix time, `watch` measures how long calls take."""
 
@@ -55,6 +66,7 @@ class Runner(SecretHolder):
         log: LogSink | None = None,
         journal: CallJournal | None = None,
         replay: ReplayKeeper | None = None,
+        servers: ServerFacts | None = None,
         clock: Callable[[], float] = time.time,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -68,6 +80,7 @@ class Runner(SecretHolder):
         self._log = log
         self._journal = journal
         self._replay = replay
+        self._servers = servers
         cover(self)
 
     async def open(
@@ -87,6 +100,8 @@ class Runner(SecretHolder):
         live = LiveReply(self, request, tenant=tenant, take=take, client_key=client_key)
         try:
             targets = await self.directory.targets(request.model)
+            if self._servers is not None:
+                await self._servers.ask_before(targets)
             recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
             course = attempts(request, targets, knowledge=self.knowledge, recalled=recalled, may_forward=may_forward)
             attempt = next(course)
@@ -97,6 +112,8 @@ class Runner(SecretHolder):
                 except BardoError as problem:
                     attempt = _next_attempt(course.send, problem)
                 else:
+                    if self._servers is not None:
+                        self._servers.answered(attempt.target)
                     return live
         except BardoError as problem:
             live.clean(problem)
@@ -128,7 +145,11 @@ class Runner(SecretHolder):
             await self._replay.remember(response, request, attempt, tenant, reply=reply, fields=fields)
 
     def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
-        """Take every secret of this process, and `further` ones, out of an error."""
+        """Take every secret of this process, and `further` ones, out of an error, and note a server that was not there."""
+        if self._servers is not None and isinstance(error, Unreachable | BrokenStream):
+            for provider in self.directory.providers:
+                if provider.id == error.provider:
+                    self._servers.lost(provider)
         clean_error(error, self.secrets(further), now=self.clock())
 
     def secrets(self, further: Sequence[str] = ()) -> Secrets:

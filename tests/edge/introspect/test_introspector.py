@@ -1,4 +1,4 @@
-"""Live facts: asked once, never waited for by a call, and never a reason for anything to fail."""
+"""Live facts: asked before the first call, kept while the server is there, and never a reason for anything to fail."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from bardo.edge.fake import FakeReply, FakeTransport, Handler
 from bardo.edge.http import Call
 from bardo.edge.introspect import READERS, Introspector, LiveFacts, builtin_adapters
 from bardo.edge.introspect.adapters import Adapter, Question, by_provider
+from bardo.edge.introspect.live import NO_THINKING
 from bardo.edge.keys import Keyring
-from bardo.engine.route import Provider
+from bardo.engine.route import Provider, Target
 from bardo.values.errors import ConfigError, Unreachable
 
 LISTED = {"models": [{"key": "m", "capabilities": {"reasoning": {"allowed_options": ["off", "on"]}}}]}
@@ -64,6 +65,94 @@ def test_a_call_goes_on_without_facts_and_a_later_one_has_them() -> None:
         assert introspector.facts(provider(), "m") == LiveFacts(control=("toggle",), off=True)
 
     run(scenario, answering())
+
+
+def at(name: str = "m", preset: str = "lmstudio") -> Target:
+    return Target(provider=provider(preset), model=name)
+
+
+def test_a_server_is_asked_before_its_first_call_and_never_waited_for_again() -> None:
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> list[int]:
+        counts = []
+        for _ in range(3):
+            await introspector.ask_before([at(), at(preset="groq")])
+            assert introspector.layers(at()) != ()
+            counts.append(len(transport.calls))
+        return counts
+
+    assert run(scenario, answering()) == [1, 1, 1]
+
+
+def test_a_call_waits_only_for_the_first_of_its_servers() -> None:
+    async def handler(call: Call) -> FakeReply:
+        if "11434" in call.url:
+            await asyncio.Event().wait()
+        return FakeReply(chunks=[json.dumps(LISTED).encode()])
+
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> int:
+        await introspector.ask_before([at(), at(preset="ollama")])
+        assert introspector.layers(at()) != ()
+        return len(transport.calls)
+
+    assert run(scenario, handler) == 2, "the other one is being asked beside the call"
+
+
+def test_a_server_that_does_not_answer_is_given_up_before_the_first_call_too() -> None:
+    async def never(call: Call) -> FakeReply:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> None:
+        await introspector.ask_before([at()])
+        assert introspector.layers(at()) == ()
+        await introspector.ask_before([at()])
+        assert len(transport.calls) == 1, "it rests"
+
+    run(scenario, never, seconds=0.01)
+
+
+def test_what_a_server_said_holds_until_it_is_gone() -> None:
+    now = {"toggle": LISTED, "none": {"models": [{"key": "m", "capabilities": {}}]}}
+    said = ["toggle"]
+
+    def handler(call: Call) -> FakeReply:
+        return FakeReply(chunks=[json.dumps(now[said[0]]).encode()])
+
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> None:
+        await introspector.ask_before([at()])
+        said[0] = "none"
+        assert introspector.facts(provider(), "m") == LiveFacts(control=("toggle",), off=True)
+        introspector.lost(provider())
+        assert introspector.layers(at()) == ()
+        await introspector.ask_before([at()])
+        assert introspector.facts(provider(), "m") == NO_THINKING
+
+    run(scenario, handler)
+
+
+def test_a_server_of_weights_is_asked_again_beside_calls_and_a_hosted_one_is_not() -> None:
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> list[int]:
+        counts = []
+        for clock.now in (0.0, 30.0, 31.0):
+            introspector.facts(provider("ollama"), "m")
+            await introspector.settle()
+            counts.append(len(transport.calls))
+        introspector.facts(provider("venice"), "m")
+        return counts
+
+    assert run(scenario, answering(MODEL)) == [1, 1, 2]
+
+
+def test_a_router_is_asked_again_once_it_has_loaded_the_model() -> None:
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> list[int]:
+        counts = []
+        for _ in range(3):
+            await introspector.ask_before([at()])
+            introspector.answered(at())
+            counts.append(len(transport.calls))
+        return counts
+
+    assert run(scenario, answering({}, 503)) == [1, 2, 2], "once, and then it rests"
 
 
 def test_a_list_is_asked_for_once_for_all_its_models() -> None:

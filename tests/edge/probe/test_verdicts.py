@@ -55,6 +55,16 @@ CASES: dict[str, tuple[dict[str, float], tuple[str, str, str]]] = {
 }
 
 
+def test_a_budget_that_no_answer_reached_was_no_limit() -> None:
+    little = {EASY: 5.0, BASELINE: 21.0, "off": 0.0} | {"1024": 21.0, "4096": 21.0}
+    found = verdict(decide(CELLS, answers(little)), "budget")
+    assert (found.verdict, "1024 tokens" in found.why) == ("inconclusive", True)
+    woken = {EASY: 0.0, BASELINE: 0.0, "off": 0.0} | {"1024": 300.0, "4096": 300.0}
+    assert verdict(decide(CELLS, answers(woken)), "budget").verdict == "inconclusive"
+    reached = {EASY: 50.0, BASELINE: 3000.0, "off": 0.0} | {"1024": 3000.0, "4096": 3000.0}
+    assert verdict(decide(CELLS, answers(reached)), "budget").verdict in ("flattens", "ignores")
+
+
 @pytest.mark.parametrize(("tokens", "wanted"), CASES.values(), ids=CASES)
 def test_distributions_decide(tokens: dict[str, float], wanted: tuple[str, str, str]) -> None:
     decision = decide(CELLS, answers(tokens))

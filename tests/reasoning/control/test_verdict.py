@@ -142,3 +142,17 @@ def test_an_observation_is_read_from_a_chain() -> None:
     assert observation(build_chain((), Usage(), provider="", model="", billed_as_output=True)).thought is None
     counted = build_chain((), Usage(reasoning_tokens=0), provider="", model="", billed_as_output=True)
     assert observation(counted).thought is False
+
+
+def test_a_model_nobody_knows_that_thinks_is_no_evidence_of_a_level() -> None:
+    unknown, known = (
+        ControlTarget("vllm", "openai_chat", "my-model"),
+        ControlTarget("vllm", "openai_chat", "gpt-oss-20b"),
+    )
+    policy = ReasoningPolicy(mode="effort", effort="high")
+    seen = Observation(reasoning_tokens=900, reported=True)
+    assert observe(plan_reasoning(policy, unknown), seen) == "unknown"
+    assert observe(plan_reasoning(policy, known), seen) == "honoured"
+    off = plan_reasoning(ReasoningPolicy(mode="off"), unknown)
+    assert observe(off, Observation(reasoning_tokens=0, reported=True)) == "honoured"
+    assert observe(off, seen) == "hidden_only"

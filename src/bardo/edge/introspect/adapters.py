@@ -55,13 +55,15 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How to ask the servers of some provider rows. `name` is the reader of their answers.
 
-    `per_model`: an answer is about one model; else it is a list of all.
+    `per_model`: an answer is about one model; else it is a list of all. `restarts`: it is a server of weights, which may be started anew
+    with others.
     """
 
     name: str
     providers: tuple[str, ...]
     questions: tuple[Question, ...]
     per_model: bool = False
+    restarts: bool = False
 
 
 def _filled(value: Any, model: str) -> Any:

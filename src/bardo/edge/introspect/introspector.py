@@ -1,4 +1,8 @@
-"""Live facts of models (layer L1): asked once for each server and model, kept for the process, never waited for by a call.
+"""Live facts of models (layer L1): asked before the first call of each server and model, and kept.
+
+A later call waits for nobody. Facts are asked for again where the server may be another one: after a connection that failed, and now and
+then at servers of weights, which are started anew with other models. A server that could not tell is asked once more after it has
+answered a call (a router loads a model for the first one), and else after a rest.
 
 Nothing here fails a start or a call: a server that is not there, or says something else, leaves the word to the next layer, with one
 warning in the log.
@@ -9,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from bardo.edge.http import Transport
 from bardo.edge.http_problems import origin
@@ -26,6 +30,8 @@ SECONDS = 5.0
 """How long one server may take to answer all questions."""
 RESTS_SECONDS = 300.0
 """After how long a server that did not answer is asked again."""
+REFRESH_SECONDS = 30.0
+"""After how long the facts of a server that may have been started anew are asked for again, beside a call."""
 
 _log = logging.getLogger("bardo.introspection")
 Key = tuple[str, str]
@@ -36,7 +42,7 @@ _LONGEST_REASON = 500
 class _Asked:
     """What came of asking one server: facts by model, or a problem and when it was met, by both clocks."""
 
-    __slots__ = ("adapter", "at", "facts", "problem", "watched_at")
+    __slots__ = ("adapter", "at", "due", "facts", "lost", "problem", "retried", "watched_at")
 
     def __init__(
         self, adapter: str, at: float, facts: dict[str, LiveFacts], problem: str = "", *, watched_at: float
@@ -46,6 +52,12 @@ class _Asked:
         self.watched_at = watched_at
         self.facts = facts
         self.problem = problem
+        self.lost = False
+        """Whether the server was seen to be gone since."""
+        self.due = False
+        """Whether it is to be asked again without a rest."""
+        self.retried = False
+        """Whether it was asked again without a rest."""
 
 
 class Introspector:
@@ -80,9 +92,42 @@ class Introspector:
             return None
         key = _key(adapter, provider, model)
         asked = self._asked.get(key)
-        if (asked is None or self._has_rested(asked)) and _in_a_loop():
+        if (asked is None or self._is_due(asked, adapter)) and _in_a_loop():
             self._begin(key, adapter, provider, model)
-        return None if asked is None else asked.facts.get(model)
+        return None if asked is None or asked.lost else asked.facts.get(model)
+
+    async def ask_before(self, targets: Sequence[Target]) -> None:
+        """Ask the servers of `targets` that were never asked, or are gone since; wait for the first, no longer than it may take."""
+        asking = [self._first_question(target) for target in targets]
+        if asking and asking[0] is not None:
+            await asyncio.wait({asking[0]})
+
+    def answered(self, target: Target) -> None:
+        """Note that a server took a call: one that could not tell anything of the model before is asked once more."""
+        asked = self._of(target)
+        if asked is not None and asked.problem and not asked.retried:
+            asked.due = True
+
+    def lost(self, provider: Provider) -> None:
+        """Note that a server was not there: what it said holds no longer, for it may come back as another one."""
+        for (address, _), asked in self._asked.items():
+            if address == provider.base_url and not asked.problem:
+                asked.lost = True
+
+    def _of(self, target: Target) -> _Asked | None:
+        adapter = self._adapters.get(target.provider.row.id)
+        return None if adapter is None else self._asked.get(_key(adapter, target.provider, target.model))
+
+    def _first_question(self, target: Target) -> asyncio.Task[_Asked] | None:
+        """Return what is being asked of a server of which nothing holds; None where something does, or it rests."""
+        adapter = self._adapters.get(target.provider.row.id)
+        if adapter is None:
+            return None
+        key = _key(adapter, target.provider, target.model)
+        asked = self._asked.get(key)
+        if asked is not None and not (asked.lost or asked.due):
+            return None
+        return self._begin(key, adapter, target.provider, target.model)
 
     def layers(self, target: Target) -> tuple[Layer, ...]:
         """Return what is known now as layers of control, from memory: the same values each time, so that they can be compared."""
@@ -95,7 +140,7 @@ class Introspector:
             return Learned(at=self._clock(), problem="its servers say nothing of thinking")
         key = _key(adapter, provider, model)
         asked = self._asked.get(key)
-        if asked is None or self._has_rested(asked):
+        if asked is None or self._is_due(asked, adapter):
             # Whoever waits here may be cancelled; the question goes on for the others.
             asked = await asyncio.shield(self._begin(key, adapter, provider, model))
         facts = asked.facts.get(model)
@@ -113,8 +158,11 @@ class Introspector:
             task.cancel()
         await self.settle()
 
-    def _has_rested(self, asked: _Asked) -> bool:
-        return bool(asked.problem) and self._watch() - asked.watched_at > RESTS_SECONDS
+    def _is_due(self, asked: _Asked, adapter: Adapter) -> bool:
+        if asked.lost or asked.due:
+            return True
+        age = self._watch() - asked.watched_at
+        return age > RESTS_SECONDS if asked.problem else adapter.restarts and age > REFRESH_SECONDS
 
     def _begin(self, key: Key, adapter: Adapter, provider: Provider, model: str) -> asyncio.Task[_Asked]:
         task = self._asking.get(key)
@@ -131,7 +179,9 @@ class Introspector:
         # Names come from callers: a server that knows any name must not fill the memory.
         if len(self._asked) >= _MOST_KEPT:
             del self._asked[next(iter(self._asked))]
-        self._asked[key] = task.result()
+        before, found = self._asked.get(key), task.result()
+        found.retried = before is not None and before.due
+        self._asked[key] = found
 
     async def _ask(self, adapter: Adapter, provider: Provider, model: str) -> _Asked:
         try:

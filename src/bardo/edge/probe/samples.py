@@ -58,6 +58,11 @@ class Samples:
         values = [value for cell in cells for value in self._values[cell.id]]
         return _compared(BASELINE, "any setting", self._values.get(BASELINE, []), values)
 
+    def reached(self, tokens: float, cells: Sequence[Cell]) -> bool:
+        """Whether any answer, with nothing sent or to one of these cells, thought so much."""
+        names = (BASELINE, *(cell.id for cell in cells))
+        return any(value >= tokens for name in names for value in self._values.get(name, []))
+
     def control(self, knobs: Sequence[Knob]) -> Comparison | None:
         """Return the first pair of cells that differs: it shows that a difference can be seen here at all."""
         return next((pair for pair in self._pairs(knobs) if pair is not None and pair.moved), None)

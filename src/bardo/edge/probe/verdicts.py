@@ -4,7 +4,8 @@ The rules, in order, for a knob with several settings:
 
 1. Every setting is refused: `refuses`. Too few answers: `inconclusive`.
 2. The least setting and the most differ, upwards: `honours`.
-3. No positive control differs, so that no difference could have been seen: `inconclusive`.
+3. No positive control differs, so that no difference could have been seen: `inconclusive`. No answer thought as much as the least budget,
+   so that no budget was a limit: `inconclusive`.
 4. Its settings are alike. They differ from nothing sent, or off in the same field works: `flattens`. Else `ignores`.
 
 For off: no thinking in any answer, while other cells think: `honours`; less thinking, but some: `flattens`; as much as without it:
@@ -109,7 +110,8 @@ def _of_scale(
             return _said(knob, "inconclusive", "the most setting thinks less than the least", test=ends)
         why = f"{found[-1].setting} thinks {_times(ends)} {found[0].setting}"
         return _said(knob, "honours", why, test=ends, alike=_alike(found, samples))
-    if (unseen := _unseen(ends, control)) is not None:
+    unseen = _unseen(ends, control) or _unreached(knob, found, samples)
+    if unseen is not None:
         return _said(knob, "inconclusive", unseen, test=ends)
     if pooled is not None and pooled.moved:
         return _said(knob, "flattens", "its settings are alike, and unlike nothing sent", test=ends)
@@ -147,6 +149,13 @@ def _unseen(test: Comparison | None, control: Comparison | None) -> str | None:
     if test is None or not test.powered:
         return "too few answers to show a difference"
     return "no positive control showed a difference" if control is None else None
+
+
+def _unreached(knob: Knob, found: Sequence[Cell], samples: Samples) -> str | None:
+    """Say that no budget could have shown anything: a limit that is never reached limits nothing. None where one was reached."""
+    if knob.name != "budget" or samples.measure == "output" or samples.reached(int(found[0].setting), found):
+        return None
+    return f"no answer thought as much as the least budget, {found[0].setting} tokens, so none of them was a limit"
 
 
 def _alike(found: Sequence[Cell], samples: Samples) -> tuple[tuple[str, str], ...]:

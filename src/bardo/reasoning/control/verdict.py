@@ -14,7 +14,8 @@ nobody knows.
    thought. Else `void`: the control moved nothing.
 6. Reported more than 1.25 times the budget that was sent (and 256 tokens more): `contradicted`. An estimate never contradicts.
 7. A level or budget other than the asked one was sent: `clamped`.
-8. Nobody knows whether it thought: `unknown`; else `honoured`.
+8. Nobody knows whether it thought, or nobody knows the model: `unknown`, for that a model thinks is no evidence that it was told how much.
+   Else `honoured`.
 
 What was asked for is a limit and a signal, no prediction: fewer tokens than a budget contradict nothing.
 """
@@ -88,7 +89,7 @@ def observe(plan: ControlPlan, seen: Observation) -> Verdict:
         return "contradicted"
     if plan.clamped:
         return "clamped"
-    return "unknown" if thought is None else "honoured"
+    return "unknown" if thought is None or plan.unclassified else "honoured"
 
 
 def _off(plan: ControlPlan, seen: Observation, thought: bool | None) -> Verdict:
