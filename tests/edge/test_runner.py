@@ -32,6 +32,7 @@ from bardo.values.errors import (
 from bardo.values.events import ContentChunk, Failed
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
+from support.mistakes import dialect_with
 
 T = TypeVar("T")
 SSE = {"content-type": "text/event-stream"}
@@ -274,14 +275,13 @@ def test_a_missing_key_is_noted_and_nothing_is_sent() -> None:
     assert (bench.rows[0].error_class, bench.rows[0].status) == ("MissingKey", 401)
 
 
-def test_a_mistake_is_noted_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mistake_is_noted_as_one() -> None:
     bench = Bench({"one": FakeReply()})
 
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(dialect("openai_chat"), "encode_request", broken)
-    with pytest.raises(ZeroDivisionError):
+    with dialect_with("openai_chat", encode_request=broken), pytest.raises(ZeroDivisionError):
         run(lambda: bench.runner.open(request()))
     (row,) = bench.rows
     assert (row.outcome, row.error_class, row.error_message) == (

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.catalog.rows import ProviderRow
+from bardo.catalog.rows import ProviderRow, Quirks
 from bardo.dialects import dialect
 from bardo.streams.frames import WholeBody
 from bardo.streams.sse import SseDecoder
@@ -17,7 +17,7 @@ from bardo.values.response import Response
 from bardo.values.wire import Arrival
 
 DIALECT = dialect("cohere")
-ROW = ProviderRow(id="cohere", name="Cohere", dialect="cohere")
+ROW = ProviderRow(id="cohere", name="Cohere", dialect="cohere", quirks=Quirks(reasoning_beside_output=False))
 REQUEST = Request(model="command-a-reasoning-08-2025", messages=(), dialect="cohere")
 ARRIVAL = Arrival()
 

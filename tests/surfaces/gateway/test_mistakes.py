@@ -12,6 +12,7 @@ from bardo.values.events import ContentChunk, Event
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
 from support.gateway import House, model_of
+from support.mistakes import dialect_with
 from support.talk import CLIENTS, ask
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
@@ -59,11 +60,9 @@ def test_a_mistake_before_the_first_byte_is_a_500(
     client: str,
     where: str,
     stream: bool,
-    monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(dialect(client), where, raising)
+    with dialect_with(client, **{where: raising}):
         answer = ask(town.address, client, model_for(client), stream=stream)
     assert answer.status == 500
     assert refusal(client, answer) == "bardo failed (the gateway's log says where)"
@@ -74,11 +73,8 @@ def test_a_mistake_before_the_first_byte_is_a_500(
 
 
 @each_client
-def test_a_mistake_in_mid_stream_is_an_error_event(
-    town: House, client: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(dialect(client), "open_encoder", failing(dialect(client).open_encoder))
+def test_a_mistake_in_mid_stream_is_an_error_event(town: House, client: str, caplog: pytest.LogCaptureFixture) -> None:
+    with dialect_with(client, open_encoder=failing(dialect(client).open_encoder)):
         answer = ask(town.address, client, model_for(client), stream=True, thinks=True)
     assert broken(client, answer) == "bardo failed (the gateway's log says where)"
     assert "ZeroDivisionError: inside" in caplog.text
@@ -88,13 +84,10 @@ def test_a_mistake_in_mid_stream_is_an_error_event(
 
 @each_client
 @whole_and_streamed
-def test_a_mistake_on_the_way_to_the_provider_is_noted(
-    town: House, client: str, stream: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mistake_on_the_way_to_the_provider_is_noted(town: House, client: str, stream: bool) -> None:
     model = f"{model_for(client)}-{client}-{stream}"
     provider_dialect = "anthropic_messages" if client == "openai_chat" else "openai_chat"
-    with monkeypatch.context() as patch:
-        patch.setattr(dialect(provider_dialect), "encode_request", raising)
+    with dialect_with(provider_dialect, encode_request=raising):
         answer = ask(town.address, client, model, stream=stream)
     assert answer.status == 500
     row = town.log.of_model(model)
