@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 
 from bardo.edge.assembly import Assembly, assemble
+from bardo.edge.preloading import preload
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_gateway import check_bind
 from bardo.surfaces.gateway.app import Gateway
@@ -25,6 +26,7 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
     assembly = assemble(settings, environment=environment)
 
     async def start() -> None:
+        preload()
         if not settings.providers:
             await assembly.runner.directory.add_local()
         _announce(assembly)

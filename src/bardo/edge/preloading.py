@@ -1,0 +1,48 @@
+"""Load before serving what requests would otherwise load: modules and files of the catalog.
+
+A process whose file descriptors are used up cannot open them any more, and the requests that need them first would fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from bardo.catalog.forms import builtin_forms
+from bardo.catalog.load import builtin
+from bardo.catalog.meaningful import builtin_meaningful
+from bardo.catalog.models import builtin_models
+from bardo.catalog.parameters import builtin_parameters
+from bardo.catalog.replay import builtin_replay
+from bardo.dialects import DIALECTS, dialect
+from bardo.edge.introspect.adapters import builtin_adapters
+from bardo.reasoning.registry import builtin_formats
+from bardo.structured.modes import ladders
+from bardo.structured.subsets import subsets
+from bardo.tools.formats import tool_call_formats
+
+# The HTTP client, JSON Schema, JSON repair, and names of hosts that are not ASCII.
+_MODULES = ("bardo.edge.http_session", "jsonschema_rs", "json_repair", "idna", "encodings.idna", "unicodedata")
+_TABLES: tuple[Callable[[], object], ...] = (
+    builtin,
+    builtin_adapters,
+    builtin_formats,
+    builtin_forms,
+    builtin_meaningful,
+    builtin_models,
+    builtin_parameters,
+    builtin_replay,
+    ladders,
+    subsets,
+    tool_call_formats,
+)
+
+
+def preload() -> None:
+    """Import every dialect and library, and read every table of the catalog. It takes a few tenths of a second, once."""
+    for name in DIALECTS:
+        dialect(name)
+    for module in _MODULES:
+        import_module(module)
+    for read in _TABLES:
+        read()
