@@ -78,6 +78,7 @@ class FakeTransport:
 class _FakeOpenReply:
     def __init__(self, transport: FakeTransport, call: Call, given: FakeReply, idle: float) -> None:
         self.status = given.status
+        self.resent = False
         self.headers = {name.lower(): value for name, value in given.headers.items()}
         self._transport = transport
         self._call = call

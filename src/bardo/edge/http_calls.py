@@ -45,6 +45,11 @@ class Reply(Protocol):
         """The reply's headers, names in lower case."""
         ...
 
+    @property
+    def resent(self) -> bool:
+        """Whether the call was sent twice: the first time, on a connection that the provider had closed as idle."""
+        ...
+
     def chunks(self) -> AsyncIterator[bytes]:
         """Yield the body as it arrives, never reading ahead of the caller by more than a buffer.
 

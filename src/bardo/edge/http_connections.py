@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import select
 import socket
-from weakref import WeakSet
+from contextvars import ContextVar
+from time import monotonic
+from typing import Any
+from weakref import ref
 
-from aiohttp import ClientRequest, ClientResponse, ClientTimeout, TCPConnector
+from aiohttp import (
+    ClientConnectorError,
+    ClientError,
+    ClientOSError,
+    ClientRequest,
+    ClientResponse,
+    ClientTimeout,
+    ServerDisconnectedError,
+    TCPConnector,
+)
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import AddrInfoType, Connection
 from aiohttp.tracing import Trace
@@ -17,31 +31,107 @@ _DNS_SECONDS = 60
 _KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPALIVE", 60), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 4))
 
 
-class Connections(TCPConnector):
-    """Connections without a limit; one that the provider has closed meanwhile is not used again."""
+_TIMEOUT = re.compile(r"(?i)(?:^|[\s,;])timeout\s*=\s*\"?(\d{1,9})")
 
-    def __init__(self) -> None:
+
+class ReplyProtocol(ResponseHandler):
+    """One connection, and when it was last heard of. `idle_limit`: how many seconds the server keeps it silent, where it said so."""
+
+    def __init__(self, loop: Any) -> None:
+        super().__init__(loop)
+        self.served = False
+        self.heard = False
+        self.last_heard = 0.0
+        self.idle_limit: float | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take bytes of a reply."""
+        self.heard = True
+        self.last_heard = monotonic()
+        super().data_received(data)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the server has closed this connection, or is about to, by its own `Keep-Alive`."""
+        return self.idle_limit is not None and monotonic() - self.last_heard >= self.idle_limit
+
+
+class Sending:
+    """One sending of a call: which connection it went out on. `fresh`: no connection that served before may be taken."""
+
+    __slots__ = ("fresh", "protocol", "reused")
+
+    def __init__(self, *, fresh: bool) -> None:
+        self.fresh = fresh
+        self.protocol: ReplyProtocol | None = None
+        self.reused = False
+
+    def may_be_repeated(self, failure: ClientError) -> bool:
+        """Whether the server had closed a connection that served before, without a byte of this reply.
+
+        It closed it as idle then: some servers do so after each streamed reply without saying it (llama-server).
+        """
+        if not self.reused or self.protocol is None or self.protocol.heard:
+            return False
+        ended = isinstance(failure, ServerDisconnectedError | ClientOSError)
+        return ended and not isinstance(failure, ClientConnectorError)
+
+    def keep(self, header: str | None) -> None:
+        """Take what the reply says of how long its connection is kept. A second, or half, is left for the way there."""
+        found = _TIMEOUT.search(header) if header else None
+        if found is not None and self.protocol is not None:
+            seconds = float(found[1])
+            self.protocol.idle_limit = max(seconds - 1, seconds / 2)
+
+
+SENDING: ContextVar[Sending] = ContextVar("sending")
+
+
+class Connections(TCPConnector):
+    """Connections without a limit; one that the provider has closed meanwhile is not used again.
+
+    `owner` closes them. When it is gone without having done so, they are let go of quietly.
+    """
+
+    def __init__(self, owner: object) -> None:
         super().__init__(
             limit=0, ttl_dns_cache=_DNS_SECONDS, keepalive_timeout=_IDLE_SECONDS, socket_factory=watched_socket
         )
-        self._used: WeakSet[ResponseHandler] = WeakSet()
+        self._factory = functools.partial(ReplyProtocol, loop=self._loop)  # type: ignore[assignment]
+        self._owner = ref(owner)
+
+    @property
+    def closed(self) -> bool:
+        """Whether they are closed, or nobody is left to close them."""
+        return bool(super().closed) or self._owner() is None
+
+    def __del__(self, _warnings: Any = None) -> None:
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close the connections without waiting for their ends."""
+        if not self._closed:
+            self._close(abort_ssl=True)
 
     async def connect(self, req: ClientRequest, traces: list[Trace], timeout: ClientTimeout) -> Connection:
         """Return a connection on which nothing waits to be read: an end, or bytes nobody asked for.
 
         The event loop may not have seen them yet, after work that held it up. A request that went out there would be lost, and
-        could not be sent again, for nobody would know whether it had arrived.
+        have to be sent again.
         """
+        sending = SENDING.get(None) or Sending(fresh=False)
         while True:
             connection = await super().connect(req, traces, timeout)
             protocol = connection.protocol
-            if protocol is None or protocol not in self._used:
-                break
-            if not _has_something_to_read(connection):
+            if not isinstance(protocol, ReplyProtocol):
                 return connection
+            if not protocol.served:
+                break
+            if not (sending.fresh or protocol.expired or _has_something_to_read(connection)):
+                break
             connection.close()
-        if protocol is not None:
-            self._used.add(protocol)
+        sending.protocol, sending.reused = protocol, protocol.served
+        protocol.served, protocol.heard = True, False
         return connection
 
 

@@ -18,7 +18,7 @@ from bardo._version import __version__
 from bardo.edge import http_problems as problems
 from bardo.edge.http_bodies import read_bounded
 from bardo.edge.http_calls import Call, Deadlines
-from bardo.edge.http_connections import AbruptResponse, Connections
+from bardo.edge.http_connections import SENDING, AbruptResponse, Connections, Sending
 from bardo.edge.http_proxy import is_loopback, proxy_for
 from bardo.values.errors import BardoError, InternalError
 
@@ -44,7 +44,7 @@ class Session:
         self._way = lru_cache(maxsize=1024)(_way)
         self._unfinished: set[PieceByPiece] = set()
         self._client = ClientSession(
-            connector=Connections(),
+            connector=Connections(self),
             # Replies are small and often streamed: compressing them costs latency and saves nothing. A reply that is
             # compressed all the same is unpacked.
             headers={"user-agent": USER_AGENT, "accept-encoding": "identity"},
@@ -57,14 +57,13 @@ class Session:
 
     async def send(self, call: Call, deadlines: Deadlines) -> PieceByPiece:
         """Send `call` and return its reply once the head is there. Raises what `Transport.send` may raise."""
-        request = self._request(call, deadlines.connect)
         total, first_byte = deadlines.total, deadlines.first_byte
         begun = asyncio.get_running_loop().time() if total else 0.0
         problem: BardoError
         try:
             async with asyncio.timeout(min(total, first_byte) if total else first_byte):
-                response = await request
-            reply = PieceByPiece(response, call, deadlines.idle, self._unfinished)
+                response, resent = await self._reply(call, deadlines.connect)
+            reply = PieceByPiece(response, call, deadlines.idle, self._unfinished, resent=resent)
             if total:
                 reply.end_by(begun + total, total)
             return reply
@@ -83,6 +82,32 @@ class Session:
         for reply in tuple(self._unfinished):
             reply.break_off(problems.closed())
         await self._client.close()
+
+    def let_go(self) -> None:
+        """Close without waiting: the event loop of these connections does not run any more."""
+        connections = self._client.connector
+        self._client.detach()
+        if isinstance(connections, Connections):
+            connections.let_go()
+
+    async def _reply(self, call: Call, connect: float) -> tuple[ClientResponse, bool]:
+        """Return the reply, and whether the call went out twice: a connection that served before may be closed by now."""
+        sending = Sending(fresh=False)
+        try:
+            return await self._sent(call, connect, sending), False
+        except ClientError as failure:
+            if self._client.closed or not sending.may_be_repeated(failure):
+                raise
+        return await self._sent(call, connect, Sending(fresh=True)), True
+
+    async def _sent(self, call: Call, connect: float, sending: Sending) -> ClientResponse:
+        token = SENDING.set(sending)
+        try:
+            response = await self._request(call, connect)
+        finally:
+            SENDING.reset(token)
+        sending.keep(response.headers.get("keep-alive"))
+        return response
 
     def _request(self, call: Call, connect: float) -> Awaitable[ClientResponse]:
         for name, value in call.headers.items():
@@ -141,10 +166,14 @@ class PieceByPiece:
         "_response",
         "_unfinished",
         "headers",
+        "resent",
         "status",
     )
 
-    def __init__(self, response: ClientResponse, call: Call, idle: float, unfinished: set[PieceByPiece]) -> None:
+    def __init__(
+        self, response: ClientResponse, call: Call, idle: float, unfinished: set[PieceByPiece], *, resent: bool
+    ) -> None:
+        self.resent = resent
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
         self._response = response

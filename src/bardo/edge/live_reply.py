@@ -95,6 +95,8 @@ class LiveReply:
         self.answering = None
         try:
             reply = self._reply = await self._means.transport.send(self._call(attempt), self._means.limits.deadlines)
+            if reply.resent:
+                self._noting.sent_again()
             await self._receive(reply, attempt)
         except BardoError as problem:
             self.clean(problem)

@@ -47,6 +47,10 @@ class Noting:
             )
         )
 
+    def sent_again(self) -> None:
+        """Count an attempt that the transport repeated: its connection had been closed before it went out."""
+        self._attempts += 1
+
     def heard(self) -> None:
         """Take the time at which a reply had begun."""
         self._first_byte = self._means.watch() - self._began

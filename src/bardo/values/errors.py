@@ -9,6 +9,7 @@ BardoError
 │   ├── UnknownRoute          404  no such endpoint
 │   ├── MethodNotAllowed      405
 │   ├── RequestTimeout        408  a request that did not arrive within the time allowed
+│   ├── ClientMisuse          400  a client of the library after its end, or in another event loop
 │   ├── TooLarge              413  a body over the limit
 │   ├── UnsupportedMediaType  415  a body that is not JSON by its content type
 │   ├── HeadersTooLarge       431  too many headers, or too large ones
@@ -156,6 +157,10 @@ class HeadersTooLarge(CallerError):
 
     status = 431
     kind: Kind = "too_large"
+
+
+class ClientMisuse(CallerError, RuntimeError):
+    """A client of the library was used after its end, or in another event loop than its own."""
 
 
 class Unsupported(CallerError):

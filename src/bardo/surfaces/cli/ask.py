@@ -66,10 +66,10 @@ async def _ask(settings: Settings, request: Request, writer: AnswerWriter | None
     assembly = assemble(msgspec.structs.replace(settings, reasoning=quiet))
     try:
         if writer is None:
-            async with AsyncReplyStream(assembly.runner, request) as reply:
+            async with AsyncReplyStream(lambda: assembly.runner, request) as reply:
                 return await reply.response()
         with writer:
-            async with AsyncReplyStream(assembly.runner, request) as reply:
+            async with AsyncReplyStream(lambda: assembly.runner, request) as reply:
                 async for event in reply.events:
                     writer.feed(event)
                 return await reply.response()

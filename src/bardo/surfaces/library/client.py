@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import weakref
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from bardo.edge.assembly import assemble
-from bardo.edge.http import Transport
+from bardo.edge.http import Transport, another_loop
 from bardo.edge.live_reply import LiveReply
+from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, load_settings
 from bardo.engine.receipt import told
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.library.asking import Options, Prompt, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
+from bardo.values.errors import ClientMisuse
 from bardo.values.request import Request
 from bardo.values.response import Response
 
 T = TypeVar("T")
 Answer = TypeVar("Answer")
+_END_SECONDS = 5.0
 Config = str | Path | Settings | None
 
 
@@ -34,6 +38,8 @@ class AsyncClient:
     def __init__(self, config: Config = None, *, transport: Transport | None = None) -> None:
         settings = config if isinstance(config, Settings) else load_settings(config)
         self._assembly = assemble(settings, transport=transport)
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._closed = False
 
     async def __aenter__(self) -> Self:
         return self
@@ -74,7 +80,7 @@ class AsyncClient:
         return wanted.told(live, response)
 
     async def _whole(self, request: Request, wanted: AnswerType | None = None) -> LiveReply:
-        live = await self._assembly.runner.open(request, take=None if wanted is None else wanted.take)
+        live = await self._runner().open(request, take=None if wanted is None else wanted.take)
         try:
             async for _ in live.steps():
                 pass
@@ -94,11 +100,23 @@ class AsyncClient:
         """
         request = build_request(prompt, model, options, stream=True)
         wanted = None if response_type is None else AnswerType(response_type)
-        return AsyncReplyStream(self._assembly.runner, request, wanted)
+        return AsyncReplyStream(self._runner, request, wanted)
 
     async def close(self) -> None:
-        """Close connections and the log; nothing that was to be written is lost."""
-        await self._assembly.close()
+        """Close connections and the log; nothing that was to be written is lost. Closing twice does nothing."""
+        if not self._closed:
+            self._closed = True
+            await self._assembly.close()
+
+    def _runner(self) -> Runner:
+        """Return what runs a call. Raises ClientMisuse after the end, and in another event loop than that of the first call."""
+        loop = asyncio.get_running_loop()
+        if self._closed:
+            raise closed()
+        self._loop = self._loop or loop
+        if loop is not self._loop:
+            raise another_loop("this AsyncClient")
+        return self._assembly.runner
 
 
 class Client:
@@ -116,6 +134,8 @@ class Client:
         except BaseException:
             self._stop()
             raise
+        # A client that nobody closed is closed when it is gone, or at the program's end.
+        self._at_end = weakref.finalize(self, _end, self._inner, self._loop, self._thread)
 
     def __enter__(self) -> Self:
         return self
@@ -153,6 +173,7 @@ class Client:
     def close(self) -> None:
         """Close connections and the log, and end the thread."""
         if self._thread.is_alive():
+            self._at_end.detach()
             try:
                 self._run(self._inner.close())
             finally:
@@ -161,7 +182,7 @@ class Client:
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         if not self._thread.is_alive():
             work.close()
-            raise RuntimeError("this client is closed: make a new one")
+            raise closed()
         running = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return running.result()
@@ -175,6 +196,31 @@ class Client:
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
+
+
+def closed() -> ClientMisuse:
+    """Return the error of a call after the client's end."""
+    return ClientMisuse("this client is closed", hint="make a new one, or close it after its last call")
+
+
+def _end(inner: AsyncClient, loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    """Close a client that is gone, without waiting long: this runs in whatever thread let go of it last."""
+    if not thread.is_alive():
+        return
+    if threading.current_thread() is thread:
+        loop.create_task(_close_and_stop(inner, loop))
+        return
+    asyncio.run_coroutine_threadsafe(_close_and_stop(inner, loop), loop)
+    thread.join(_END_SECONDS)
+    if not thread.is_alive():
+        loop.close()
+
+
+async def _close_and_stop(inner: AsyncClient, loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        await inner.close()
+    finally:
+        loop.stop()
 
 
 async def _make(config: Config) -> AsyncClient:

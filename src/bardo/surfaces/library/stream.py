@@ -25,7 +25,7 @@ T = TypeVar("T")
 class AsyncReplyStream:
     """One streamed reply. What one stream reads past waits for the other, so they may be read in any order or side by side."""
 
-    def __init__(self, runner: Runner, request: Request, wanted: AnswerType | None = None) -> None:
+    def __init__(self, runner: Callable[[], Runner], request: Request, wanted: AnswerType | None = None) -> None:
         self._runner = runner
         self._request = request if wanted is None else with_partials(wanted.of(request))
         self._wanted = wanted
@@ -39,7 +39,7 @@ class AsyncReplyStream:
 
     async def __aenter__(self) -> Self:
         take = None if self._wanted is None else self._wanted.take
-        self._live = await self._runner.open(self._request, take=take)
+        self._live = await self._runner().open(self._request, take=take)
         self._steps = self._live.steps()
         return self
 
