@@ -12,6 +12,7 @@ from bardo.edge.http import Call, Deadlines, HttpTransport
 from bardo.edge.http_problems import origin
 from bardo.values.errors import BardoError, BrokenStream, ConfigError, MalformedReply, Unreachable, UpstreamTimeout
 from support.certificate import server_context
+from support.patience import PATIENCE
 from support.tiny_provider import SECRET, USUAL, TinyProvider, answering, speaking
 
 HEAD = b"HTTP/1.1 200 OK\r\n"
@@ -159,12 +160,12 @@ def test_a_body_that_stops_being_http_is_broken_long_before_the_idle_deadline() 
         transport = HttpTransport()
         beginning = HEAD + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
         async with speaking(beginning, go_on, b"ZZ\r\nhello\r\n", keep_open=True) as place:
-            reply = await transport.send(Call(url=f"http://{place}/", provider="tiny"), Deadlines())
+            reply = await transport.send(Call(url=f"http://{place}/", provider="tiny"), Deadlines(idle=100 * PATIENCE))
             chunks = reply.chunks()
             assert await anext(chunks) == b"hello"
             go_on.set()
             with pytest.raises(BrokenStream):
-                await asyncio.wait_for(anext(chunks), USUAL.idle)
+                await asyncio.wait_for(anext(chunks), PATIENCE)
         await transport.close()
 
     asyncio.run(run())
