@@ -89,6 +89,45 @@ def test_a_mode_that_is_refused_is_left_and_not_tried_again() -> None:
     assert any(one.what == "response_format" for one in second.degraded)
 
 
+REFUSALS_OF_SERVERS: dict[str, tuple[int, str, int]] = {
+    "llama-cpp-python, a format it does not know": (
+        500,
+        "[{'type': 'literal_error', 'loc': ('body', 'response_format', 'type'), 'msg': \"Input should be 'text' or 'json_object'\"}]",
+        3,
+    ),
+    "llama-cpp-python, a schema its grammars cannot say": (500, "Unrecognized schema: {'not': {}}", 4),
+    "llama-server, a schema its grammars cannot say": (
+        400,
+        "JSON schema conversion failed:\nUnrecognized schema: {}",
+        4,
+    ),
+    "llama-server, a grammar that is none": (400, "Failed to initialize samplers: failed to parse grammar", 4),
+}
+
+
+@pytest.mark.parametrize(("status", "message", "calls"), REFUSALS_OF_SERVERS.values(), ids=REFUSALS_OF_SERVERS)
+def test_a_servers_refusal_of_a_schema_is_one_mode_down(status: int, message: str, calls: int) -> None:
+    replies = [refusing(message, status), said(json.dumps(GOOD))]
+    transport = in_turn(*replies, *([refusing(message, status), said(json.dumps(GOOD))] if calls == 4 else []))
+
+    async def twice(client: bardo.AsyncClient) -> list[Any]:
+        return [await place(client), await place(client)]
+
+    first, second = asking(transport, twice)
+    assert (first.parsed, second.parsed) == (GOOD, GOOD)
+    assert first.provenance.mode == "prompt_guided"
+    kinds = [body["response_format"]["type"] for body in bodies(transport)]
+    # A refusal of the one schema says nothing of the next call.
+    assert kinds == ["json_schema", "json_object", *(["json_schema"] if calls == 4 else []), "json_object"]
+
+
+def test_another_failure_of_a_server_is_not_about_the_schema() -> None:
+    transport = in_turn(refusing("CUDA out of memory", 500))
+    with pytest.raises(UpstreamRefused, match="memory"):
+        asking(transport, place)
+    assert len(bodies(transport)) == 1
+
+
 def test_a_mode_is_left_once_only() -> None:
     transport = in_turn(refusing("response_format is not supported"))
     with pytest.raises(UpstreamRefused):

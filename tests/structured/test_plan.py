@@ -233,3 +233,19 @@ def test_settings_and_provenance_have_the_documents_defaults() -> None:
     assert (settings.enabled, settings.prefer_schema_enforcement, settings.validation) == (True, True, True)
     assert (settings.retry_on_validation_failure, settings.max_retries) == (True, 1)
     assert Provenance(mode="none").error is None
+
+
+@pytest.mark.parametrize("dialect", ["anthropic_messages", "openai_responses"])
+def test_llama_server_enforces_a_schema_only_where_it_builds_a_grammar(dialect: str) -> None:
+    def mode(spoken: str) -> str:
+        target = SchemaTarget(provider="llama-server", model="qwen3", dialect=spoken)
+        return plan({"type": "object"}, target).mode
+
+    assert mode("openai_chat") == "schema_enforced"
+    assert mode(dialect) == "tool_use_workaround"
+
+
+@pytest.mark.parametrize("provider", ["vllm", "sglang", "ollama", "lmstudio"])
+def test_the_messages_route_of_a_server_of_ones_own_is_not_trusted_to_enforce(provider: str) -> None:
+    target = SchemaTarget(provider=provider, model="m", dialect="anthropic_messages")
+    assert plan({"type": "object"}, target).mode != "schema_enforced"

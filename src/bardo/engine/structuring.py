@@ -21,6 +21,7 @@ from bardo.structured import (
     plan,
 )
 from bardo.structured.modes import Circumstances, Form, refusal, rungs_of
+from bardo.structured.refusals import is_lasting, refuses
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.request import OutputFormat, Request, StructuredOptions
@@ -178,41 +179,14 @@ def _may_force(control: ControlPlan) -> bool:
     return True
 
 
-# A refusal that is about the shape of the answer, by what was sent.
-_SIGNS: dict[Form, tuple[str, ...]] = {
-    "json_schema": (
-        "json_schema", "json schema", "response_format", "output_config", "output_format", "outputconfig",
-        "responsejsonschema", "responseschema", "response_schema", "text.format", "structured output",
-    ),
-    "json_object": ("json_object", "response_format", "json mode", "text.format"),
-    "tool": ("tool_choice", "toolchoice", "tool choice", "force"),
-    "tool_auto": ("tools", "function call"),
-}  # fmt: skip
-_STATUSES = frozenset({400, 404, 422, 501})
-
-
-_UNKNOWN = (
-    "support",
-    "unknown",
-    "unrecognized",
-    "unavailable",
-    "not available",
-    "not permitted",
-    "not allowed",
-    "unexpected",
-)
-
-
 def refused_form(answer: AnswerPlan, failure: BardoError | None) -> Form | None:
     """Return the way to ask that a provider's refusal is about; None where it is about something else."""
     form = answer.plan.form
-    if not isinstance(failure, UpstreamRefused) or failure.status not in _STATUSES:
+    if not isinstance(failure, UpstreamRefused):
         return None
-    said = f"{failure.message} {failure.param or ''}".lower()
-    return form if any(sign in said for sign in _SIGNS.get(form, ())) else None
+    return form if refuses(form, failure.status, f"{failure.message} {failure.param or ''}") else None
 
 
 def refused_for_good(failure: BardoError) -> bool:
-    """Whether a refusal is about the way to ask, and not about this schema: then the next call need not try it."""
-    said = str(failure).lower()
-    return any(word in said for word in _UNKNOWN) and "invalid schema" not in said
+    """Return whether a refusal is about the way to ask, and not about this schema: then the next call need not try it."""
+    return is_lasting(str(failure))

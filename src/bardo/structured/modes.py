@@ -49,17 +49,22 @@ class Rung(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Ladder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The rungs of some targets. `providers` and `models` are globs, `dialects` names; the first fitting row is used."""
+    """The rungs of some targets. `providers` and `models` are globs, `dialects` names; the first fitting row is used.
+
+    `speaking` narrows a row to providers that are spoken to in one of these dialects: a server may enforce schemas at one route only.
+    """
 
     rungs: tuple[Rung, ...]
     providers: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
     models: tuple[str, ...] = ("*",)
+    speaking: tuple[str, ...] = ()
 
     def fits(self, target: SchemaTarget) -> bool:
         """Return whether the row is about a target."""
         provider = _any(self.providers, target.provider) or target.dialect in self.dialects
-        return provider and _any(self.models, target.model)
+        spoken = not self.speaking or target.dialect in self.speaking
+        return provider and spoken and _any(self.models, target.model)
 
 
 class SchemaTarget(msgspec.Struct, frozen=True, kw_only=True):

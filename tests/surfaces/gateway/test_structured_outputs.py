@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from bardo.simulators import Fault, Simulator
+from bardo.simulators import Fault, Script, Simulator, Turn
 from bardo.structured import checker
 from support.gateway import House, house
 from support.talk import CLIENTS, Answer, ask
@@ -161,16 +161,76 @@ def test_an_answer_that_stays_bad_is_an_error_with_its_path_and_all_that_was_sai
     assert (row.outcome, row.attempts, row.error_class) == ("error", 2, "UnusableAnswer")
 
 
+# How each dialect says that a reply has ended well: the first sign is for no other end.
+ENDS_WELL = {
+    "openai_chat": ('"finish_reason":"stop"', "[DONE]"),
+    "openai_responses": ("response.completed",),
+    "anthropic_messages": ('"stop_reason":"end_turn"', "message_stop"),
+    "gemini": ('"finishReason":"STOP"',),
+}
+
+
+def ends_well(client: str, answer: Answer) -> bool:
+    plain = answer.text.replace('": "', '":"')
+    return any(sign in plain for sign in ENDS_WELL[client])
+
+
 @each_client
-@each_held_model
-def test_a_stream_says_what_came_and_ends_with_the_error(stubborn: House, client: str, model: str) -> None:
-    answer = asked(stubborn, client, model, "good", stream=True)
+@each_model
+@pytest.mark.parametrize("included", [True, False], ids=["translated", "as it came"])
+def test_a_stream_says_what_came_and_ends_with_the_error(
+    stubborn: House, client: str, model: str, included: bool
+) -> None:
+    answer = asked(stubborn, client, model, "good", stream=True, bardo=INCLUDED if included else {})
     assert answer.status == 200
-    assert json.loads(text_of(client, answer, stream=True)) == BAD
-    assert "/size" in answer.text
-    assert "[DONE]" not in answer.text
+    text = text_of(client, answer, stream=True)
     row = stubborn.log.row(answer.headers["x-bardo-request-id"])
-    assert (row.outcome, row.attempts) == ("broken", 2)
+    # Gemini's last frame holds the rest of its text and the end of the reply.
+    assert json.loads(text) == BAD if not (row.passed_through and client == "gemini") else BAD["city"] in text + "Paris"
+    assert "/size" in answer.text
+    assert not ends_well(client, answer)
+    assert (row.outcome, row.attempts) == ("broken", 2 if MODES[model] != "schema_enforced" else 1)
+
+
+@each_client
+@each_model
+@whole_and_streamed
+def test_a_number_that_the_limit_cut_is_no_answer(client: str, model: str, stream: bool, cut: House) -> None:
+    answer = asked(cut, client, model, "good", stream=stream)
+    assert answer.status == 200
+    assert text_of(client, answer, stream=stream) == CUT
+    assert ENDS_WELL[client][0] not in answer.text.replace('": "', '":"')
+    assert bardo_of(answer, stream=stream)["structured"]["error"] == "truncated"
+    row = cut.log.row(answer.headers["x-bardo-request-id"])
+    assert (row.outcome, row.attempts) == ("ok", 1)
+
+
+CUT = '{"city": "Paris", "size": 12'
+
+
+@pytest.fixture(scope="module")
+def cut() -> Iterator[House]:
+    script = Script((Turn(reasoning=THOUGHT, text=CUT, finish="length"),))
+    with house([Simulator(name, script=script) for name in SIMULATORS]) as running:
+        yield running
+
+
+@each_client
+@each_model
+@whole_and_streamed
+def test_prose_is_an_error_where_nothing_is_required(client: str, model: str, stream: bool, prose: House) -> None:
+    schema = {**PLACE, "required": []}
+    answer = asked(prose, client, model, "good", stream=stream, schema=schema)
+    assert (answer.status, answer.headers.get("x-bardo-error")) == ((200, None) if stream else (502, "no_json"))
+    assert "no JSON" in answer.text
+    assert not stream or not ends_well(client, answer)
+
+
+@pytest.fixture(scope="module")
+def prose() -> Iterator[House]:
+    script = Script((Turn(reasoning=THOUGHT, text="I cannot say, see [1]."),))
+    with house([Simulator(name, script=script) for name in SIMULATORS]) as running:
+        yield running
 
 
 @each_client
