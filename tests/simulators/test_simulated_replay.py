@@ -151,6 +151,52 @@ def test_anthropic_asks_for_the_thinking_before_its_tools_while_it_thinks_within
     assert ask("anthropic", body)[0] == 200
 
 
+def moved_to_the_end(blocks: list[Body]) -> list[Body]:
+    return [*blocks[1:], blocks[0]]
+
+
+def with_a_text_before(blocks: list[Body]) -> list[Body]:
+    return [{"type": "text", "text": "Let me see."}, *blocks]
+
+
+def said_twice(blocks: list[Body]) -> list[Body]:
+    return [blocks[0], *blocks]
+
+
+@pytest.mark.parametrize("thinking", [True, False], ids=["thinking on", "thinking off"])
+@pytest.mark.parametrize("change", [moved_to_the_end, with_a_text_before, said_twice])
+def test_anthropic_refuses_thinking_of_the_latest_turn_that_was_moved(
+    change: Callable[[list[Body]], list[Body]], thinking: bool
+) -> None:
+    body = loop("anthropic")
+    body["messages"][1]["content"] = change(body["messages"][1]["content"])
+    if not thinking:
+        del body["thinking"]
+    assert "in the latest assistant message cannot be modified" in error_of("anthropic", body)
+
+
+def test_anthropic_refuses_an_earlier_turn_whose_thinking_does_not_come_first() -> None:
+    body = loop("anthropic")
+    body["messages"][1]["content"] = moved_to_the_end(body["messages"][1]["content"])
+    body["messages"] += [{"role": "assistant", "content": "Sunny."}, {"role": "user", "content": "Thank you."}]
+    assert error_of("anthropic", body) == (
+        "messages.1.content.0: If an assistant message contains any thinking blocks, the first block must be `thinking` "
+        "or `redacted_thinking`. Found `tool_use`."
+    )
+
+
+def test_anthropic_refuses_thinking_that_has_no_signature() -> None:
+    body = altered(loop("anthropic"), "signature", lambda _: "")
+    assert "Invalid `signature` in `thinking` block" in error_of("anthropic", body)
+
+
+def test_anthropic_refuses_an_answer_to_go_on_with_that_ends_in_thinking() -> None:
+    body = loop("anthropic")
+    thought = body["messages"][1]["content"][0]
+    body["messages"] = [*body["messages"][:1], {"role": "assistant", "content": [thought]}]
+    assert error_of("anthropic", body) == "messages.1: The final block in an assistant message cannot be `thinking`."
+
+
 def test_anthropic_asks_for_the_signature_itself() -> None:
     assert error_of("anthropic", without(loop("anthropic"), "signature")) == (
         "messages.1.content.0.thinking.signature: Field required"

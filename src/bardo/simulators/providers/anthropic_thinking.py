@@ -30,6 +30,18 @@ _EXPECTED = (
     "recommend you include thinking blocks from previous turns. To avoid this requirement, disable `thinking`. Please "
     "consult our documentation at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
 )
+_MODIFIED = (
+    "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as "
+    "they were in the original response."
+)
+_FIRST = (
+    "If an assistant message contains any thinking blocks, the first block must be `thinking` or `redacted_thinking`. "
+    "Found `{found}`."
+)
+_DISABLED = (
+    "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`. To use thinking "
+    "blocks, enable `thinking` in your request."
+)
 
 
 def block(body: Fields, model: str, kind: str, shown: str, reasoning: str) -> Fields:
@@ -55,8 +67,10 @@ def check(incoming: Incoming) -> None:
         )
     drops = at(body, "thinking.block_binding.prefix_mismatch_behavior") == "drop_block"
     messages = rows(body.get("messages"))
+    latest = max((place for place, one in enumerate(messages) if one.get("role") == "assistant"), default=-1)
     before = ""
     for place, message in enumerate(messages):
+        _check_order(place, message, latest=place == latest)
         for position, one in _thinking(message):
             where = f"messages.{place}.content.{position}"
             bound = _opened(where, one)
@@ -64,6 +78,34 @@ def check(incoming: Incoming) -> None:
                 _check_prefix(where, bound, body, messages[:place], before)
             before = text(one.get(_SEALED[text(one.get("type"))]))
     _check_start(body, messages)
+    _check_end(body, messages)
+
+
+def _check_order(place: int, message: Fields, *, latest: bool) -> None:
+    """Refuse thinking that does not stand where the model put it: before all else of its message, each block once."""
+    found = list(_thinking(message))
+    moved = next((position for number, (position, _) in enumerate(found) if position != number), None)
+    sealed = [text(one.get(_SEALED[text(one.get("type"))])) for _, one in found]
+    if moved is None and len(set(sealed)) == len(sealed):
+        return
+    where = f"messages.{place}.content.{found[-1][0] if moved is None else moved}"
+    first = text(rows(message.get("content"))[0].get("type"))
+    if latest or first in _SEALED:
+        raise Refusal("bad_value", f"{where}: {_MODIFIED}")
+    raise Refusal("bad_value", f"messages.{place}.content.0: {_FIRST.format(found=first)}")
+
+
+def _check_end(body: Fields, messages: Sequence[Fields]) -> None:
+    """Refuse thinking in an answer that the model is to go on with, at its end or while it does not think."""
+    last = len(messages) - 1
+    blocks = rows(messages[last].get("content")) if messages and messages[last].get("role") == "assistant" else []
+    if blocks and blocks[-1].get("type") in _SEALED:
+        words = f"The final block in an assistant message cannot be `{text(blocks[-1].get('type'))}`."
+        raise Refusal("bad_value", f"messages.{last}: {words}")
+    thinks = at(body, "thinking.type") in ("enabled", "adaptive")
+    held = next((position for position, one in enumerate(blocks) if one.get("type") in _SEALED), None)
+    if held is not None and not thinks:
+        raise Refusal("bad_value", f"messages.{last}.content.{held}: {_DISABLED}")
 
 
 def _thinking(message: Fields) -> Iterator[tuple[int, Fields]]:
