@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit second bench serve clean
+.PHONY: demo test lint types layers unit second servers bench serve clean
 
 demo: $(READY)
 	$(BIN)/bardo demo

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 WIDTH = 128
+CONTEXT = 8192
 END = "<|im_end|>"
 PARAGRAPH = "\n\n"
 THINKING = ("First", " I", " multiply", " both", " numbers", " carefully")

@@ -9,9 +9,8 @@ import sys
 from pathlib import Path
 
 from servers.gguf import Value, write_gguf
-from servers.scripted_model import END, WIDTH, ScriptedModel, scripted_model, spelled
+from servers.scripted_model import CONTEXT, END, WIDTH, ScriptedModel, scripted_model, spelled
 
-CONTEXT = 8192
 _NORMAL, _CONTROL, _USER_DEFINED = 1, 3, 4
 
 
