@@ -107,8 +107,9 @@ def _write_safetensors(path: Path, tensors: dict[str, Sequence[Sequence[float]] 
     head: dict[str, Any] = {"__metadata__": {"format": "pt"}}
     data = bytearray()
     for name, tensor in tensors.items():
-        rows: Any = tensor if isinstance(tensor[0], Sequence) else [tensor]
-        shape = [len(tensor), len(rows[0])] if rows is tensor else [len(tensor)]
+        matrix = isinstance(tensor[0], Sequence)
+        rows: Any = tensor if matrix else [tensor]
+        shape = [len(tensor), len(rows[0])] if matrix else [len(tensor)]
         begin = len(data)
         for row in rows:
             data += array("f", row).tobytes()
