@@ -30,7 +30,7 @@ class ServerBounds(msgspec.Struct, frozen=True, kw_only=True):
     max_header_bytes: int = 64 * 1024
     head_seconds: float = 10.0
     body_seconds: float = 60.0
-    max_total_body_bytes: int = 256 * 1024 * 1024
+    max_total_body_bytes: int = 128 * 1024 * 1024
 
 
 class ErrorReply(msgspec.Struct, frozen=True, kw_only=True):
