@@ -121,7 +121,7 @@ class Introspector:
     def _first_question(self, target: Target) -> asyncio.Task[_Asked] | None:
         """Return what is being asked of a server of which nothing holds; None where something does, or it rests."""
         adapter = self._adapters.get(target.provider.row.id)
-        if adapter is None:
+        if adapter is None or adapter.beside:
             return None
         key = _key(adapter, target.provider, target.model)
         asked = self._asked.get(key)
