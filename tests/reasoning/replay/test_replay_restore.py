@@ -21,9 +21,10 @@ from bardo.values.blocks import (
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
+    UnknownBlock,
 )
 from bardo.values.errors import BrokenStream
-from bardo.values.request import Message, Request
+from bardo.values.request import Message, ReasoningPolicy, Request
 from bardo.values.response import Response
 
 CLAUDE = "anthropic-claude-v1"
@@ -100,6 +101,67 @@ def test_thinking_between_texts_and_calls_stands_where_it_stood() -> None:
     )
     found = back(blocks, (TextBlock("Let me see."), call("c1"), call("c2")), maker=reader())
     assert found.request.messages[1].blocks == blocks
+
+
+SEARCH = UnknownBlock("anthropic_messages", {"type": "server_tool_use", "id": "srv_1", "name": "web_search"})
+FOUND = UnknownBlock("anthropic_messages", {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": []})
+SEARCHED = (thought("A", "1"), SEARCH, FOUND, thought("B", "2"), call(UNIQUE))
+
+
+def test_blocks_of_a_providers_own_tools_come_back_between_the_thinking() -> None:
+    found = back(SEARCHED, (call(UNIQUE),), maker=reader())
+    assert found.request.messages[1].blocks == SEARCHED
+
+
+def test_blocks_of_a_providers_own_tools_keep_their_place_where_the_client_has_them() -> None:
+    assert back(SEARCHED, (SEARCH, FOUND, call(UNIQUE)), maker=reader()).request.messages[1].blocks == SEARCHED
+    whole = back(SEARCHED, SEARCHED, maker=reader())
+    assert not whole.altered
+
+
+def test_blocks_that_a_client_of_the_dialect_left_out_stay_out() -> None:
+    known = recalled((asked(QUESTION), SEARCHED, reader()))
+    request = msgspec.structs.replace(
+        asked(QUESTION, Message("assistant", (thought("A", "1"), call(UNIQUE))), RESULT), dialect="anthropic_messages"
+    )
+    assert restore(request, reader(), known).request.messages[1].blocks == (
+        thought("A", "1"),
+        thought("B", "2"),
+        call(UNIQUE),
+    )
+
+
+def test_thinking_that_a_client_moved_is_put_back_where_it_was() -> None:
+    blocks = (thought("A", "1"), call("c1"), thought("B", "2"), call("c2"))
+    found = back(blocks, (blocks[0], blocks[2], blocks[1], blocks[3]), maker=reader())
+    assert found.request.messages[1].blocks == blocks
+
+
+def test_a_clients_own_redacted_thinking_is_never_overwritten() -> None:
+    own = ReasoningBlock(format=CLAUDE, opaque=(Opaque("redacted", "the client's own", CLAUDE),))
+    found = back((thought("Hm.", "sig"), call(UNIQUE)), (own, call(UNIQUE)), maker=reader())
+    assert found.request.messages[1].blocks == (own, call(UNIQUE))
+    assert not found.altered
+
+
+@pytest.mark.parametrize("preset", ["deepseek", "moonshot", "openrouter"])
+def test_a_clients_own_words_of_thinking_are_never_overwritten(preset: str) -> None:
+    own = ReasoningBlock(text="Mine.", format="reasoning_content")
+    blocks = (thought("Hm.", form="reasoning_content"), call(UNIQUE))
+    found = back(blocks, (own, call(UNIQUE)), maker=reader(preset, "m"))
+    assert found.request.messages[1].blocks == (own, call(UNIQUE))
+
+
+@pytest.mark.parametrize(("preset", "model"), [("anthropic", "claude-sonnet-4-6"), ("openai", "gpt-5")])
+def test_a_tool_loop_that_goes_on_without_its_thinking_says_so_once(preset: str, model: str) -> None:
+    turn = (Message("assistant", (call(UNIQUE),)), RESULT)
+    thinking = ReasoningPolicy(mode="effort", effort="low")
+    request = msgspec.structs.replace(asked(QUESTION, *turn, *turn), reasoning=thinking)
+    assert [told.what for told in restore(request, reader(preset, model)).degraded] == ["reasoning"]
+    later = msgspec.structs.replace(request, messages=(*request.messages, QUESTION))
+    assert restore(later, reader(preset, model)).degraded == ()
+    off = msgspec.structs.replace(request, reasoning=ReasoningPolicy(mode="off"))
+    assert restore(off, reader(preset, model)).degraded == ()
 
 
 def test_signatures_of_calls_and_of_empty_texts_come_back() -> None:

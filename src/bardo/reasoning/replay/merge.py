@@ -16,8 +16,11 @@ from bardo.reasoning.replay.keys import digest
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 
 
-def merged(blocks: Sequence[Block], kept: Kept) -> tuple[Block, ...]:
-    """Return the blocks of a message with the reasoning and the state of `kept`, in the order of `kept`."""
+def merged(blocks: Sequence[Block], kept: Kept, *, with_others: bool = True) -> tuple[Block, ...]:
+    """Return the blocks of a message with the reasoning and the state of `kept`, in the order of `kept`.
+
+    `with_others`: blocks that only the provider's dialect knows are put back too, because the client's has no place for them.
+    """
     texts = _texts([block for block in blocks if isinstance(block, TextBlock)], kept)
     calls = _calls([block for block in blocks if isinstance(block, ToolCallBlock)], kept)
     own = [block for block in blocks if isinstance(block, ReasoningBlock)]
@@ -39,7 +42,8 @@ def merged(blocks: Sequence[Block], kept: Kept) -> tuple[Block, ...]:
                 call = next(calls, None)
                 placed += [] if call is None else [_with(call, opaque)]
             case Other(block=block):
-                placed.append(_own_form(block, others))
+                own_form = _own_form(block, others)
+                placed += [block] if own_form is None and with_others else [own_form] if own_form is not None else []
     placed += [*others, *(text for left in texts for text in left), *calls]
     return tuple(placed)
 
@@ -60,12 +64,12 @@ def agrees(blocks: Sequence[Block], kept: Kept) -> bool:
     return not plain or plain == known or (bool(stateful) and plain in known)
 
 
-def _own_form(block: UnknownBlock, others: list[Block]) -> Block:
-    """Return the client's form of a block, which is taken from `others`; the kept one where the client left it out."""
+def _own_form(block: UnknownBlock, others: list[Block]) -> Block | None:
+    """Return the client's form of a block, which is taken from `others`; None where the client left it out."""
     for place, other in enumerate(others):
         if isinstance(other, UnknownBlock) and _name(other) == _name(block):
             return others.pop(place)
-    return block
+    return None
 
 
 def _name(block: UnknownBlock) -> tuple[str, object, object]:

@@ -13,7 +13,7 @@ import msgspec
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.finding import assigned
 from bardo.reasoning.replay.guard import OnChange, guard
-from bardo.reasoning.replay.kept import Kept, Other
+from bardo.reasoning.replay.kept import Kept
 from bardo.reasoning.replay.keys import TurnKeys, state_key, states_of, turns_of
 from bardo.reasoning.replay.merge import agrees, merged
 from bardo.reasoning.replay.needed import lacks_thinking, open_loop, thoughtless
@@ -122,7 +122,9 @@ class _Work:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
         if not agrees(blocks, kept):
             return None
-        whole = merged(blocks, self._readable(kept))
+        # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
+        adds = self._is_native(kept) and self._request.dialect != kept.origin.dialect
+        whole = merged(blocks, kept, with_others=adds)
         if len(whole) == len(blocks) and all(map(_is, whole, blocks)):
             return None
         if kept.states:
@@ -134,12 +136,6 @@ class _Work:
             return None
         at_home = kept.origin.platform == self._reader.platform
         return whole if at_home and self._reader.row.quirks.replay != "none" else None
-
-    def _readable(self, kept: Kept) -> Kept:
-        """Return what was kept without the blocks that this reader's dialect does not know."""
-        if self._is_native(kept) or not any(isinstance(part, Other) for part in kept.parts):
-            return kept
-        return msgspec.structs.replace(kept, parts=tuple(part for part in kept.parts if not isinstance(part, Other)))
 
     def _is_native(self, kept: Kept) -> bool:
         return kept.origin.dialect == self._reader.row.dialect and kept.origin.platform == self._reader.platform
