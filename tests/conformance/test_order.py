@@ -82,7 +82,7 @@ def test_every_library_gives_the_blocks_back_in_their_order(client: str, style: 
     events = events_of(order, style)
     reply = fold(events)
     body = written_stream(events, client) if stream else written_whole(reply, client)
-    turn: Any = READERS[client](body, stream=stream).turn
+    turn: Any = READERS[client](body, stream=stream).turn()
     request = dialect(client).decode_request(json.dumps(turn).encode(), Arrival(model="m"))
     (blocks,) = (message.blocks for message in request.messages if message.role == "assistant")
     assert order_of(blocks) == order_of(tuple(reply.blocks))
