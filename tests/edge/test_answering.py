@@ -17,6 +17,7 @@ from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.engine.exchange import plan as plan_attempt
 from bardo.engine.partials import grown
 from bardo.structured import UnusableAnswer
 from bardo.values.blocks import TextBlock
@@ -288,3 +289,29 @@ def test_a_reply_that_was_cut_at_its_limit_is_not_asked_again_and_stays_as_it_ca
     assert forward
     assert (response.text, response.finish.reason, response.usage.output_tokens) == ('{"city": "Par', "length", 3)
     assert len([call for call in transport.calls if call.method == "POST"]) == 1
+
+
+@pytest.mark.parametrize("preset", ["llama-server", ""])
+@pytest.mark.parametrize("language", ["anthropic_messages", "openai_responses"])
+def test_a_route_of_llama_server_that_ignores_schemas_is_never_said_to_enforce_one(language: Any, preset: str) -> None:
+    entry = ProviderEntry(
+        id="llama-server",
+        preset=preset,
+        dialect=language,
+        base_url="http://lab.test/v1",
+        models=("m",),
+        api_key_env="K",
+    )
+    settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
+    shape = OutputFormat(mode="json_schema", schema=PLACE)
+    request = Request(model="m", messages=(Message("user", (TextBlock("Where?"),)),), output_format=shape)
+    transport = FakeTransport(lambda call: refusing("no", 400) if call.method == "POST" else FakeReply(headers=JSON))
+
+    async def ask() -> Any:
+        assembly = assemble(settings, transport=transport, environment={"K": "k"})
+        [target] = await assembly.runner.directory.targets("llama-server/m")
+        await assembly.close()
+        return plan_attempt(request, target)
+
+    attempt = asyncio.run(ask())
+    assert attempt.answer.plan.mode == "tool_use_workaround"

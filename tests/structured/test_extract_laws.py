@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bardo.structured import extract
 from bardo.structured.bounds import MAX_READ
 from structured.same import same
+from support.growth import growth
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXTS
@@ -127,6 +128,50 @@ def test_a_text_that_never_ends_is_refused_with_a_reason(piece: str) -> None:
     found = extract(piece * (20_000 // len(piece)), {"type": "object", "required": ["never"]})
     assert found.error in ("no_json", "invalid", "truncated")
     assert found.message
+
+
+REPEATED = {
+    **ENDLESS,
+    "empty objects": "{}",
+    "small objects": '{"a":1}',
+    "objects without quotes": "{a:1},",
+    "arrays of words": "[a] ",
+    "tables of TOML": "[a]\n",
+    "dotted keys": "a.",
+    "curly quotes": "{\u201ca\u201d:1}",
+    "trailing commas": '{"a":1,}',
+    "missing closers": '{"a":{}',
+    "missing commas": '{"a":1 "b"',
+    "comments in objects": '{"a":1//x\n',
+    "quotes and comments": '{"k": "v" // c\n, ',
+    "fenced objects": "```json\n{}\n```\n",
+    "full-width braces": "\uff5b`",
+    "arrays and comments": "f([] # ",
+    "values and openers": "{}{a:1}[",
+    "joined texts": '{"a": "b" + ',
+    "texts in texts": '{"a":"x"y"',
+    "tags": "<a>1</a>",
+    "three quotes": '{"""',
+}
+
+
+@pytest.mark.parametrize("piece", REPEATED.values(), ids=REPEATED.keys())
+def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
+    def read(size: int) -> None:
+        extract(piece * (size // len(piece)), {"type": "object", "required": ["never"]})
+
+    read(1000)
+    # Eight times the text; where reading is quadratic it takes sixty-four times as long.
+    assert growth(read, 30_000, 240_000, tries=2) < 25
+
+
+def test_values_beyond_the_bound_are_too_complex_and_the_last_of_those_below_it_is_the_answer() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
+    assert extract('{"a": 1}\n' * 200 + '{"a": 2}', schema).value == {"a": 2}
+    for piece in ("{}", "{a:1},", '{"a": 1}\n{b} '):
+        found = extract(piece * 40_000, {**schema, "required": ["never"]})
+        assert (found.error, found.value) == ("too_complex", None)
+        assert found.message
 
 
 def test_broken_text_beyond_the_limit_is_not_repaired_and_sound_json_beyond_it_is_read() -> None:

@@ -159,6 +159,7 @@ def _schema_target(target: Target, control: ControlPlan, refused: frozenset[Form
         provider=row.id,
         model=target.model,
         dialect=row.dialect,
+        id=target.provider.id,
         json_schema=False if "json_schema" in refused else None,
         json_object=False if "json_object" in refused else None,
         tools=False if "tool_auto" in refused else None,

@@ -63,12 +63,14 @@ class Ladder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     def fits(self, target: SchemaTarget) -> bool:
         """Return whether the row is about a target."""
         provider = _any(self.providers, target.provider) or target.dialect in self.dialects
-        spoken = not self.speaking or target.dialect in self.speaking
-        return provider and spoken and _any(self.models, target.model)
+        if self.speaking:
+            # A table of bardo.toml with a dialect of its own is read as a server of that dialect; its id still says which server it is.
+            provider = (provider or _any(self.providers, target.id)) and target.dialect in self.speaking
+        return provider and _any(self.models, target.model)
 
 
 class SchemaTarget(msgspec.Struct, frozen=True, kw_only=True):
-    """Who will answer: a catalog row's id, the model's id there, the dialect spoken.
+    """Who will answer: a catalog row's id, the model's id there, the dialect spoken, and the id the user gave the provider.
 
     The flags are what is known of this model from its own listing or from earlier refusals: `None` where nothing is known.
     """
@@ -76,6 +78,7 @@ class SchemaTarget(msgspec.Struct, frozen=True, kw_only=True):
     provider: str
     model: str = ""
     dialect: str = ""
+    id: str = ""
     json_schema: bool | None = None
     json_object: bool | None = None
     tools: bool | None = None
@@ -92,12 +95,12 @@ class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
 
 def rungs_of(target: SchemaTarget) -> tuple[Rung, ...]:
     """Return a target's rungs, best first. The last asks in the prompt, which works everywhere."""
-    return _rungs(target.provider, target.model, target.dialect)
+    return _rungs(target.provider, target.model, target.dialect, target.id)
 
 
 @lru_cache(maxsize=1024)
-def _rungs(provider: str, model: str, dialect: str) -> tuple[Rung, ...]:
-    target = SchemaTarget(provider=provider, model=model, dialect=dialect)
+def _rungs(provider: str, model: str, dialect: str, own: str) -> tuple[Rung, ...]:
+    target = SchemaTarget(provider=provider, model=model, dialect=dialect, id=own)
     found = next((row.rungs for row in ladders() if row.fits(target)), ())
     return found if any(rung.form == "prompt" for rung in found) else (*found, Rung(form="prompt"))
 

@@ -79,11 +79,13 @@ def validate(value: StructuredOutput) -> ValidationResult:
 def parse_response(kind: type[Output], text: str, *, schema_enforced: bool) -> Output:
     """Read an answer: as JSON where the schema was enforced; else as JSON found in the text, and where there is none as free text.
 
-    Raises UnusableAnswer.
+    Raises UnusableAnswer, also for JSON that the text ends in: words are not read out of it.
     """
     if schema_enforced:
         return kind.from_json(text)
     found = extract(text, kind.schema().schema)
+    if found.error == "truncated":
+        raise UnusableAnswer(found)
     return kind.from_json(msgspec.json.encode(found.value)) if found.ok else kind.from_text(text)
 
 

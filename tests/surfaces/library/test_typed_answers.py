@@ -251,6 +251,35 @@ def test_a_model_that_knows_no_json_is_heard_by_its_words(monkeypatch: pytest.Mo
     assert any(one.what == "answer.text" and one.sent == "words" for one in response.degraded)
 
 
+CUT_WORDS = {
+    "in words": "I reject this trade; the size is far too",
+    "in JSON": '{"approved": false, "reasoning": "the size',
+}
+
+
+@pytest.mark.parametrize("text", CUT_WORDS.values(), ids=CUT_WORDS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_model_that_was_cut_is_not_heard_by_its_words(
+    text: str, stream: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "k")
+    simulator = playing("deepseek", Turn(text=text, finish="length"))
+    asked: dict[str, Any] = {"model": "deepseek/deepseek-chat", "response_type": RiskAssessment}
+
+    def ask(client: bardo.Client) -> None:
+        if not stream:
+            client.respond("May I?", **asked)
+            return
+        with client.stream("May I?", **asked) as reply:
+            _ = reply.parsed
+
+    with running_many([simulator]) as running, bardo.Client(settings_for(dict(running))) as made:
+        with pytest.raises(UnusableAnswer) as caught:
+            ask(made)
+        assert caught.value.code == "truncated"
+        assert len([one for one in running["deepseek"].requests if one.method == "POST"]) == 1
+
+
 def test_where_structured_outputs_are_off_no_schema_is_sent(servers: dict[str, Running]) -> None:
     with bardo.Client(settings_for(servers, StructuredSettings(enabled=False))) as made:
         response = made.respond("good", model="openai_responses/gpt-5", response_type=Struct)

@@ -84,7 +84,9 @@ class AnswerType:
         """Read an answer in free text by the type's own means, where the model could not be held to a schema."""
         assert live.answering is not None
         how = live.answering.provenance
-        loose = how is not None and how.mode in ("prompt_guided", "none") and found.error != "refusal"
+        # Words that were cut may have gone on to say something else.
+        readable = found.error not in ("refusal", "truncated", "too_complex")
+        loose = how is not None and how.mode in ("prompt_guided", "none") and readable
         if not loose or not hasattr(self.wanted, "from_text"):
             raise UnusableAnswer(found)
         try:
