@@ -143,6 +143,23 @@ def test_a_server_of_weights_is_asked_again_beside_calls_and_a_hosted_one_is_not
     assert run(scenario, answering(MODEL)) == [1, 1, 2]
 
 
+def test_a_server_that_was_started_anew_is_found_out_before_a_call() -> None:
+    said = [MODEL]
+
+    def handler(call: Call) -> FakeReply:
+        return FakeReply(chunks=[json.dumps(said[0]).encode()])
+
+    async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> None:
+        await introspector.ask_before([at(preset="ollama")])
+        assert introspector.facts(provider("ollama"), "m") == NO_THINKING
+        said[0] = {"capabilities": ["completion", "thinking"]}
+        clock.now += 31
+        await introspector.ask_before([at(preset="ollama")])
+        assert introspector.facts(provider("ollama"), "m") == LiveFacts(omit="on")
+
+    run(scenario, handler)
+
+
 def test_a_router_is_asked_again_once_it_has_loaded_the_model() -> None:
     async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> list[int]:
         counts = []

@@ -1,7 +1,7 @@
 """Live facts of models (layer L1): asked before the first call of each server and model, and kept.
 
-A later call waits for nobody. Facts are asked for again where the server may be another one: after a connection that failed, and now and
-then at servers of weights, which are started anew with other models. A server that could not tell is asked once more after it has
+A later call waits for nobody, unless the server may be another one: after a connection that failed, and now and then at servers of weights,
+which are started anew with other models. A server that could not tell is asked once more after it has
 answered a call (a router loads a model for the first one), and else after a rest.
 
 Nothing here fails a start or a call: a server that is not there, or says something else, leaves the word to the next layer, with one
@@ -31,7 +31,9 @@ SECONDS = 5.0
 RESTS_SECONDS = 300.0
 """After how long a server that did not answer is asked again."""
 REFRESH_SECONDS = 30.0
-"""After how long the facts of a server that may have been started anew are asked for again, beside a call."""
+"""After how long the facts of a server that may have been started anew are asked for again."""
+REFRESH_WAITS_SECONDS = 1.0
+"""How long a call waits for them before it goes on with the old ones."""
 
 _log = logging.getLogger("bardo.introspection")
 Key = tuple[str, str]
@@ -97,10 +99,11 @@ class Introspector:
         return None if asked is None or asked.lost else asked.facts.get(model)
 
     async def ask_before(self, targets: Sequence[Target]) -> None:
-        """Ask the servers of `targets` that were never asked, or are gone since; wait for the first, no longer than it may take."""
-        asking = [self._first_question(target) for target in targets]
+        """Ask the servers of `targets` of which nothing holds, or not for sure any more; wait for the first, no longer than it may take."""
+        asking = [self._question_before(target) for target in targets]
         if asking and asking[0] is not None:
-            await asyncio.wait({asking[0]})
+            task, patience = asking[0]
+            await asyncio.wait({task}, timeout=patience)
 
     def answered(self, target: Target) -> None:
         """Note that a server took a call: one that could not tell anything of the model before is asked once more."""
@@ -118,16 +121,18 @@ class Introspector:
         adapter = self._adapters.get(target.provider.row.id)
         return None if adapter is None else self._asked.get(_key(adapter, target.provider, target.model))
 
-    def _first_question(self, target: Target) -> asyncio.Task[_Asked] | None:
-        """Return what is being asked of a server of which nothing holds; None where something does, or it rests."""
+    def _question_before(self, target: Target) -> tuple[asyncio.Task[_Asked], float | None] | None:
+        """Return what is being asked of a server before a call, and for how long the call waits; None where nothing has to be."""
         adapter = self._adapters.get(target.provider.row.id)
         if adapter is None or adapter.beside:
             return None
         key = _key(adapter, target.provider, target.model)
         asked = self._asked.get(key)
-        if asked is not None and not (asked.lost or asked.due):
+        if asked is not None and not self._is_due(asked, adapter):
             return None
-        return self._begin(key, adapter, target.provider, target.model)
+        old = asked is not None and not asked.lost and not asked.due
+        task = self._begin(key, adapter, target.provider, target.model)
+        return task, REFRESH_WAITS_SECONDS if old else None
 
     def layers(self, target: Target) -> tuple[Layer, ...]:
         """Return what is known now as layers of control, from memory: the same values each time, so that they can be compared."""
