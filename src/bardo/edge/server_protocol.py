@@ -12,34 +12,27 @@ from typing import Any, NoReturn
 
 import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from bardo.edge.server_framing import EarlyAnswer, without_chunks, without_upgrade
 from bardo.edge.server_limits import (
     SURPLUS_CONNECTIONS,
     Headers,
-    ServerLimits,
     too_large_headers,
     too_many_body_bytes,
     too_many_connections,
     too_many_headers,
     too_many_pipelined,
 )
+from bardo.edge.server_refusal import BODY, HEAD, NOTHING, RefusingProtocol
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
-
-# After an error the client may go on sending this long and this much; then the connection is closed.
-_LINGER_SECONDS = 2.0
-_LINGER_BYTES = 4 * 1024 * 1024
-
-_NOTHING, _HEAD, _BODY = range(3)
 
 
 class _Refused(Exception):
     """Ends the parsing of a request that was refused."""
 
 
-class BoundedProtocol(HttpToolsProtocol):
+class BoundedProtocol(RefusingProtocol):
     """One connection. `app.limits` are the limits of its process."""
 
     def __init__(
@@ -50,27 +43,14 @@ class BoundedProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self.url = b""
-        self.headers = []
-        self._limits: ServerLimits = getattr(self.app, "limits", None) or ServerLimits(self.app)
         self._bounds = self._limits.bounds
         self._surplus = False
-        # Which part of a request has begun to arrive and is not complete, and since when: a timer that ends it.
-        self._arriving = _NOTHING
-        self._deadline: asyncio.TimerHandle | None = None
         # Bytes of this read; of earlier reads that belong to the head; of reads of a body that brought nothing of it.
         self._read_size = 0
         self._head_size = 0
         self._empty_size = 0
         self._message_ended = False
-        self._body_size = 0
         self._early: EarlyAnswer | None = None
-        # The request whose reply is being made: with pipelined requests, not the last that came.
-        self._active: RequestResponseCycle | None = None
-        # An error that waits for the replies before it, and what was read since.
-        self._refusal: bytes | None = None
-        self._refused = False
-        self._discarded = 0
 
     # The connection
 
@@ -82,13 +62,6 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.abort()
         else:
             self._set_deadline(self._bounds.head_seconds)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._release_body()
-        self._clear_deadline()
-        if self._active is not None and self._active is not self.cycle:
-            _disconnect(self._active)
-        super().connection_lost(exc)
 
     def shutdown(self) -> None:
         """Close the connection, or let it close after the reply that is being made."""
@@ -130,7 +103,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._arriving = _HEAD
+        self._arriving = HEAD
         self._head_size = 0
 
     def on_headers_complete(self) -> None:
@@ -140,7 +113,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser.should_upgrade():
             return
         super().on_headers_complete()
-        self._arriving = _BODY
+        self._arriving = BODY
         # Whatever headers follow the body are not the request's.
         self.headers = []
         self._empty_size = 0
@@ -158,26 +131,16 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if self._arriving == _HEAD:
+        if self._arriving == HEAD:
             return  # It asked for another protocol, and is parsed again.
         super().on_message_complete()
-        self._arriving = _NOTHING
+        self._arriving = NOTHING
         self._message_ended = True
         if self._deadline is not None:
             self._clear_deadline()
         if self._early is not None:
             self._early.revoke()
             self._early = None
-
-    def on_response_complete(self) -> None:
-        if self.pipeline:
-            super().on_response_complete()
-            return
-        self._release_body()
-        if self._refusal is not None:
-            self._write_refusal(self._refusal)
-        elif not self._refused:
-            super().on_response_complete()
 
     # What is checked
 
@@ -205,7 +168,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _check_arrival(self) -> None:
         """Bound a request that did not arrive in one piece: its size so far, and from now on its time."""
         bounds = self._bounds
-        if self._arriving == _HEAD:
+        if self._arriving == HEAD:
             self._head_size += 0 if self._message_ended else self._read_size
             seconds, unused = bounds.head_seconds, self._head_size
         else:
@@ -223,106 +186,21 @@ class BoundedProtocol(HttpToolsProtocol):
     def _set_deadline(self, seconds: float) -> None:
         self._deadline = self.loop.call_later(seconds, self._check_time, seconds)
 
-    def _clear_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
     def _check_time(self, seconds: float) -> None:
-        if self._arriving == _NOTHING:
+        if self._arriving == NOTHING:
             self.transport.close()
         elif self.flow.read_paused:
             # The client waits for us: for the replies before this one, or for the application to read.
             self._set_deadline(seconds)
         else:
-            part = "head" if self._arriving == _HEAD else "body"
+            part = "head" if self._arriving == HEAD else "body"
             message = f"the {part} of the request did not arrive within {seconds:g} s"
             self._refuse(RequestTimeout(message, hint=f"send it faster, or raise gateway.{part}_seconds in bardo.toml"))
-
-    # Refusing
 
     def _refuse_now(self, problem: BardoError) -> NoReturn:
         """Refuse a request from within a callback of the parser."""
         self._refuse(problem)
         raise _Refused
-
-    def _refuse(self, problem: BardoError) -> None:
-        """Answer a request with an error once the replies before it are complete, and read no more of it."""
-        reply = self._encode(problem)
-        self._refused = True
-        self._clear_deadline()
-        if self._arriving == _BODY:
-            self._withdraw()
-        if self._is_busy():
-            self._refusal = reply
-        else:
-            self._write_refusal(reply)
-
-    def _withdraw(self) -> None:
-        """Take a request that has not wholly arrived from the application, which is told that the client has gone."""
-        if self.cycle is not self._active:
-            self.pipeline.popleft()
-        elif self.cycle.response_started:
-            self.transport.abort()
-        else:
-            _disconnect(self.cycle)
-            self._release_body()
-
-    def _is_busy(self) -> bool:
-        """Whether a reply is being made, which goes before an error."""
-        active = self._active
-        return active is not None and not active.response_complete and not active.disconnected
-
-    def _encode(self, problem: BardoError) -> bytes:
-        headers = self.scope["headers"] if self._arriving == _BODY else self.headers
-        path = self.url.partition(b"?")[0].decode("latin-1")
-        reply = self._limits.encode_error(path, list(headers), problem)
-        length = str(len(reply.body)).encode()
-        own = [(b"content-length", length), (b"connection", b"close")]
-        lines = [
-            name + b": " + value + b"\r\n" for name, value in (*self.server_state.default_headers, *reply.headers, *own)
-        ]
-        return b"".join([STATUS_LINE[reply.status], *lines, b"\r\n", reply.body])
-
-    def _write_refusal(self, reply: bytes) -> None:
-        self._refusal = None
-        if not self.transport.is_closing():
-            self.transport.write(reply)
-            self._linger()
-
-    def _linger(self) -> None:
-        """Close the sending side, and let the client go on for a short time: a reset would take the answer from it."""
-        self._refused = True
-        self._discarded = 0
-        self._clear_deadline()
-        if self.transport.is_closing():
-            return
-        self.flow.resume_reading()
-        self.transport.write_eof()
-        self._deadline = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
-
-    def _discard(self, size: int) -> None:
-        """Throw away what a client sends after it was refused."""
-        self._discarded += size
-        if self._discarded <= _LINGER_BYTES:
-            return
-        if self._is_busy():
-            self.flow.pause_reading()
-        else:
-            self.transport.abort()
-
-    def _release_body(self) -> None:
-        self._limits.body_bytes -= self._body_size
-        self._body_size = 0
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
-        self._active = cycle
-        super()._start_asgi_task(cycle, app)
-
-
-def _disconnect(cycle: RequestResponseCycle) -> None:
-    cycle.disconnected = True
-    cycle.message_event.set()
 
 
 def _size_of_head(url: bytes, headers: Headers) -> int:

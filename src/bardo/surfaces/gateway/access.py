@@ -10,7 +10,7 @@ import ipaddress
 import re
 
 from bardo.edge.settings_gateway import GatewaySettings, is_loopback_host
-from bardo.surfaces.gateway.http import Message, Scope, Send
+from bardo.surfaces.gateway.http import Message, Scope, Send, headers_of
 from bardo.values.errors import Forbidden, InvalidRequest, Unsupported, UnsupportedMediaType
 
 Pairs = list[tuple[bytes, bytes]]
@@ -37,15 +37,14 @@ class Access:
 
         Raises Forbidden for a foreign host or origin, InvalidRequest for headers that are missing or given twice.
         """
-        headers = scope["headers"]
-        fields = dict(headers)
+        fields = headers_of(scope)
         host = fields.get(b"host")
         if host not in self._checked_hosts:
             self._check_host(host, scope)
         if b"upgrade" in fields and fields[b"upgrade"].lower() == b"websocket":
             raise Unsupported("bardo serves no WebSockets", hint="send an HTTP request")
-        if len(fields) != len(headers):
-            _check_repeated(headers)
+        if len(fields) != len(scope["headers"]):
+            _check_repeated(scope["headers"])
         origin = fields.get(b"origin")
         return "" if origin is None else self._check_origin(origin.decode("latin-1"), str(host or b"", "latin-1"))
 
@@ -110,18 +109,11 @@ def require_json(scope: Scope) -> None:
 
     Programs may leave the content type out. A web page may not: browsers send such bodies to any address without asking.
     """
-    kind = encoding = None
-    from_page = False
-    for name, value in scope["headers"]:
-        if name == b"content-type":
-            kind = value
-        elif name == b"content-encoding":
-            encoding = value.lower()
-        elif name == b"origin":
-            from_page = True
-    if encoding not in (None, b"", b"identity"):
+    fields = headers_of(scope)
+    if fields.get(b"content-encoding", b"").lower() not in (b"", b"identity"):
         raise UnsupportedMediaType("compressed bodies are not read", hint="send the body without content-encoding")
-    if kind == b"application/json" or (kind is None and not from_page):
+    kind = fields.get(b"content-type")
+    if kind == b"application/json" or (kind is None and b"origin" not in fields):
         return
     named = str(kind or b"", "latin-1").partition(";")[0].strip().lower()
     if not _JSON.fullmatch(named):
@@ -131,12 +123,12 @@ def require_json(scope: Scope) -> None:
 
 def is_preflight(scope: Scope, origin: str) -> bool:
     """Return whether a browser asks what a web page of `origin` may send."""
-    return bool(origin) and scope["method"] == "OPTIONS" and b"access-control-request-method" in dict(scope["headers"])
+    return bool(origin) and scope["method"] == "OPTIONS" and b"access-control-request-method" in headers_of(scope)
 
 
 async def answer_preflight(scope: Scope, send: Send) -> None:
     """Tell a browser that a page may send what it asked for. `send` adds the origin."""
-    fields = dict(scope["headers"])
+    fields = headers_of(scope)
     wanted = fields.get(b"access-control-request-headers", b"").decode("latin-1")
     headers = [
         (b"access-control-allow-methods", b"GET, HEAD, POST"),

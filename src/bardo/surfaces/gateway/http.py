@@ -51,10 +51,16 @@ def _too_large(limit: int) -> TooLarge:
 
 def header(scope: Scope, name: bytes) -> str:
     """Return a request header by its lower-case name, empty where it is absent."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return str(value, "latin-1")
-    return ""
+    value = headers_of(scope).get(name)
+    return "" if value is None else str(value, "latin-1")
+
+
+def headers_of(scope: Scope) -> dict[bytes, bytes]:
+    """Return the headers of a request by their names, the first of each: made once for a request."""
+    found: dict[bytes, bytes] | None = scope.get("bardo.headers")
+    if found is None:
+        found = scope["bardo.headers"] = dict(reversed(scope["headers"]))
+    return found
 
 
 def encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:

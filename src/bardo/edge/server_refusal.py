@@ -1,0 +1,146 @@
+"""How one connection refuses a request: with an error in its dialect, after the replies that are still due; then it is closed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from bardo.edge.server_limits import ServerLimits
+from bardo.values.errors import BardoError
+
+# After an error the client may go on sending this long and this much; then the connection is closed.
+_LINGER_SECONDS = 2.0
+_LINGER_BYTES = 4 * 1024 * 1024
+
+# Which part of a request has begun to arrive and is not complete.
+NOTHING, HEAD, BODY = range(3)
+
+
+class RefusingProtocol(HttpToolsProtocol):
+    """One connection. `app.limits` are the limits of its process."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.url = b""
+        self.headers = []
+        self._limits: ServerLimits = getattr(self.app, "limits", None) or ServerLimits(self.app)
+        self._arriving = NOTHING
+        # Ends a request that does not arrive in time, or a connection that was refused.
+        self._deadline: asyncio.TimerHandle | None = None
+        self._body_size = 0
+        # The request whose reply is being made: with pipelined requests, not the last that came.
+        self._active: RequestResponseCycle | None = None
+        # An error that waits for the replies before it, and how much was read since.
+        self._refusal: bytes | None = None
+        self._refused = False
+        self._discarded = 0
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._release_body()
+        self._clear_deadline()
+        if self._active is not None and self._active is not self.cycle:
+            _disconnect(self._active)
+        super().connection_lost(exc)
+
+    def on_response_complete(self) -> None:
+        if self.pipeline:
+            super().on_response_complete()
+            return
+        self._release_body()
+        if self._refusal is not None:
+            self._write_refusal(self._refusal)
+        elif not self._refused:
+            super().on_response_complete()
+
+    def _refuse(self, problem: BardoError) -> None:
+        """Answer a request with an error once the replies before it are complete, and read no more of it."""
+        reply = self._encode(problem)
+        self._refused = True
+        self._clear_deadline()
+        if self._arriving == BODY:
+            self._withdraw()
+        if self._is_busy():
+            self._refusal = reply
+        else:
+            self._write_refusal(reply)
+
+    def _withdraw(self) -> None:
+        """Take a request that has not wholly arrived from the application, which is told that the client has gone."""
+        if self.cycle is not self._active:
+            self.pipeline.popleft()
+        elif self.cycle.response_started:
+            self.transport.abort()
+        else:
+            _disconnect(self.cycle)
+            self._release_body()
+
+    def _is_busy(self) -> bool:
+        """Whether a reply is being made, which goes before an error."""
+        active = self._active
+        return active is not None and not active.response_complete and not active.disconnected
+
+    def _encode(self, problem: BardoError) -> bytes:
+        headers = self.scope["headers"] if self._arriving == BODY else self.headers
+        path = self.url.partition(b"?")[0].decode("latin-1")
+        reply = self._limits.encode_error(path, list(headers), problem)
+        length = str(len(reply.body)).encode()
+        own = [(b"content-length", length), (b"connection", b"close")]
+        lines = [
+            name + b": " + value + b"\r\n" for name, value in (*self.server_state.default_headers, *reply.headers, *own)
+        ]
+        return b"".join([STATUS_LINE[reply.status], *lines, b"\r\n", reply.body])
+
+    def _write_refusal(self, reply: bytes) -> None:
+        self._refusal = None
+        if not self.transport.is_closing():
+            self.transport.write(reply)
+            self._linger()
+
+    def _linger(self) -> None:
+        """Close the sending side, and let the client go on for a short time: a reset would take the answer from it."""
+        self._refused = True
+        self._discarded = 0
+        self._clear_deadline()
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        self.transport.write_eof()
+        self._deadline = self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _discard(self, size: int) -> None:
+        """Throw away what a client sends after it was refused."""
+        self._discarded += size
+        if self._discarded <= _LINGER_BYTES:
+            return
+        if self._is_busy():
+            self.flow.pause_reading()
+        else:
+            self.transport.abort()
+
+    def _release_body(self) -> None:
+        self._limits.body_bytes -= self._body_size
+        self._body_size = 0
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._active = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    cycle.disconnected = True
+    cycle.message_event.set()
