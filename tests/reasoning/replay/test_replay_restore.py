@@ -164,6 +164,27 @@ def test_a_tool_loop_that_goes_on_without_its_thinking_says_so_once(preset: str,
     assert restore(off, reader(preset, model)).degraded == ()
 
 
+@pytest.mark.parametrize(
+    ("preset", "model", "kept"),
+    [
+        ("anthropic", "claude-opus-4-5", False),
+        ("bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0", False),
+        ("openrouter", "anthropic/claude-sonnet-4.5", False),
+        ("bedrock", "us.deepseek.r1-v1:0", True),
+        ("openrouter", "deepseek/deepseek-v4", True),
+        ("deepseek", "deepseek-v4-pro", True),
+        ("vllm", "qwen3", True),
+    ],
+)
+def test_unsigned_thinking_goes_only_where_it_is_taken(preset: str, model: str, kept: bool) -> None:
+    own = ReasoningBlock(text="Hm.", format="thinking")
+    request = asked(QUESTION, Message("assistant", (own, call(UNIQUE))), RESULT)
+    found = restore(request, reader(preset, model))
+    assert found.request.messages[1].blocks == ((own, call(UNIQUE)) if kept else (call(UNIQUE),))
+    assert [told.what for told in found.degraded] == ([] if kept else ["reasoning"])
+    assert found.altered is not kept
+
+
 def test_signatures_of_calls_and_of_empty_texts_come_back() -> None:
     signed = TextBlock("", (Opaque("signature", "t", "google-gemini-v1"),))
     blocks = (call("c1", signature="g"), call("c2"), signed)
