@@ -132,6 +132,7 @@ def _reading(attempt: Attempt) -> TextReading:
     return TextReading(
         reasoning=found.reasoning.name if found.reasoning is not None else "",
         starts_inside=found.starts_inside,
+        undecided=found.undecided,
         tool_calls=found.calls.name if found.calls is not None else "",
     )
 

@@ -41,10 +41,14 @@ class FieldSource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TextReading(msgspec.Struct, frozen=True, kw_only=True):
-    """How the reply's text would be read: the format of thinking and of tool calls in it, empty where the text is only text."""
+    """How the reply's text would be read: the format of thinking and of tool calls in it, empty where the text is only text.
+
+    `starts_inside`: it begins inside thinking, or probably does where that is `undecided`, which the reply itself decides.
+    """
 
     reasoning: str = ""
     starts_inside: bool = False
+    undecided: bool = False
     tool_calls: str = ""
 
 

@@ -88,7 +88,8 @@ def _reply(explanation: Explanation) -> list[str]:
     reading = explanation.reading
     said = [_FORWARDED if explanation.forwarded else _REBUILT]
     if reading.reasoning:
-        begins = ", which begins inside it" if reading.starts_inside else ""
+        inside = "may begin" if reading.undecided else "begins"
+        begins = f", which {inside} inside it" if reading.starts_inside else ""
         said.append(f"thinking is looked for in its text{begins}, in the format {reading.reasoning}")
     if reading.tool_calls:
         said.append(f"tool calls are looked for in its text, in the format {reading.tool_calls}")
