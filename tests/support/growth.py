@@ -9,7 +9,7 @@ from typing import TypeVar
 Input = TypeVar("Input")
 
 
-def growth(work: Callable[[Input], object], small: Input, large: Input, *, tries: int = 3) -> float:
+def growth(work: Callable[[Input], object], small: Input, large: Input, *, tries: int = 2) -> float:
     """Return the processor time of `large` over that of `small`, each the best of `tries`."""
     return _seconds(work, large, tries) / max(_seconds(work, small, tries), 1e-4)
 

@@ -60,14 +60,18 @@ class Signed(msgspec.Struct, frozen=True):
 def sign(states: Sequence[Opaque]) -> Signed:
     """Place the states of one stretch of thinking."""
     # An id is not Anthropic's: hosts that pass its thinking on give it one (Snowflake, OpenRouter).
-    own = [state for state in states if state.format == FORMAT and state.kind != "id"]
-    foreign = [state for state in states if state not in own]
+    own = [state for state in states if _is_own(state)]
+    foreign = [state for state in states if not _is_own(state)]
     signatures = [state.data for state in own if state.kind == "signature"]
     behind = [redacted(state.data) for state in own if state.kind != "signature"]
     signature = signatures[-1] if signatures else seal(foreign) if foreign else ""
     if signatures and foreign:
         behind.append(thinking("", seal(foreign)))
     return Signed(signature, tuple(behind), bool(behind) and not signature)
+
+
+def _is_own(state: Opaque) -> bool:
+    return state.format == FORMAT and state.kind != "id"
 
 
 def thinking(text: str, signature: str) -> dict[str, Any]:

@@ -184,10 +184,12 @@ class OpenParts:
 
     def _ended_calls(self) -> list[Part]:
         """Return the complete calls in the order they began, up to one that is not."""
-        parts = []
-        for block in tuple(self._calls):
-            if not self._calls[block].ended:
+        parts, ended = [], []
+        for block, open_call in self._calls.items():
+            if not open_call.ended:
                 break
+            ended.append(block)
+        for block in ended:
             call = self._calls.pop(block).block()
             if is_malformed(call):
                 self.malformed.append(msgspec.structs.replace(call, carried=None))

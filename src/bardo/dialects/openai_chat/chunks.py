@@ -17,6 +17,8 @@ from bardo.values.events import ReplyStart
 json_bytes = msgspec.json.Encoder().encode
 _END = b',"finish_reason":null}]}\n\n'
 _SMALL = 200
+# Fields that stand in every frame; the others stand in the next one only.
+_MOST_REPEATED = 32
 
 
 class ChunkWriter:
@@ -45,9 +47,13 @@ class ChunkWriter:
         """Take fields of the reply, for the next frame and, where they are small, for all after it."""
         for name, value in fields.items():
             plain = value is None or (isinstance(value, str | int | float) and len(str(value)) <= _SMALL)
-            target = self._small if plain else self._pending
+            repeated = plain and (name in self._small or len(self._small) < _MOST_REPEATED)
+            target = self._small if repeated else self._pending
             held = target.get(name)
-            target[name] = held + value if isinstance(held, list) and isinstance(value, list) else value
+            if isinstance(held, list) and isinstance(value, list):
+                held.extend(value)
+            else:
+                target[name] = [*value] if isinstance(value, list) else value
         self._prefixes.clear()
 
     def delta(self, choice: int, delta: bytes) -> Sequence[bytes]:

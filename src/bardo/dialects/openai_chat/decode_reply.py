@@ -21,6 +21,9 @@ from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
 
+MAX_CHOICES = 256
+"""Twice as many as OpenAI lets a request ask for."""
+
 
 class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
     """Reads one reply. `beside` is the provider's fact about reasoning tokens, None where it is not known."""
@@ -135,6 +138,9 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
                 error = error or MalformedReply(f"no choice: {_shown(choice)}", provider=self._provider)
                 continue
             events += self._choice(choice, position, body.get("object"))
+            if len(self._choices) > MAX_CHOICES:
+                message = f"the reply has more than {MAX_CHOICES} choices"
+                return [*events, *self._fail(MalformedReply(message, provider=self._provider))]
             error = error or error_in_choice(choice, self._provider)
         events += self._reply.fields(body)
         if error is None and choices is None and "usage" not in body and not self._choices:

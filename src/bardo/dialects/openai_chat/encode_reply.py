@@ -52,6 +52,7 @@ class ChatEncoder:
         self._chunks = ChunkWriter(request.model)
         self._thinking = ThinkingWriter()
         self._calls: dict[Place, int] = {}
+        self._call_counts: dict[int, int] = {}
         self._lengths: dict[int, int] = {}
         self._refused: set[int] = set()
         self._stated: dict[int, int] = {}
@@ -136,7 +137,8 @@ class ChatEncoder:
         place = (choice, block)
         index = self._calls.get(place)
         if index is None:
-            index = self._calls[place] = sum(owner == choice for owner, _ in self._calls)
+            index = self._calls[place] = self._call_counts.get(choice, 0)
+            self._call_counts[choice] = index + 1
         return index
 
     def _more_of_call(self, place: Place, fields: dict[str, Any]) -> Sequence[bytes]:

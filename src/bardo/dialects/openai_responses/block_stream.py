@@ -12,6 +12,7 @@ from typing import Any
 from bardo.dialects.openai_responses.item_stream import ItemStream
 from bardo.dialects.openai_responses.state import FORMAT, NAME
 from bardo.dialects.openai_responses.written import (
+    MergedFields,
     Written,
     WrittenCall,
     WrittenMessage,
@@ -19,7 +20,6 @@ from bardo.dialects.openai_responses.written import (
     WrittenPart,
     WrittenReasoning,
     joins,
-    merged,
     message_for,
     target_of,
 )
@@ -47,7 +47,7 @@ class _Early:
     """What came for a block before the block did."""
 
     def __init__(self) -> None:
-        self.fields: dict[str, Any] = {}
+        self.fields = MergedFields({})
         self.states: list[Opaque] = []
 
 
@@ -161,8 +161,7 @@ class BlockStream:
             return out
         unit = self._units.get(event.block)
         if unit is None:
-            early = self._early.setdefault(event.block, _Early())
-            early.fields = merged(early.fields, event.fields)
+            self._early.setdefault(event.block, _Early()).fields.merge(event.fields)
             return out
         told = len(unit.fields.get("annotations") or ())
         unit.learn(event.fields)
@@ -207,12 +206,12 @@ class BlockStream:
         item = self._units[event.block]
         assert isinstance(item, WrittenReasoning)
         kind, number = item.place_of(event.part)
-        part = next((one for one in item.parts if (one.kind, one.number) == (kind, number)), None)
+        part = item.find(kind, number)
         if part is None:
             part = WrittenPart(kind, number=number)
             part.plain = event.part is None
             self._stream.open_part(item, part, out)
-        self._live[event.block] = part
+        self._set_live(event.block, part, item)
         out.append(self._stream.delta(part, event.text))
         return out
 
@@ -235,9 +234,10 @@ class BlockStream:
 
     def _announce(self, block: int, unit: Unit, out: list[bytes]) -> None:
         if isinstance(unit, WrittenPart):
-            self._stream.open_part(self._message_of(unit, out), unit, out)
+            message = self._message_of(unit, out)
+            self._stream.open_part(message, unit, out)
             self._stream.annotate(unit, 0, out)
-            self._live[block] = unit
+            self._set_live(block, unit, message)
             return
         self._turn(out)
         self._stream.open(unit, out)
@@ -266,7 +266,15 @@ class BlockStream:
         self._stream.write_riders(out)
 
     def _forget(self, item: Written) -> None:
-        self._live = {block: part for block, part in self._live.items() if part.item is not item}
+        blocks, item.blocks = item.blocks, set()
+        for block in blocks:
+            part = self._live.get(block)
+            if part is not None and part.item is item:
+                del self._live[block]
+
+    def _set_live(self, block: int, part: WrittenPart, item: Written) -> None:
+        self._live[block] = part
+        item.blocks.add(block)
 
 
 BLOCKS: dict[type[Event], Callable[[BlockStream, Any], Sequence[bytes]]] = {

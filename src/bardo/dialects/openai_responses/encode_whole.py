@@ -81,7 +81,7 @@ def _add_part(items: list[Written], part: WrittenPart) -> None:
     if not isinstance(message, WrittenMessage) or not joins(message, part):
         message = message_for(part)
         items.append(message)
-    message.parts.append(part)
+    message.add(part)
 
 
 def _part(

@@ -55,8 +55,7 @@ class ItemStream:
         """Announce a part of an item; the one before it is over."""
         self._close_parts(item, out)
         part.item = item
-        part.index = sum(1 for one in item.parts if one.kind == part.kind or part.kind in ("output_text", "refusal"))
-        item.parts.append(part)
+        part.index = item.add(part)
         part.prefix = _prefix(_DELTAS[part.kind], _place(part))
         if part.kind == "summary_text":
             self.say("response.reasoning_summary_part.added", {**_place(part), "part": part.shown("")}, out)
@@ -65,11 +64,10 @@ class ItemStream:
 
     def annotate(self, part: WrittenPart, since: int, out: list[bytes]) -> None:
         """Tell the annotations of a part, from number `since` on."""
-        annotations = part.fields.get("annotations")
-        for index, annotation in enumerate(annotations or ()):
-            if index >= since:
-                fields = {**_place(part), "annotation_index": index, "annotation": annotation}
-                self.say("response.output_text.annotation.added", fields, out)
+        annotations = part.fields.get("annotations") or ()
+        for index in range(since, len(annotations)):
+            fields = {**_place(part), "annotation_index": index, "annotation": annotations[index]}
+            self.say("response.output_text.annotation.added", fields, out)
 
     def close(self, item: Written, status: str, out: list[bytes]) -> None:
         """Tell that an item is over. Its riders wait for `write_riders`."""
@@ -97,10 +95,10 @@ class ItemStream:
         return [item.shown(item.status or "incomplete") for item in self.items]
 
     def _close_parts(self, item: Written, out: list[bytes]) -> None:
-        for part in item.parts:
-            if not part.closed:
-                part.closed = True
-                self._close_part(part, out)
+        closing, item.open_parts = item.open_parts, []
+        for part in closing:
+            part.closed = True
+            self._close_part(part, out)
 
     def _close_part(self, part: WrittenPart, out: list[bytes]) -> None:
         place, text = _place(part), part.text

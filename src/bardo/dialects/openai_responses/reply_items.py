@@ -7,6 +7,7 @@ missing, and none of them may add the same thing twice.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any, ClassVar
 
 from bardo.dialects.lenient import as_text
@@ -31,6 +32,9 @@ from bardo.values.events import (
     UnknownContent,
 )
 
+# A finished item with one part of a kind has few parts of other kinds.
+_LOOKED_AT = 8
+
 
 class Item:
     """One output item. `numbers` gives the next block number of the reply, `style` is whose reasoning it holds."""
@@ -44,11 +48,15 @@ class Item:
         self.id = ""
         self.type = ""
         self.done = False
+        self.by_id: dict[tuple[type[Item], str], Item] = {}
+        """Shared by all items of a reply: the first of its type with an id is found by it."""
 
     def open(self, item: dict[str, Any], out: list[Event]) -> None:
         """Take the item as it was announced. The first id stays: Copilot sends another one each time."""
         self.type = self.type or str(item.get("type") or "")
-        self.id = self.id or _id_of(item)
+        if not self.id and (found := _id_of(item)):
+            self.id = found
+            self.by_id.setdefault((type(self), found), self)
 
     def part(self, kind: str, index: int, out: list[Event]) -> Part:
         """Return the part, begun where it is new."""
@@ -66,8 +74,10 @@ class Item:
 
         Bedrock streams the only part of a message under index 1 and then lists it first.
         """
-        known = sorted(number for held, number in self.parts if held == kind)
-        return known[0] if len(known) == count == 1 else index
+        if count != 1:
+            return index
+        known = [number for held, number in islice(self.parts, _LOOKED_AT) if held == kind]
+        return known[0] if len(known) == 1 and len(self.parts) <= _LOOKED_AT else index
 
 
 class ReasoningItem(Item):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
+
+import msgspec
 
 from bardo.dialects.openai_responses.reply_items import Item, carried_fields, carried_status
 from bardo.dialects.openai_responses.reply_parts import (
@@ -56,9 +59,10 @@ class MessageItem(Item):
         content = item.get("content")
         parts = [{"type": "output_text", "text": content}] if isinstance(content, str) else list_of(content)
         kinds = [kind_of(fields_of(part)) for part in parts]
+        counts = Counter(kinds)
         for index, (kind, part) in enumerate(zip(kinds, parts, strict=True)):
             if kind in self.kinds and kind is not None:
-                self._complete_part(kind, self.place(kind, index, kinds.count(kind)), part, out)
+                self._complete_part(kind, self.place(kind, index, counts[kind]), part, out)
             elif index not in self._unknown:
                 self._unknown.add(index)
                 whole = {"type": "message", "role": "assistant", "content": [part], **self._meta}
@@ -92,11 +96,18 @@ class MessageItem(Item):
     def _missing_annotations(self, index: int, finished: list[Any]) -> list[Any]:
         seen = self._annotations.get(index, [])
         agrees = finished[: len(seen)] == seen
-        missing = finished[len(seen) :] if agrees else [one for one in finished if one not in seen]
+        missing = finished[len(seen) :] if agrees else _beyond(seen, finished)
         self._annotations[index] = seen + missing
         return missing
 
 
+def _beyond(seen: list[Any], finished: list[Any]) -> list[Any]:
+    """Return those that are finished and were not seen, told apart by what they say."""
+    known = set(map(_JSON.encode, seen))
+    return [one for one in finished if _JSON.encode(one) not in known]
+
+
+_JSON = msgspec.json.Encoder(order="deterministic")
 _MESSAGE = frozenset({"type", "role", "content", "status", "id"})
 _PART = frozenset({"type", "text", "refusal", "annotations"})
 _EMPTY: tuple[Any, ...] = (None, [], {})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
@@ -20,6 +21,10 @@ class ItemTable:
     def __init__(self, style: str = "") -> None:
         self._style = style or FORMAT
         self._items: dict[int, Item] = {}
+        self._in_order: list[tuple[int, Item]] = []
+        self._by_id: dict[tuple[type[Item], str], Item] = {}
+        self._latest: dict[str, Item] = {}
+        self._unfinished_of: dict[type[Item], deque[Item]] = {}
         self._numbers = itertools.count()
 
     def all(self) -> Iterable[Item]:
@@ -32,19 +37,20 @@ class ItemTable:
 
     def add_reasoning(self) -> Item:
         """Return a new reasoning item that stands in no list."""
-        return self._add(None, ReasoningItem(self._numbers, self._style))
+        return self._add(None, self._made(ReasoningItem))
 
     def holder(self, kind: str, value: dict[str, Any], out: list[Event]) -> Item:
         """Return the item a text belongs to: by index, by id, else the latest that can hold it, else a new one."""
         item = self._items.get(index_of(value, -1))
         if item is not None and kind in item.kinds:
             return item
-        able = [one for one in self._items.values() if kind in one.kinds]
-        named = [one for one in able if one.id and one.id == value.get("item_id")]
-        unnumbered = able if index_of(value) is None else []
-        if found := (named or unnumbered)[-1:]:
-            return found[0]
-        item = next(one for one in _ITEMS.values() if kind in one.kinds)(self._numbers, self._style)
+        able = next(one for one in _ITEMS.values() if kind in one.kinds)
+        found = self._with_id(able, value.get("item_id"))
+        if found is None and index_of(value) is None:
+            found = self._latest.get(kind)
+        if found is not None:
+            return found
+        item = self._made(able)
         item.open({"id": value.get("item_id")}, out)
         return self._add(index_of(value), item)
 
@@ -53,7 +59,7 @@ class ItemTable:
         kind = _ITEMS.get(type_of(raw), OtherItem)
         item = (self._named(raw) or self._unfinished(kind)) if index is None else self._items.get(index)
         if item is None or type(item) is not kind or (kind is OtherItem and item.type != type_of(raw)):
-            item = self._add(index, kind(self._numbers, self._style))
+            item = self._add(index, self._made(kind))
         return item
 
     def finished(self, index: int, raw: dict[str, Any]) -> Item:
@@ -61,20 +67,34 @@ class ItemTable:
         return self._named(raw) or self._unnumbered(index, raw) or self.item(index, raw)
 
     def _unfinished(self, kind: type[Item]) -> Item | None:
-        return next((one for one in self._items.values() if type(one) is kind and not one.done), None)
+        waiting = self._unfinished_of.get(kind)
+        while waiting and waiting[0].done:
+            waiting.popleft()
+        return waiting[0] if waiting else None
 
     def _unnumbered(self, index: int, raw: dict[str, Any]) -> Item | None:
         kind = _ITEMS.get(type_of(raw), OtherItem)
-        held = list(self._items.items())[index : index + 1]
+        held = self._in_order[index : index + 1]
         return next((item for key, item in held if key < 0 and type(item) is kind), None)
 
     def _named(self, raw: dict[str, Any]) -> Item | None:
-        found, kind = raw.get("id"), _ITEMS.get(type_of(raw), OtherItem)
-        return next((one for one in self._items.values() if one.id and one.id == found and type(one) is kind), None)
+        return self._with_id(_ITEMS.get(type_of(raw), OtherItem), raw.get("id"))
+
+    def _with_id(self, kind: type[Item], item_id: Any) -> Item | None:
+        return self._by_id.get((kind, item_id)) if isinstance(item_id, str) and item_id else None
+
+    def _made(self, kind: type[Item]) -> Item:
+        item = kind(self._numbers, self._style)
+        item.by_id = self._by_id
+        return item
 
     def _add(self, index: int | None, item: Item) -> Item:
         key = index if index is not None and index not in self._items else -1 - len(self._items)
         self._items[key] = item
+        self._in_order.append((key, item))
+        self._unfinished_of.setdefault(type(item), deque()).append(item)
+        for kind in item.kinds:
+            self._latest[kind] = item
         return item
 
 

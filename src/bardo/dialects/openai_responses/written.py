@@ -22,7 +22,7 @@ class WrittenPart:
         # Whether it holds text, and not what the provider itself gave as a summary.
         self.plain = number is None
         self.kind = kind
-        self.fields = fields or {}
+        self.fields = MergedFields(fields or {})
         self.number = number
         self.pieces: list[str] = []
         # Set when it is announced: where it stands, and how each of its deltas begins.
@@ -45,10 +45,12 @@ class WrittenPart:
     def take(self, opaque: Opaque) -> None:
         """Keep opaque state."""
         self.states.add(opaque)
+        if self.item is not None:
+            self.item.has_states = True
 
     def learn(self, fields: dict[str, Any]) -> None:
         """Take fields of this dialect; those of the message become the message's."""
-        self.fields = merged(self.fields, fields)
+        self.fields.merge(fields)
         if self.item is not None and isinstance(fields.get("item"), dict):
             self.item.fields = fields["item"]
 
@@ -74,6 +76,12 @@ class Written:
         self.id = str(fields.get("id") or "")
         self.index = -1
         self.parts: list[WrittenPart] = []
+        self.open_parts: list[WrittenPart] = []
+        self.blocks: set[int] = set()
+        """The blocks that further text of may come for."""
+        self.has_states = False
+        self._by_number: dict[tuple[str, int | None], WrittenPart] = {}
+        self._counts: dict[str, int] = {}
         self.states = OpaqueStates()
         self.status = ""
 
@@ -86,6 +94,21 @@ class Written:
     def over(self) -> bool:
         """Whether state comes too late for it."""
         return self.closed
+
+    def add(self, part: WrittenPart) -> int:
+        """Take a part, and return its place among those of its kind: all texts of a message are of one."""
+        count = self._counts.get(part.kind, 0)
+        place = len(self.parts) if part.kind in ("output_text", "refusal") else count
+        self._counts[part.kind] = count + 1
+        self._by_number.setdefault((part.kind, part.number), part)
+        self.parts.append(part)
+        self.open_parts.append(part)
+        self.has_states |= bool(part.states)
+        return place
+
+    def find(self, kind: str, number: int | None) -> WrittenPart | None:
+        """Return the part of this kind with this number, None where there is none yet."""
+        return self._by_number.get((kind, number))
 
     def shown(self, status: str) -> dict[str, Any]:
         """Return the item as it stands in the output."""
@@ -106,7 +129,9 @@ class Written:
 
     def learn(self, fields: dict[str, Any]) -> None:
         """Take fields of this dialect."""
-        self.fields = merged(self.fields, fields)
+        if not isinstance(self.fields, MergedFields):
+            self.fields = MergedFields(self.fields)
+        self.fields.merge(fields)
         if self.index < 0 and "id" in fields:
             self.id = str(fields["id"])
 
@@ -238,13 +263,25 @@ class WrittenRider(Written):
         return {"type": "reasoning", "id": self.id, "summary": [], "encrypted_content": self._sealed}
 
 
-def merged(held: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """Return `held` with `fields` added; lists are appended to, as in a Response."""
-    result = dict(held)
-    for name, value in fields.items():
-        before = result.get(name)
-        result[name] = before + value if isinstance(before, list) and isinstance(value, list) else value
-    return result
+class MergedFields(dict[str, Any]):
+    """Fields to which more are added: lists are appended to, as in a Response. What was given first is never changed."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        super().__init__(fields)
+        self._own_lists: set[str] = set()
+
+    def merge(self, fields: dict[str, Any]) -> None:
+        """Add fields."""
+        for name, value in fields.items():
+            before = self.get(name)
+            if not isinstance(before, list) or not isinstance(value, list):
+                self[name] = value
+                self._own_lists.discard(name)
+            elif name in self._own_lists:
+                before.extend(value)
+            else:
+                self[name] = [*before, *value]
+                self._own_lists.add(name)
 
 
 def joins(message: WrittenMessage, part: WrittenPart) -> bool:
@@ -253,7 +290,7 @@ def joins(message: WrittenMessage, part: WrittenPart) -> bool:
     State follows the message of its text, and would be taken for that of a later text in the same message.
     """
     item = part.fields.get("item")
-    if any(one.states for one in message.parts):
+    if message.has_states:
         return False
     return item is None or (bool(message.id) and item.get("id") == message.id)
 
