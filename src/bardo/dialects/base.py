@@ -57,8 +57,14 @@ class RepeatingDecoder:
 class SwitchableDecoder:
     """A decoder of a dialect whose streams can be written anew from any frame on: nothing in them counts the frames before.
 
-    `waits`: the latest frames belong to a call that has not begun, for want of its id.
+    `lacks_ids`: a call came without the id that the dialect asks for. `waits`: the latest frames belong to a call that has not begun, for
+    want of its id.
     """
+
+    @property
+    def lacks_ids(self) -> bool:
+        """Whether a call came without its id."""
+        raise NotImplementedError
 
     @property
     def waits(self) -> bool:

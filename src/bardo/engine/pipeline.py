@@ -105,12 +105,14 @@ class ReplyReader:
     @property
     def lacks_ids(self) -> bool:
         """Whether the provider left a call without the id that its dialect asks for."""
+        if isinstance(self._decoder, SwitchableDecoder):
+            return self._decoder.lacks_ids
         return self._ids.minted and not self._lets_ids_out
 
     @property
     def switches(self) -> bool:
         """Whether a stream that is forwarded is to be written anew from here on."""
-        return self._ids.minted and isinstance(self._decoder, SwitchableDecoder)
+        return isinstance(self._decoder, SwitchableDecoder) and self._decoder.lacks_ids
 
     @property
     def waits(self) -> bool:

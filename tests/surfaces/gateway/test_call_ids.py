@@ -57,6 +57,18 @@ def test_a_call_with_an_id_goes_to_a_client_of_the_same_dialect_as_it_came(strea
 
 
 @whole_and_streamed
+@pytest.mark.parametrize("preset", ["openai-compatible", "deepseek"])
+def test_the_older_form_of_a_call_goes_to_its_client_as_it_came(preset: str, stream: bool) -> None:
+    called = {"name": "look", "arguments": "{}"}
+    with scripted([preset]) as played:
+        played.replies = [chat_reply({"function_call": called}, stream=stream)]
+        asked = {"model": f"{preset}/m", "messages": [{"role": "user", "content": "Look."}], "stream": stream}
+        _, answer = played.post("/v1/chat/completions", asked)
+    assert ('"function_call"' in answer.decode()) is (preset == "deepseek"), "only DeepSeek's frames need no change"
+    assert '"id":""' not in answer.decode().replace(" ", "")
+
+
+@whole_and_streamed
 def test_a_gemini_client_is_given_no_id_that_google_did_not_give(stream: bool) -> None:
     with scripted(["gemini"]) as played:
         played.replies = [gemini_reply(stream=stream)]

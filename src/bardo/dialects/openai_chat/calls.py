@@ -29,6 +29,8 @@ class CallReader:
         self._slots: dict[int | str, _Call] = {}
         self._calls: list[_Call] = []
         self._waiting: _Call | None = None
+        # Whether an entry of `tool_calls` came without its id; the older `function_call` has none.
+        self.lacks_ids = False
 
     @property
     def any(self) -> bool:
@@ -92,6 +94,7 @@ class CallReader:
 
     def _start(self, call: _Call) -> list[Event]:
         call.started = True
+        self.lacks_ids |= not call.id and self._slots.get(_OLDER) is not call
         held, call.held = call.held, []
         return [ToolCallStart(call.block, call.id, call.name, self._open.choice), *held]
 

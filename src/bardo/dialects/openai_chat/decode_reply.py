@@ -75,6 +75,11 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
         return {number: {"reasoning_details": pieces} for number, pieces in found.items() if pieces}
 
     @property
+    def lacks_ids(self) -> bool:
+        """Whether a call came without its id."""
+        return any(reader.calls.lacks_ids for reader in self._choices.values())
+
+    @property
     def waits(self) -> bool:
         """Whether a call waits for its id."""
         return any(reader.calls.waiting for reader in self._choices.values())
