@@ -153,6 +153,12 @@ def test_a_model_nobody_knows_that_thinks_is_no_evidence_of_a_level() -> None:
     seen = Observation(reasoning_tokens=900, reported=True)
     assert observe(plan_reasoning(policy, unknown), seen) == "unknown"
     assert observe(plan_reasoning(policy, known), seen) == "honoured"
+    elsewhere = ControlTarget("openai-compatible", "openai_chat", "gpt-oss-20b")
+    assert observe(plan_reasoning(policy, elsewhere), seen) == "unknown", (
+        "it thinks unasked, and the server may drop the field"
+    )
+    woken = ControlTarget("openai-compatible", "openai_chat", "gpt-5.1")
+    assert observe(plan_reasoning(policy, woken), seen) == "honoured", "it does not think unless it is told to"
     off = plan_reasoning(ReasoningPolicy(mode="off"), unknown)
     assert observe(off, Observation(reasoning_tokens=0, reported=True)) == "honoured"
     assert observe(off, seen) == "hidden_only"

@@ -62,6 +62,11 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return any(layer != "L3" for layer in self.layers.values())
 
     @cached_property
+    def unknown_server(self) -> bool:
+        """Whether nothing is known of the server: no row, no operator and no word of its own."""
+        return self.endpoint.unknown_server and not {"operator", "L1"} & set(self.layers.values())
+
+    @cached_property
     def control(self) -> tuple[Control, ...]:
         """The ways the model is told how to think."""
         return self.facts.control or ()

@@ -28,6 +28,4 @@ def as_told(plan: ControlPlan, limit: int | None) -> ControlPlan:
 
 def _unknown(known: Known) -> bool:
     """Whether too little is known to say a policy better than the caller did. What an operator or the server itself says is known."""
-    if known.endpoint.unknown_server:
-        return not {"operator", "L1"} & set(known.layers.values())
-    return known.endpoint.own_words and not known.classified
+    return known.unknown_server or (known.endpoint.own_words and not known.classified)

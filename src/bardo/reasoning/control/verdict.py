@@ -14,8 +14,8 @@ nobody knows.
    thought. Else `void`: the control moved nothing.
 6. Reported more than 1.25 times the budget that was sent (and 256 tokens more): `contradicted`. An estimate never contradicts.
 7. A level or budget other than the asked one was sent: `clamped`.
-8. Nobody knows whether it thought, or nobody knows the model: `unknown`, for that a model thinks is no evidence that it was told how much.
-   Else `honoured`.
+8. Nobody knows whether it thought, or nobody knows the model, or the server of a model that thinks unasked: `unknown`, for that a model
+   thinks is no evidence that it was told how much. Else `honoured`.
 
 What was asked for is a limit and a signal, no prediction: fewer tokens than a budget contradict nothing.
 """
@@ -89,7 +89,13 @@ def observe(plan: ControlPlan, seen: Observation) -> Verdict:
         return "contradicted"
     if plan.clamped:
         return "clamped"
-    return "unknown" if thought is None or plan.unclassified else "honoured"
+    return "unknown" if thought is None or _unproven(plan) else "honoured"
+
+
+def _unproven(plan: ControlPlan) -> bool:
+    """Whether that the model thought says nothing of what was sent: it may do so whatever it is told."""
+    known = plan.known
+    return plan.unclassified or (known is not None and known.unknown_server and known.facts.omit != "off")
 
 
 def _off(plan: ControlPlan, seen: Observation, thought: bool | None) -> Verdict:
