@@ -27,7 +27,7 @@ NESTED: dict[str, Any] = {
     "inner": {"yes": True, "no": None, "list": [[1, 2], [{"deep": 10}]], "empty": {}},
     "last": 1200,
 }
-INTERRUPTED = ("length", "pause", "error", "unknown")
+INTERRUPTED = ("length", "pause", "error")
 
 WRITTEN: dict[str, tuple[Any, str]] = {
     "compact": (NESTED, "{}"),
@@ -171,8 +171,15 @@ def test_every_finish_is_complete_or_cut_or_a_refusal() -> None:
         "stop": None,
         "tool_calls": None,
         "refusal": "refusal",
-        **dict.fromkeys(INTERRUPTED, "truncated"),
+        **dict.fromkeys((*INTERRUPTED, "unknown"), "truncated"),
     }
+
+
+def test_where_nobody_says_why_a_text_ends_a_closed_value_is_found_and_none_is_closed() -> None:
+    for text in ('Sure: {"who": "bob", "amount": 12}. Bye.', "{'who': 'bob', 'amount': 12}"):
+        assert extract(text, PAYMENT, finish="unknown").value == {"who": "bob", "amount": 12}
+    assert extract('Sure: {"who": "bob", "amount": 12', PAYMENT, finish="unknown").error == "truncated"
+    assert extract("I cannot say.", PAYMENT, finish="unknown").error == "no_json"
 
 
 def test_what_was_closed_before_the_cut_is_the_answer() -> None:

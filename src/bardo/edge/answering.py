@@ -162,7 +162,7 @@ class Answering:
 
     def _read_closely(self, hold: Hold) -> Read:
         if hold.called():
-            return read_call(self._answer, hold.arguments, hold.text, cut=hold.cut)
+            return read_call(self._answer, hold.arguments, hold.text, cut=hold.cut, end_known=hold.end_known)
         if not hold.unknown_tools:
             return read_closely(self._answer, self._said(hold, hold.said()))
         if self._only_tool():
@@ -176,7 +176,7 @@ class Answering:
         return bool(self._answer.plan.tool_name) and len(self._answer.request.tools) == 1
 
     def _said(self, hold: Hold, text: str) -> Said:
-        return Said(text=text, refused=hold.refused, cut=hold.cut, plain=self._plain)
+        return Said(text=text, refused=hold.refused, cut=hold.cut, end_known=hold.end_known, plain=self._plain)
 
     def _best(self, tries: list[tuple[Hold, Read]]) -> tuple[Hold, Read]:
         """Return the latest try that declared defaults make an answer, else the latest that could be read at all."""

@@ -34,11 +34,15 @@ _WITHOUT_VALUE = ("no_json", "refusal", "too_complex")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What a model answered. `cut`: its reply may have ended in the middle of the answer. `plain`: no thinking can stand in the text."""
+    """What a model answered. `cut`: its reply may have ended in the middle of the answer. `plain`: no thinking can stand in the text.
+
+    `end_known` False: the provider did not say why the reply ended.
+    """
 
     text: str
     refused: bool = False
     cut: bool = False
+    end_known: bool = True
     plain: bool = False
 
 
@@ -94,7 +98,9 @@ def _distance(answer: AnswerPlan, found: Extraction) -> tuple[int, bool]:
 def _closely(answer: AnswerPlan, said: Said, *, asked: bool) -> Extraction:
     judge = answer.read_by if asked else answer.judge
     found = extract_strict(said.text, judge, cut=said.cut, reasoning_removed=said.plain)
-    return found or extract_repair(said.text, judge, cut=said.cut, reasoning_removed=said.plain)
+    return found or extract_repair(
+        said.text, judge, cut=said.cut, end_known=said.end_known, reasoning_removed=said.plain
+    )
 
 
 def _restored(answer: AnswerPlan, found: Extraction) -> Extraction:
@@ -123,10 +129,10 @@ def looked_at(read: Read, take: Take | None) -> Read:
     return Read(_invalid(read.extraction, failures)) if failures else read
 
 
-def read_call(answer: AnswerPlan, arguments: str, text: str, *, cut: bool) -> Read:
+def read_call(answer: AnswerPlan, arguments: str, text: str, *, cut: bool, end_known: bool = True) -> Read:
     """Return what a call of the tool that carries the answer says. No arguments are an empty object, unless the text holds the answer."""
     if arguments.strip() not in ("", "null"):
-        return read_any(answer, Said(text=arguments, cut=cut, plain=True))
+        return read_any(answer, Said(text=arguments, cut=cut, end_known=end_known, plain=True))
     empty = read_any(answer, Said(text="{}", plain=True))
     beside = (
         read_any(answer, Said(text=text, cut=cut)) if not (empty.extraction.ok and not cut) and text.strip() else None

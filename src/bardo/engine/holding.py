@@ -91,6 +91,11 @@ class Hold:
         return self.finish_event is not None and was_cut(self.finish_event.reason)
 
     @property
+    def end_known(self) -> bool:
+        """Whether the provider said why the reply ended."""
+        return self.finish_event is not None and self.finish_event.reason != "unknown"
+
+    @property
     def at_limit(self) -> bool:
         """Whether the reply ended at its limit of tokens, where another one would end too."""
         return self.finish_event is not None and self.finish_event.reason == "length"

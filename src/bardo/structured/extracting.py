@@ -45,21 +45,25 @@ def extract(
     """Return the answer a text holds, judged by `schema`; what is wrong with it is told in the Extraction, never raised.
 
     `finish` is why the provider says the reply ended. With "stop", or where it is not given, the text counts as all that the model had to
-    say: closing brackets that are missing behind a complete value are repaired, and `repaired` and `truncated` tell so. With any other
-    finish only a value that was closed before the end is an answer, and the rest is `truncated`. An open string, a key without its value or
-    a comma at the end is `truncated` with every finish. `cut` says the same as `finish="length"`, `refused` as `finish="refusal"`.
-    `reasoning_removed`: the text is known to hold no thinking markup. Raises InvalidRequest where the schema is not one that can be used.
+    say: closing brackets that are missing behind a complete value are repaired, and `repaired` and `truncated` tell so. With "unknown"
+    they are not. With "length" and the like only a value that was closed before the end is an answer, and the rest is `truncated`. An open
+    string, a key without its value or a comma at the end is `truncated` with every finish. `cut` says the same as `finish="length"`,
+    `refused` as `finish="refusal"`. `reasoning_removed`: the text is known to hold no thinking markup. Raises InvalidRequest where the
+    schema is not one that can be used.
     """
     judge = checker(schema)
     cut = cut or was_cut(finish)
     refused = refused or finish == "refusal"
     found = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
-    return found if found is not None else extract_repair(text, judge, cut=cut, reasoning_removed=reasoning_removed)
+    if found is not None:
+        return found
+    known = finish != "unknown"
+    return extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
 
 
 def was_cut(finish: FinishReason | None) -> bool:
     """Return whether a reply that ended for this reason may have ended in the middle of its answer."""
-    return finish in ("length", "pause", "error", "unknown")
+    return finish in ("length", "pause", "error")
 
 
 def extract_sound(text: str, judge: Checker, *, cut: bool = False) -> Extraction | None:
@@ -95,14 +99,25 @@ def extract_strict(
 
 
 def extract_repair(
-    text: str, schema: JsonSchema | Checker, *, cut: bool = False, reasoning_removed: bool = False
+    text: str,
+    schema: JsonSchema | Checker,
+    *,
+    cut: bool = False,
+    end_known: bool = True,
+    reasoning_removed: bool = False,
 ) -> Extraction:
-    """Return the answer of a text `extract_strict` found none in. Work is bounded whatever the text is."""
+    """Return the answer of a text `extract_strict` found none in. Work is bounded whatever the text is.
+
+    `end_known` False: nobody said why the text ends, so a value is not closed there.
+    """
     plain = text if reasoning_removed else without_reasoning(text)
     search = _Search(checker(schema), text)
     if len(plain) > MAX_READ:
         return search.too_complex(f"{len(plain):,} characters are too many to repair")
-    return search.repaired(plain.removeprefix("\ufeff"), cut=cut)
+    found = search.repaired(plain.removeprefix("\ufeff"), cut=cut)
+    if end_known or not (found.ok and found.truncated):
+        return found
+    return msgspec.structs.replace(found, error="truncated", message="the text ends inside the answer")
 
 
 def _may_answer(found: Found, plain: str, *, cut: bool) -> bool:
