@@ -93,6 +93,8 @@ def _open_descriptor(number: int, mode: int) -> None:
         if opened != number:
             os.dup2(opened, number)
             os.close(opened)
+        # The workers of `serve` need it as much as this process.
+        os.set_inheritable(number, True)
 
 
 def _stream(kind: type[io.TextIOWrapper], old: TextIO | None, number: int) -> io.TextIOWrapper:
