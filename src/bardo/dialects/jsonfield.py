@@ -56,6 +56,15 @@ def required(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], .
     return take(fields[name], kind, f"{at}{name}")
 
 
+def header_value(text: str, param: str) -> str:
+    """Return a text that is sent on as a header. Raises InvalidRequest where HTTP, or a proxy on the way, would not take it."""
+    if not (text.isascii() and text.isprintable()):
+        raise InvalidRequest(
+            f"{param} holds a character that is not printable ASCII", hint="send it without", param=param
+        )
+    return text
+
+
 def kind_of(value: Any) -> str:
     """Return what a JSON value is, in JSON's words."""
     return "null" if value is None else _NAMES.get(type(value), type(value).__name__)

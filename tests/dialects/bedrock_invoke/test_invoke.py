@@ -211,6 +211,7 @@ def test_a_client_of_invoke_is_read_in_its_payloads_language() -> None:
     [
         ({"messages": []}, "", "model"),
         ({"messages": [], "max_tokens": 1, "anthropic_beta": "x"}, CLAUDE, "anthropic_beta"),
+        ({"messages": [], "max_tokens": 1, "anthropic_beta": ["a", "b\tc"]}, CLAUDE, "anthropic_beta[1]"),
         ({"messages": [], "inferenceConfig": 1}, NOVA, "inferenceConfig"),
         ({"messages": 1}, GPT, "messages"),
     ],

@@ -68,6 +68,30 @@ def test_a_port_in_use_is_one_clear_line() -> None:
     assert len(ran.err.splitlines()) == 2
 
 
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_it_does_not_listen_where_other_machines_reach_it_unless_that_is_allowed(host: str) -> None:
+    ran = program("serve", "--host", host, "--port", "0")
+    assert ran.code == 2
+    assert f"would listen on {host}" in ran.err
+    assert "--allow-unauthenticated" in ran.err
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_it_listens_everywhere_where_that_is_allowed(folder: Path, workers: str) -> None:
+    server = ["serve", "--host", "0.0.0.0", "--allow-unauthenticated", "--port", "0", "--workers", workers]
+    with running(*server) as process:
+        port = line_with(process.stderr, "bardo listens on").split()[3].rpartition(":")[2]
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=PATIENCE) as reply:
+                    assert json.load(reply) == {"status": "ok"}
+                break
+            except urllib.error.URLError:
+                assert time.monotonic() < give_up
+        assert ended(process, signal.SIGTERM) == 0
+
+
 def test_a_broken_configuration_is_one_clear_line(folder: Path) -> None:
     (folder / "broken.toml").write_text("[gateway]\nprot = 1\n")
     ran = program("serve", "--config", "broken.toml")

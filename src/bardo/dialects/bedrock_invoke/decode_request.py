@@ -13,7 +13,7 @@ from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
 from bardo.dialects.bedrock_invoke.families import payload_of
 from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
-from bardo.dialects.jsonfield import decode_object, optional, required, take
+from bardo.dialects.jsonfield import decode_object, header_value, optional, required, take
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
@@ -53,7 +53,8 @@ def _betas(fields: dict[str, Any]) -> dict[str, str]:
     """Take out what only Bedrock's form of the body has."""
     optional(fields, "anthropic_version", str)
     betas = optional(fields, "anthropic_beta", list) or []
-    names = [take(name, str, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
+    places = [(name, f"anthropic_beta[{place}]") for place, name in enumerate(betas)]
+    names = [header_value(take(name, str, place), place) for name, place in places]
     for name in ("anthropic_version", "anthropic_beta"):
         fields.pop(name, None)
     return {"anthropic-beta": ",".join(names)} if names else {}

@@ -11,6 +11,7 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.jsonfield import header_value
 from bardo.dialects.options import includable
 from bardo.edge.lifecycle import shutdown_of, shutting_down
 from bardo.edge.live_reply import LiveReply
@@ -268,10 +269,7 @@ def with_headers(request: Request, scope: Scope) -> Request:
     found: dict[str, str] = {}
     for name, value in scope["headers"]:
         if name in _DIALECT_HEADERS and value:
-            key, text = name.decode(), str(value, "latin-1")
-            if not (text.isascii() and text.isprintable()):
-                raise InvalidRequest(
-                    f"the header {key} holds a character that is not printable ASCII", hint="send it without", param=key
-                )
+            key = name.decode()
+            text = header_value(str(value, "latin-1"), key)
             found[key] = f"{found[key]}, {text}" if key in found else text
     return msgspec.structs.replace(request, headers=found) if found else request
