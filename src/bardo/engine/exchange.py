@@ -174,7 +174,9 @@ def _written(
     withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
     wire = _as_it_came(done, row, asks_usage=withhold) if forward else None
     wire = wire or dialect(row.dialect).encode_request(done.request, row)
-    refuse_losses(asked, row.id, dialects_of(target, knowledge), (*done.degraded, *wire.degraded))
+    reported = (*done.degraded, *wire.degraded)
+    if reported or asked.extra:
+        refuse_losses(asked, row.id, dialects_of(target, knowledge), reported)
     return Attempt(
         target=target,
         wire=_with_own_headers(wire, asked, row.dialect),
