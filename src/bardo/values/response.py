@@ -36,7 +36,7 @@ class ToolInvocation(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, block: ToolCallBlock) -> ToolInvocation:
         """Parse a call's arguments; no arguments at all is an empty object."""
-        if not block.arguments.strip():
+        if block.arguments.strip() in ("", "null"):
             return cls(block.id, block.name, {}, block.arguments)
         try:
             parsed = msgspec.json.decode(block.arguments)

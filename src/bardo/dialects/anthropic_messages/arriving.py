@@ -8,6 +8,7 @@ import msgspec
 
 from bardo.dialects.anthropic_messages.opaque import read_redacted, read_signature
 from bardo.dialects.anthropic_messages.words import FORMAT, INVALID_JSON, NAME, is_object, without
+from bardo.dialects.arguments import has_no_arguments
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     BlockFields,
@@ -239,7 +240,7 @@ def _whole(block: Arriving) -> dict[str, Any]:
     text = "".join(block.pieces)
     if not text.strip():
         return block.value
-    return {**block.value, "input": msgspec.json.decode(text) if is_object(text) else {INVALID_JSON: text}}
+    return {**block.value, "input": _input_of(text)}
 
 
 def _string(fields: dict[str, Any], name: str) -> str:
@@ -249,3 +250,9 @@ def _string(fields: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise WrongShape(f"{name} is not a string")
     return value
+
+
+def _input_of(text: str) -> Any:
+    if has_no_arguments(text):
+        return {}
+    return msgspec.json.decode(text) if is_object(text) else {INVALID_JSON: text}

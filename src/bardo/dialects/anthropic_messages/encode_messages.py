@@ -10,6 +10,7 @@ from typing import Any
 from bardo.dialects.anthropic_messages.losses import Losses
 from bardo.dialects.anthropic_messages.opaque import sign, thinking
 from bardo.dialects.anthropic_messages.words import FORMAT, INVALID_JSON, NAME, input_of, is_object
+from bardo.dialects.arguments import has_no_arguments
 from bardo.values.blocks import (
     Block,
     ImageBlock,
@@ -146,7 +147,7 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
 
 def _call(block: ToolCallBlock, losses: Losses) -> Wire:
     losses.lose_state(block.opaque)
-    if block.arguments.strip() and not is_object(block.arguments):
+    if not has_no_arguments(block.arguments) and not is_object(block.arguments):
         losses.lose(
             "tool arguments", block.arguments, "input must be a JSON object", sent={INVALID_JSON: block.arguments}
         )

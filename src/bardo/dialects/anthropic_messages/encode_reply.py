@@ -15,6 +15,7 @@ from bardo.dialects.anthropic_messages.errors import error_object
 from bardo.dialects.anthropic_messages.opaque import carrier, sign, thinking
 from bardo.dialects.anthropic_messages.usage import encode_usage
 from bardo.dialects.anthropic_messages.words import INVALID_JSON, NAME, REASONS, encode_json, is_object
+from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.block_writer import Kind
 from bardo.dialects.losses import with_wrapped
 from bardo.dialects.response_events import response_events
@@ -96,7 +97,7 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
 def encode_response(response: Response, request: Request) -> bytes:
     """Encode one whole reply. The dialect has one choice, so alternatives are left out."""
     calls = [block for block in response.blocks if isinstance(block, ToolCallBlock)]
-    wrapped = [call for call in calls if call.arguments.strip() and not is_object(call.arguments)]
+    wrapped = [call for call in calls if not has_no_arguments(call.arguments) and not is_object(call.arguments)]
     bardo = with_wrapped(response.bardo, wrapped, what="tool_use.input", key=INVALID_JSON)
     collector = MessageCollector()
     encoder = Encoder(request, collector)

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.arguments import has_no_arguments
 from bardo.values.errors import InvalidRequest
 from bardo.values.events import FinishReason
 
@@ -43,7 +44,9 @@ def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
 
 
 def arguments_of(value: Any) -> str:
-    """Return a call's `input` as the JSON text of its arguments."""
+    """Return a call's `input` as the JSON text of its arguments; some servers write them as text already."""
+    if value is None or isinstance(value, str):
+        return value or ""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(INVALID_JSON), str):
         return str(value[INVALID_JSON])
     return write_json(value).decode()
@@ -59,7 +62,7 @@ def is_object(text: str) -> bool:
 
 def input_of(arguments: str) -> msgspec.Raw:
     """Return the arguments as the object `input` must be; text that is none is wrapped."""
-    if not arguments.strip():
+    if has_no_arguments(arguments):
         return msgspec.Raw(b"{}")
     if is_object(arguments):
         return msgspec.Raw(arguments.encode())

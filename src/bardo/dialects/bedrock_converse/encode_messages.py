@@ -6,6 +6,7 @@ import re
 import zlib
 from typing import Any
 
+from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.bedrock_converse.encode_whole import text_block
 from bardo.dialects.bedrock_converse.losses import Losses
 from bardo.dialects.bedrock_converse.opaque import sign, thinking
@@ -140,7 +141,7 @@ class MessageWriter:
 
     def _call(self, block: ToolCallBlock) -> Wire:
         self._losses.lose_state(block.opaque)
-        if block.arguments.strip() and not is_object(block.arguments):
+        if not has_no_arguments(block.arguments) and not is_object(block.arguments):
             sent = {INVALID_JSON: block.arguments}
             self._losses.lose("tool arguments", block.arguments, "input must be a JSON object", sent=sent)
         use = {"toolUseId": self._id(block.id), "name": block.name, "input": input_of(block.arguments)}

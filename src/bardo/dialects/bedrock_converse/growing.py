@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.bedrock_converse.words import INVALID_JSON, is_object
 
 Kind = Literal["text", "think", "redacted", "call", "other"]
@@ -48,5 +49,6 @@ def complete(block: Arriving) -> dict[str, Any]:
     use = block.value.get("toolUse")
     if not text or not isinstance(use, dict):
         return block.value
-    given = msgspec.json.decode(text) if is_object(text) else {INVALID_JSON: text}
+    wrapped = {} if has_no_arguments(text) else {INVALID_JSON: text}
+    given = msgspec.json.decode(text) if is_object(text) else wrapped
     return {**block.value, "toolUse": {**use, "input": given}}

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.jsonfield import kind_of
 from bardo.values.errors import InvalidRequest
 from bardo.values.events import FinishReason
@@ -85,7 +86,9 @@ def beyond(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
 
 
 def arguments_of(value: Any) -> str:
-    """Return a call's `input` as the JSON text of its arguments."""
+    """Return a call's `input` as the JSON text of its arguments; some servers write them as text already."""
+    if value is None or isinstance(value, str):
+        return value or ""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(INVALID_JSON), str):
         return str(value[INVALID_JSON])
     return write_json(value).decode()
@@ -101,7 +104,7 @@ def is_object(text: str) -> bool:
 
 def input_of(arguments: str) -> msgspec.Raw:
     """Return the arguments as the object `input` must be; text that is none is wrapped."""
-    if not arguments.strip():
+    if has_no_arguments(arguments):
         return msgspec.Raw(b"{}")
     if is_object(arguments):
         return msgspec.Raw(arguments.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.arguments import argument_text
 from bardo.dialects.cohere.usage import encode_usage
 from bardo.dialects.cohere.words import NAME, PLAN, encode_json, write_finish
 from bardo.dialects.sealing import seal
@@ -84,5 +85,5 @@ def sealed(states: tuple[Opaque, ...]) -> dict[str, str]:
 def write_call(call: ToolCallBlock) -> dict[str, Any]:
     """Return one entry of `tool_calls`, with all that is carried of it."""
     carried = dict(fields_for(NAME, call.carried))
-    function = {"name": call.name, "arguments": call.arguments or "{}", **carried.pop("function", {})}
+    function = {"name": call.name, "arguments": argument_text(call.arguments), **carried.pop("function", {})}
     return {"id": call.id, "type": "function", "function": function, **sealed(call.opaque), **carried}

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.sealing import seal, unseal
 from bardo.values.blocks import Opaque
 from bardo.values.events import Finish, FinishReason
@@ -102,7 +103,7 @@ def opaque_of(signature: str) -> tuple[tuple[Opaque, ...], bool]:
 
 def arguments_object(arguments: str) -> tuple[dict[str, Any], bool]:
     """Return the arguments as the object Gemini wants, and whether they had to be kept as raw text."""
-    if not arguments.strip():
+    if has_no_arguments(arguments):
         return {}, False
     try:
         parsed = msgspec.json.decode(arguments)

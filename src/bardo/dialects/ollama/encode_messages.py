@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
+from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.losses import Losses
 from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.encode_whole import join_thinking
@@ -85,7 +86,7 @@ def _call(call: ToolCallBlock, place: int, losses: Losses) -> Wire:
     losses.own_fields(call.carried)
     for state in call.opaque:
         losses.lose_reasoning(state.format)
-    if call.arguments.strip() and not is_object(call.arguments):
+    if not has_no_arguments(call.arguments) and not is_object(call.arguments):
         sent = {INVALID_JSON: call.arguments}
         losses.lose("tool arguments", call.arguments, "arguments must be a JSON object", sent=sent, key=call.id)
     return write_call(call, place)

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.arguments import has_no_arguments
 from bardo.values.errors import InvalidRequest
 from bardo.values.events import Finish, FinishReason
 
@@ -43,7 +44,7 @@ def write_finish(finish: Finish) -> str:
 
 def object_of(arguments: str) -> msgspec.Raw:
     """Return the arguments as the object they must be, on one line; text that is none is wrapped."""
-    if not arguments.strip():
+    if has_no_arguments(arguments):
         return msgspec.Raw(b"{}")
     if not is_object(arguments):
         return msgspec.Raw(encode_json({INVALID_JSON: arguments}))

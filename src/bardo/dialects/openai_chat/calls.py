@@ -14,11 +14,12 @@ import msgspec
 from bardo.dialects.lenient import as_text
 from bardo.dialects.openai_chat.extra import read_states
 from bardo.dialects.openai_chat.open_block import OpenBlock
+from bardo.dialects.openai_chat.twice_said import TwiceSaid
 from bardo.dialects.openai_chat.words import NAME
 from bardo.values.events import BlockFields, Event, OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart
 
 _READ = frozenset({"index", "id", "function", "type", "custom", "extra_content"})
-_OLDER = "function_call"
+_OLDER, _NEWER = "function_call", "tool_calls"
 
 
 class CallReader:
@@ -31,11 +32,17 @@ class CallReader:
         self._waiting: _Call | None = None
         # Whether an entry of `tool_calls` came without its id; the older `function_call` has none.
         self.lacks_ids = False
+        self._older: _Call | None = None
 
     @property
     def any(self) -> bool:
         """Whether the model called a tool."""
         return bool(self._calls)
+
+    @property
+    def said_twice(self) -> bool:
+        """Whether a call stands in both fields, so that a piece may repeat what was said."""
+        return self._older is not None and self._older.said_twice is not None
 
     @property
     def waiting(self) -> bool:
@@ -52,7 +59,7 @@ class CallReader:
                 events += self._take(call, index if isinstance(index, int | str) else position)
         older = delta.get(_OLDER)
         if isinstance(older, dict) and any(older.values()):
-            events += self._take({"function": older}, _OLDER)
+            events += self._take_older({"function": older})
         return events
 
     def settle(self) -> list[Event]:
@@ -73,11 +80,38 @@ class CallReader:
         """Return what must hear of arguments that were read elsewhere."""
         return next(call.arguments.append for call in self._calls if call.block == block)
 
+    def _take_older(self, fields: dict[str, Any]) -> list[Event]:
+        """Take a `function_call`: some servers write each call there too (llama-cpp-python), whole, in pieces, before or after."""
+        piece = _Piece(fields)
+        call = self._older
+        if call is None or (piece.name and call.name not in ("", piece.name)):
+            same = (one for one in self._calls if one.said_twice is None and piece.name in ("", one.name))
+            call = next(same, None)
+            if call is not None:
+                call.said_twice = TwiceSaid(call.arguments, _NEWER)
+        if call is None or call.said_twice is None:
+            events = self._take(fields, _OLDER)
+            self._older = self._slots.get(_OLDER)
+            return events
+        self._older = call
+        call.name = call.name or piece.name
+        return self._add(call, piece, _OLDER)
+
+    def _said_before(self, piece: _Piece) -> _Call | None:
+        """Return the call that `function_call` has told of and `tool_calls` tells of now."""
+        older = self._slots.get(_OLDER)
+        if older is None or older.said_twice is not None or (piece.name and older.name not in ("", piece.name)):
+            return None
+        older.said_twice = TwiceSaid(older.arguments, _OLDER)
+        return older
+
     def _take(self, fields: dict[str, Any], slot: int | str) -> list[Event]:
         piece = _Piece(fields)
         call = self._slots.get(slot)
         events: list[Event] = []
-        if call is None or piece.begins_after(call):
+        if call is None and slot != _OLDER and (call := self._said_before(piece)) is not None:
+            self._slots[slot] = call
+        elif call is None or piece.begins_after(call):
             if piece.empty:
                 return []
             events += [*self.settle(), *self._end_whole(), *self._open.leave()]
@@ -90,7 +124,7 @@ class CallReader:
             else:
                 self._waiting = None
                 events += self._start(call)
-        return [*events, *self._add(call, piece)]
+        return [*events, *self._add(call, piece, _OLDER if slot == _OLDER else _NEWER)]
 
     def _start(self, call: _Call) -> list[Event]:
         call.started = True
@@ -98,12 +132,13 @@ class CallReader:
         held, call.held = call.held, []
         return [ToolCallStart(call.block, call.id, call.name, self._open.choice), *held]
 
-    def _add(self, call: _Call, piece: _Piece) -> list[Event]:
+    def _add(self, call: _Call, piece: _Piece, field: str) -> list[Event]:
         choice = self._open.choice
         events: list[Event] = []
-        if piece.arguments:
-            call.arguments.append(piece.arguments)
-            events.append(ToolCallChunk(call.block, piece.arguments, choice))
+        arguments = piece.arguments if call.said_twice is None else call.said_twice.take(field, piece.arguments)
+        if arguments:
+            call.arguments.append(arguments)
+            events.append(ToolCallChunk(call.block, arguments, choice))
         events += [OpaqueState(call.block, state, choice) for state in piece.states]
         fresh = {name: value for name, value in piece.rest.items() if call.said.get(name) != value}
         if fresh:
@@ -126,7 +161,7 @@ class CallReader:
 class _Call:
     """A call that is still arriving."""
 
-    __slots__ = ("arguments", "block", "ended", "held", "id", "name", "said", "started")
+    __slots__ = ("arguments", "block", "ended", "held", "id", "name", "said", "said_twice", "started")
 
     def __init__(self, block: int) -> None:
         self.block = block
@@ -134,6 +169,7 @@ class _Call:
         self.arguments: list[str] = []
         self.held: list[Event] = []
         self.said: dict[str, Any] = {}
+        self.said_twice: TwiceSaid | None = None
         self.started = self.ended = False
 
 

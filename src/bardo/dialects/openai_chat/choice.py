@@ -45,7 +45,9 @@ class ChoiceReader:
     @property
     def position(self) -> object:
         """Which block is being written; differs whenever one began or ended."""
-        return (self._open.kind, self._open.number, self.calls.waiting)
+        # Of a call that is said twice, a frame that looks like the last may say nothing new.
+        said_twice = object() if self.calls.said_twice else None
+        return (self._open.kind, self._open.number, self.calls.waiting, said_twice)
 
     @property
     def finished(self) -> bool:

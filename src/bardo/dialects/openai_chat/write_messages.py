@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import Quirks
+from bardo.dialects.arguments import argument_text
 from bardo.dialects.openai_chat.encode_whole import write_call
 from bardo.dialects.openai_chat.extra import merge_extra, write_states
 from bardo.dialects.openai_chat.replay import Replay, given_back
@@ -145,8 +146,8 @@ class MessageWriter:
             return []
         own = fields_for(NAME, block.carried)
         if own.get("function_call"):
-            return [("function_call", {"name": block.name, "arguments": block.arguments or "{}"})]
-        arguments = block.arguments or ("" if own.get("type") == "custom" else "{}")
+            return [("function_call", {"name": block.name, "arguments": argument_text(block.arguments)})]
+        arguments = block.arguments if own.get("type") == "custom" else argument_text(block.arguments)
         states = tuple(self._kept(block.opaque))
         return [("tool_calls", write_call(msgspec.structs.replace(block, arguments=arguments, opaque=states)))]
 

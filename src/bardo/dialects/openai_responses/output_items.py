@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.arguments import argument_text
 from bardo.dialects.openai_responses.notes import Notes
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
 from bardo.values.blocks import (
@@ -156,7 +157,7 @@ class _Writer:
     def _call(self, block: ToolCallBlock) -> None:
         self._notes.foreign(block.carried)
         self._notes.state(block.opaque)
-        arguments = block.arguments if block.arguments.strip() else "{}"
+        arguments = argument_text(block.arguments)
         call = {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments}
         self.items.append({**call, **fields_for(NAME, block.carried)})
 
