@@ -32,7 +32,7 @@ def chat(pieces: list[str]) -> bytes:
     first = {"index": 0, "id": "c1", "type": "function", "function": {"name": "now", "arguments": ""}}
     deltas: list[Any] = [{"tool_calls": [first]}]
     deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
-    choices = [{"index": 0, "delta": one, "finish_reason": None} for one in deltas]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": one, "finish_reason": None} for one in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": "tool_calls"})
     return _sse(*({"id": "r", "model": "m", "choices": [one]} for one in choices)) + b"data: [DONE]\n\n"
 

@@ -22,7 +22,7 @@ def newer(arguments: str, name: str | None = None, *, index: int = 0, **more: An
 
 
 def older(arguments: str, name: str | None = None) -> Piece:
-    return "function_call", {"arguments": arguments, **({"name": name} if name else {})}
+    return "function_call", {"name": name, "arguments": arguments} if name else {"arguments": arguments}
 
 
 def delta(*pieces: Piece) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def delta(*pieces: Piece) -> dict[str, Any]:
 
 
 def streamed(*deltas: dict[str, Any], finish: str = "tool_calls") -> bytes:
-    choices = [{"index": 0, "delta": one, "finish_reason": None} for one in deltas]
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": one, "finish_reason": None} for one in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": finish})
     frames = [b"data: " + msgspec.json.encode({"id": "c", "model": "m", "choices": [one]}) for one in choices]
     return b"\n\n".join([*frames, b"data: [DONE]", b""])
