@@ -22,6 +22,7 @@ from bardo.edge.settings import LogSettings, ProviderEntry, Settings
 from bardo.surfaces.gateway.main import gateway_of
 from servers.asking import ask_client, ask_server
 from servers.hugging_face import write_hugging_face
+from servers.scripted_model import CONTEXT
 from servers.templates import TEMPLATES
 from support.talk import CLIENTS, request
 
@@ -46,7 +47,7 @@ _VLLM = (
     "float32",
     "--enforce-eager",
     "--max-model-len",
-    "2048",
+    str(CONTEXT),
 )
 _TRANSFORMERS = (str(Path(PYTHON).with_name("transformers")), "serve")
 # The preset of a server, the template of its model, and its command.
