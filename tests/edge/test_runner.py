@@ -334,3 +334,17 @@ def test_the_row_of_a_broken_stream_says_what_arrived() -> None:
     assert live.response().error == BrokenStream("cut")
     (row,) = bench.rows
     assert (row.outcome, row.error_class, row.error_message) == ("broken", "BrokenStream", "cut")
+
+
+def test_a_call_that_the_transport_sent_twice_counts_two_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = Bench({"one": FakeReply(headers=SSE, chunks=[*STREAM, DONE])})
+    send = bench.transport.send
+
+    async def resending(*call: Any) -> Any:
+        reply: Any = await send(*call)
+        reply.resent = True
+        return reply
+
+    monkeypatch.setattr(bench.transport, "send", resending)
+    opened(bench, request())
+    assert bench.rows[0].attempts == 2
