@@ -39,6 +39,8 @@ class Scripted:
     limits: Limits = field(default_factory=Limits)
     rows: list[LogRow] = field(default_factory=list)
     clock: Callable[[], float] = time.time
+    drops: bool = False
+    """Whether what the client is sent is thrown away."""
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport(self.handler)
@@ -97,7 +99,8 @@ class Scripted:
             if message["type"] == "http.response.start":
                 head.update(message)
             else:
-                take(message.get("body", b""))
+                if not self.drops:
+                    take(message.get("body", b""))
 
         await self.app(scope, receive, send)
         found = {name.decode(): value.decode("latin-1") for name, value in head.get("headers", ())}

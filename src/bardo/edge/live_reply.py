@@ -37,7 +37,7 @@ class LiveReply:
     """One reply as it arrives. Iterate over `steps` to its end, or `close` it before.
 
     `take` is the caller's own look at a typed answer, `through` are stages of one who only listens. `client_key` is what the client proved
-    itself with, which no error may hold.
+    itself with, which no error may hold. `most_text` is how many characters of a reply are held that only the log and replay look at.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class LiveReply:
         take: Take | None = None,
         through: Sequence[Stage[Event, Event]] = (),
         client_key: str = "",
+        most_text: int | None = None,
     ) -> None:
         self.request = request
         self.request_id = f"req_{random.getrandbits(96):024x}"
@@ -57,6 +58,7 @@ class LiveReply:
         self._take = take
         self._through = through
         self._client_key = client_key
+        self._most_text = most_text
         self._noting = Noting(means, request, self.request_id, tenant)
         self._again: LiveReply | None = None
         self._attempt: Attempt | None = None
@@ -216,7 +218,14 @@ class LiveReply:
             further.append(self.answering.stage)
         secrets = self._means.keyring.secrets_of(attempt.target.provider)
         return open_reader(
-            attempt, self.request, stamp, streamed=streamed, further=further, secrets=secrets, clean=self.clean
+            attempt,
+            self.request,
+            stamp,
+            streamed=streamed,
+            further=further,
+            secrets=secrets,
+            clean=self.clean,
+            most_text=None if self.answering is not None or self.request.options.include else self._most_text,
         )
 
     def _call(self, attempt: Attempt) -> Call:

@@ -58,6 +58,8 @@ class Noting:
     async def remember(self, step: Step, reader: ReplyReader, attempt: Attempt) -> None:
         """Keep the reply's reasoning before the client learns that the reply is over, and may go on."""
         if any(type(event) is Finish for event in step.events) or (self._kept and step.events):
+            if not reader.holds_all:
+                return  # A reply that is too long to be held is not remembered.
             response = reader.heard()
             if response.blocks != self._kept:
                 self._kept = response.blocks

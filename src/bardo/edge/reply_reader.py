@@ -27,11 +27,12 @@ def open_reader(
     further: Sequence[Stage[Event, Event]],
     secrets: Secrets,
     clean: Callable[[BardoError], object],
+    most_text: int | None,
 ) -> ReplyReader:
     """Return the reader of an attempt's reply, which knows already what the attempt gave up.
 
     `stamp` fills what the provider leaves out; `further` are stages of those who look at the reply on its way. `secrets` are those the
-    provider may quote, and `clean` takes all there are out of an error.
+    provider may quote, and `clean` takes all there are out of an error. `most_text` is how many characters of it are held.
     """
     provider = attempt.target.provider
     reader = ReplyReader(
@@ -47,6 +48,7 @@ def open_reader(
         further=[*_of_translation(attempt, request), *further],
         secrets=secrets,
         clean=clean,
+        most_text=most_text,
     )
     for degradation in attempt.degraded:
         reader.fold.feed(Degraded(degradation))

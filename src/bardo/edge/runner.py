@@ -91,13 +91,15 @@ class Runner(SecretHolder):
         tenant: str = "",
         take: Take | None = None,
         client_key: str = "",
+        most_text: int | None = None,
     ) -> LiveReply:
         """Send a request until a provider takes it, and return its reply with the first piece read.
 
         `may_forward`: the client takes a provider's frames as they come, where nothing has to be changed. `tenant` is whose earlier
-        reasoning may be recalled, `client_key` what it came with. Raises BardoError where nobody takes it; the call is in the log then too.
+        reasoning may be recalled, `client_key` what it came with; `most_text` how many characters of a
+        stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
-        live = LiveReply(self, request, tenant=tenant, take=take, client_key=client_key)
+        live = LiveReply(self, request, tenant=tenant, take=take, client_key=client_key, most_text=most_text)
         try:
             targets = await self.directory.targets(request.model)
             if self._servers is not None:

@@ -49,7 +49,7 @@ class ReplyReader:
     """Reads one reply from one provider.
 
     `reading` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
-    `secrets` are those the provider may quote, and `clean` takes all of them out of an error.
+    `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them.
     """
 
@@ -68,6 +68,7 @@ class ReplyReader:
         secrets: Secrets = NO_SECRETS,
         clean: Callable[[BardoError], object] = clean_error,
         forward: bool = False,
+        most_text: int | None = None,
     ) -> None:
         language = dialect(row.dialect)
         self._provider = provider or row.id
@@ -86,12 +87,14 @@ class ReplyReader:
         self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
         self._all: ResponseFold | None = None
         if omit_reasoning:
-            self._all = ResponseFold(provider=self._provider, model=model)
+            self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)
             self._stages += [Collecting(self._all), WithoutReasoning()]
         if stamp is not None:
             self._stages.append(Stamped(stamp))
         self._stages += further
-        self._fold = ResponseFold(provider=self._provider, model=model, billed_as_output=row.billed_as_output)
+        self._fold = ResponseFold(
+            provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
+        )
         self._failed: BardoError | None = None
         self._secrets = secrets
         self._watch = SecretWatch(secrets)
@@ -152,6 +155,11 @@ class ReplyReader:
     def heard(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""
         return (self._all or self._fold).response()
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether all that was said is held."""
+        return (self._all or self._fold).whole
 
     def fields_to_return(self) -> dict[int, dict[str, Any]]:
         """Return the fields that the provider takes back unmodified in the next request, by choice."""

@@ -16,10 +16,12 @@ def build_chain(
     billed_as_output: bool,
     empty: bool = False,
     withheld: bool = False,
+    not_held: int = 0,
 ) -> ReasoningChain:
     """Return the thinking among `blocks`, with its tokens told true (RC7).
 
     `empty`: the reply held a block of thinking with nothing in it. `withheld`: it held thinking that was left out for the caller.
+    `not_held` is how many characters of it are not among the blocks, because a stream was too long to hold.
     """
     thoughts = tuple(block for block in blocks if isinstance(block, ReasoningBlock))
     content = "\n\n".join(readable for block in thoughts if (readable := block.readable)) or None
@@ -28,7 +30,7 @@ def build_chain(
     # Some hosts report 0 beside readable thinking (Venice, Ollama's Responses route): their 0 is no count.
     approximate = content is not None and tokens == 0
     if approximate:
-        tokens = estimate_tokens(content or "")
+        tokens = estimate_tokens(content or "") + not_held // 4
     signed = any(block.opaque for block in blocks if isinstance(block, TextBlock | ToolCallBlock))
     return ReasoningChain(
         provider=provider,

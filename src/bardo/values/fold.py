@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -50,9 +51,16 @@ from bardo.values.usage import Usage
 
 
 class ResponseFold:
-    """Collects the events of one reply. `billed_as_output` is the provider's fact about reasoning tokens."""
+    """Collects the events of one reply. `billed_as_output` is the provider's fact about reasoning tokens.
 
-    def __init__(self, *, provider: str = "", model: str = "", billed_as_output: bool = True) -> None:
+    `most_text` bounds how many characters of text, thinking and arguments are held; what comes after them is only counted.
+    """
+
+    def __init__(
+        self, *, provider: str = "", model: str = "", billed_as_output: bool = True, most_text: int | None = None
+    ) -> None:
+        self._room: float = math.inf if most_text is None else most_text
+        self._thinking_not_held = 0
         self._provider = provider
         self._billed_as_output = billed_as_output
         self._start = ReplyStart(model=model)
@@ -63,6 +71,11 @@ class ResponseFold:
         self._carried = CarriedFields()
         self._extension: dict[str, Any] = {}
         self._made: Response | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether all text is held."""
+        return self._room >= 0
 
     def feed(self, event: Event) -> tuple[()]:
         """Take one event."""
@@ -115,6 +128,7 @@ class ResponseFold:
             billed_as_output=self._billed_as_output,
             empty=choice.empty_thought,
             withheld=choice.withheld_thought,
+            not_held=self._thinking_not_held,
         )
 
     def _choice(self, index: int) -> _Choice:
@@ -137,7 +151,12 @@ class ResponseFold:
         self._block(event.choice, event.block, _Thinking).format = event.format
 
     def _take_think_chunk(self, event: ThinkChunk) -> None:
-        self._block(event.choice, event.block, _Thinking).think(event.text, event.part)
+        block = self._block(event.choice, event.block, _Thinking)
+        self._room -= len(event.text)
+        if self._room >= 0:
+            block.think(event.text, event.part)
+        else:
+            self._thinking_not_held += len(event.text)
 
     def _take_empty_thought(self, event: EmptyThought) -> None:
         self._choice(event.choice).empty_thought = True
@@ -146,7 +165,10 @@ class ResponseFold:
         self._choice(event.choice).withheld_thought = True
 
     def _take_content(self, event: ContentChunk) -> None:
-        self._block(event.choice, event.block, _Text).pieces.append(event.text)
+        block = self._block(event.choice, event.block, _Text)
+        self._room -= len(event.text)
+        if self._room >= 0:
+            block.pieces.append(event.text)
 
     def _take_refusal(self, event: RefusalChunk) -> None:
         self._block(event.choice, event.block, _Refusal).pieces.append(event.text)
@@ -156,7 +178,10 @@ class ResponseFold:
         call.id, call.name = event.id or call.id, event.name or call.name
 
     def _take_call_chunk(self, event: ToolCallChunk) -> None:
-        self._block(event.choice, event.block, _Call).pieces.append(event.arguments)
+        block = self._block(event.choice, event.block, _Call)
+        self._room -= len(event.arguments)
+        if self._room >= 0:
+            block.pieces.append(event.arguments)
 
     def _take_opaque(self, event: OpaqueState) -> None:
         self._block(event.choice, event.block, _Text).opaque.add(event.opaque)

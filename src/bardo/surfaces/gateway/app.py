@@ -49,6 +49,9 @@ from bardo.values.errors import BardoError, InternalError, InvalidRequest
 from bardo.values.events import Failed
 from bardo.values.request import Request
 
+MOST_STREAMED_TEXT = 1_000_000
+"""Characters of a stream that are held for the log and for replay: its own client has them already."""
+
 _log = logging.getLogger("bardo.gateway")
 
 
@@ -164,7 +167,11 @@ class Gateway:
         alive.begin()
         try:
             live = await self._runner.open(
-                request, may_forward=route.arrival.framing == "sse", tenant=tenant_of(key), client_key=key
+                request,
+                may_forward=route.arrival.framing == "sse",
+                tenant=tenant_of(key),
+                client_key=key,
+                most_text=MOST_STREAMED_TEXT,
             )
             try:
                 await _send_stream(live, encoder, answer)
