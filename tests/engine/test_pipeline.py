@@ -235,3 +235,9 @@ def test_a_fold_of_the_events_is_the_response() -> None:
     response = reading.fold.response()
     assert [type(block) for block in response.blocks] == [ReasoningBlock, TextBlock]
     assert (response.finish, response.provider) == (Finish("stop", "stop"), "deepseek")
+
+
+def test_an_endless_id_or_model_of_a_reply_is_cut() -> None:
+    (start,) = Stamped(ReplyStart(id="own", model="m")).feed(ReplyStart(id="i" * 100_000, model="m" * 100_000))
+    assert isinstance(start, ReplyStart)
+    assert (len(start.id), len(start.model)) == (500, 500)

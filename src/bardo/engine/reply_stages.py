@@ -16,6 +16,8 @@ from bardo.values.events import (
 )
 from bardo.values.fold import ResponseFold
 
+_LONGEST_NAME = 500
+
 
 class Collecting:
     """Collects all that passes, before some of it is left out."""
@@ -91,8 +93,9 @@ class Stamped:
 
     def _start(self, item: ReplyStart) -> Sequence[Event]:
         self._stamp = ReplyStart(
-            id=item.id or self._stamp.id,
-            model=item.model or self._stamp.model,
+            # Both stand in every frame of some dialects.
+            id=item.id[:_LONGEST_NAME] or self._stamp.id,
+            model=item.model[:_LONGEST_NAME] or self._stamp.model,
             created=item.created if item.created is not None else self._stamp.created,
         )
         if not item.id and not self._begun:
