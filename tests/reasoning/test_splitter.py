@@ -265,6 +265,12 @@ def test_an_opener_in_fenced_code_hides_no_other_delimiter() -> None:
     assert {read(row, pieces) for pieces in cuts("```\n<<a>")} == {"```\n<"}
 
 
+def test_an_opener_in_fenced_code_hides_no_shorter_delimiter_that_begins_with_it() -> None:
+    row = ReasoningFormat(name="odd", start="ab<", end="</a>", dropped=("a",))
+    assert {read(row, pieces) for pieces in cuts("```\naba")} == {"```\nb"}
+    assert {read(row, pieces) for pieces in cuts("```\nab<a")} == {"```\nb<"}
+
+
 @given(st.data(), st.sampled_from(PLAIN), st.booleans())
 def test_only_the_beginning_of_a_delimiter_is_held(data: st.DataObject, name: str, inside: bool) -> None:
     row, text = find_format(name), data.draw(replies(name))

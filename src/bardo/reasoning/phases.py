@@ -50,6 +50,10 @@ class Phase:
     """Finds a marker (with a group), or the beginning of one at the end of the text (without)."""
     final: re.Pattern[str]
     """Finds a marker in text that will not grow."""
+    fenced_growing: re.Pattern[str]
+    """As `growing`, but only for markers that count in fenced code: those that open nothing."""
+    fenced_final: re.Pattern[str]
+    """As `final`, but only for markers that count in fenced code."""
 
     def move(self, marker: str) -> Move:
         """Return what this marker does here."""
@@ -105,6 +109,7 @@ def _phase(
     fenced: bool = False,
     quiet: bool = False,
 ) -> Phase:
+    in_code = [marker for marker, move in moves.items() if not move.opens] if fenced else []
     return Phase(
         reasoning=reasoning,
         moves=MappingProxyType(dict(moves)),
@@ -116,4 +121,6 @@ def _phase(
         first=common_first(moves, shapes),
         growing=growing(moves, shapes),
         final=final(moves, shapes),
+        fenced_growing=growing(in_code),
+        fenced_final=final(in_code),
     )

@@ -109,7 +109,10 @@ class Splitter:
             if found is None:
                 self._hold("")
                 return segments
-            if self._quoted(phase, found):
+            if phase.fenced and self._fence.inside:
+                # In fenced code an opener is text, and hides no shorter marker that begins with it.
+                found = (phase.fenced_final if final else phase.fenced_growing).match(text, edge)
+            if found is None:
                 search_from = edge + 1
             elif found.lastindex is None:
                 self._hold(text[edge:])
@@ -131,13 +134,6 @@ class Splitter:
         self._begun = self._begun or phase.reasoning
         if phase.fenced:
             self._fence.feed(text)
-
-    def _quoted(self, phase: Phase, found: re.Match[str]) -> bool:
-        """Whether only openers could be meant here, and fenced code makes them text."""
-        if not phase.fenced or not self._fence.inside:
-            return False
-        marker = found.group()
-        return all(move.opens for other, move in phase.moves.items() if other.startswith(marker))
 
     def _move(self, phase: Phase, found: re.Match[str], segments: "_Segments") -> int:
         """Do what the marker says; return where reading goes on."""
