@@ -213,7 +213,8 @@ def test_a_reply_can_be_read_while_it_arrives() -> None:
         ("  ", {}, False),
         ('{"a": ', {}, True),
         ("[1]", {}, True),
-        ("null", {}, True),
+        ("null", {}, False),
+        ("7", {}, True),
     ],
 )
 def test_arguments_of_a_call(arguments: str, parsed: dict[str, object], malformed: bool) -> None:

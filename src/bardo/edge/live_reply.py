@@ -123,6 +123,7 @@ class LiveReply:
             async for step in self._coming:
                 await remember(step, reader, attempt)
                 yield step
+        await self._noting.remember_rest(reader, attempt)
         if self.answering is not None:
             async for step in self._answer(self.answering):
                 yield step

@@ -13,6 +13,9 @@ from bardo.values.errors import BardoError
 from bardo.values.events import Finish
 from bardo.values.request import Request
 
+_MOST_TIMES_KEPT = 16
+"""A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""
+
 
 class Noting:
     """Keeps and notes one call. It begins when this is made: `started_at` is Unix time."""
@@ -25,6 +28,8 @@ class Noting:
         self._first_byte: float | None = None
         self._attempts = 0
         self._kept: tuple[ReplyBlock, ...] = ()
+        self._times_kept = 0
+        self._came_later = False
         self.started_at = means.clock()
         self._began = means.watch()
         self._noted = False
@@ -56,21 +61,37 @@ class Noting:
         self._first_byte = self._means.watch() - self._began
 
     async def remember(self, step: Step, reader: ReplyReader, attempt: Attempt) -> None:
-        """Keep the reply's reasoning before the client learns that the reply is over, and may go on."""
-        if any(type(event) is Finish for event in step.events) or (self._kept and step.events):
-            if not reader.holds_all:
-                return  # A reply that is too long to be held is not remembered.
-            response = reader.heard()
-            if response.blocks != self._kept:
-                self._kept = response.blocks
-                await self._means.remember(
-                    response,
-                    self._request,
-                    attempt,
-                    self._tenant,
-                    reply=self._request_id,
-                    fields=reader.fields_to_return(),
-                )
+        """Keep the reply's reasoning before the client learns that the reply is over, and may go on.
+
+        Keeping it costs the length of the reply. One that goes on for long after its finish is kept a few times, and again at its end.
+        """
+        if not (self._kept and step.events) and not any(type(event) is Finish for event in step.events):
+            return
+        if self._times_kept >= _MOST_TIMES_KEPT:
+            self._came_later = True
+            return
+        self._times_kept += 1
+        await self._keep(reader, attempt)
+
+    async def remember_rest(self, reader: ReplyReader, attempt: Attempt) -> None:
+        """Keep what came after the last time that the reply was kept."""
+        if self._came_later:
+            await self._keep(reader, attempt)
+
+    async def _keep(self, reader: ReplyReader, attempt: Attempt) -> None:
+        if not reader.holds_all:
+            return  # A reply that is too long to be held is not remembered.
+        response = reader.heard()
+        if response.blocks != self._kept:
+            self._kept = response.blocks
+            await self._means.remember(
+                response,
+                self._request,
+                attempt,
+                self._tenant,
+                reply=self._request_id,
+                fields=reader.fields_to_return(),
+            )
 
     def note(
         self, outcome: CallOutcome, *, attempt: Attempt | None, reader: ReplyReader | None, error: BardoError | None

@@ -1,0 +1,72 @@
+"""A reply is kept when it finishes; one that goes on for long after that is kept a bounded number of times, and once more at its end."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from bardo.edge.noting import _MOST_TIMES_KEPT, Noting
+from bardo.edge.reply_bytes import Step
+from bardo.values.events import ContentChunk, Event, Finish
+from bardo.values.fold import ResponseFold
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+
+class Reader:
+    """A reader of a reply that is never too long, which counts how often the whole reply is looked at."""
+
+    holds_all = True
+
+    def __init__(self) -> None:
+        self.fold = ResponseFold()
+        self.looked = 0
+
+    def heard(self) -> Response:
+        self.looked += 1
+        return self.fold.response()
+
+    def fields_to_return(self) -> dict[int, dict[str, Any]]:
+        return {}
+
+
+class Means:
+    """What a call needs of its runner, for what is kept of it."""
+
+    def __init__(self) -> None:
+        self.kept: list[str] = []
+
+    def clock(self) -> float:
+        return 0.0
+
+    watch = clock
+
+    async def remember(self, response: Response, *_: object, **__: object) -> None:
+        self.kept.append(response.text)
+
+
+async def keep(events: list[Event]) -> tuple[Means, Reader]:
+    means, reader = Means(), Reader()
+    call = Noting(means, Request(model="m", messages=()), "req", "")  # type: ignore[arg-type]
+    for event in events:
+        reader.fold.feed(event)
+        await call.remember(Step([event]), reader, None)  # type: ignore[arg-type]
+    await call.remember_rest(reader, None)  # type: ignore[arg-type]
+    return means, reader
+
+
+@pytest.mark.parametrize("after", [0, 1, 5, 1_000, 20_000])
+def test_what_is_kept_last_is_the_whole_reply(after: int) -> None:
+    events: list[Event] = [ContentChunk(0, "a"), Finish("stop"), *(ContentChunk(0, "b") for _ in range(after))]
+    means, reader = asyncio.run(keep(events))
+    assert means.kept[-1] == "a" + "b" * after
+    assert reader.looked <= _MOST_TIMES_KEPT + 1
+
+
+def test_a_reply_is_kept_at_its_finish_and_not_before() -> None:
+    means, _ = asyncio.run(keep([ContentChunk(0, "a"), ContentChunk(0, "b")]))
+    assert means.kept == []
+    means, _ = asyncio.run(keep([ContentChunk(0, "a"), Finish("stop")]))
+    assert means.kept == ["a"]
