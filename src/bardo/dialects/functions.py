@@ -6,6 +6,7 @@ from typing import Any
 
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.losses import Losses
+from bardo.dialects.wire import without
 from bardo.values.blocks import Carried, fields_for
 from bardo.values.request import Tool
 
@@ -17,8 +18,8 @@ def read_tool(value: Any, at: str, dialect: str) -> Tool:
     if kind != "function":
         return Tool(name=kind, carried=Carried(dialect, tool), hosted=True)
     function = required(tool, "function", dict, f"{at}.")
-    rest = _without(tool, "type", "function")
-    if more := _without(function, "name", "description", "parameters"):
+    rest = without(tool, "type", "function")
+    if more := without(function, "name", "description", "parameters"):
         rest["function"] = more
     return Tool(
         name=required(function, "name", str, f"{at}.function."),
@@ -41,7 +42,3 @@ def write_tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
     function["parameters"] = tool.schema or {"type": "object", "properties": {}}
     own = dict(losses.own_fields(tool.carried))
     return [{"type": "function", "function": {**function, **own.pop("function", {})}, **own}]
-
-
-def _without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if name not in known and value is not None}

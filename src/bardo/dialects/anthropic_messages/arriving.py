@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.anthropic_messages.opaque import read_redacted, read_signature
-from bardo.dialects.anthropic_messages.words import FORMAT, INVALID_JSON, NAME, is_object, without
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME
 from bardo.dialects.arguments import has_no_arguments
+from bardo.dialects.wire import INVALID_JSON, WrongShape, is_object, without
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     BlockFields,
@@ -43,10 +44,6 @@ class InputDelta(msgspec.Struct, tag_field="type", tag="input_json_delta", gc=Fa
     """A piece of a tool's input."""
 
     partial_json: str
-
-
-class WrongShape(Exception):
-    """The frame is JSON, but not what its type says."""
 
 
 class Arriving:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.anthropic_messages.opaque import carrier, sign
-from bardo.dialects.anthropic_messages.words import encode_json
 from bardo.dialects.block_writer import BlockWriter, Kind
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 
 _EMPTY: dict[Kind, dict[str, Any]] = {

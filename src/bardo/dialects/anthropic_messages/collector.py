@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.anthropic_messages.block_writer import MessageBlockWriter, MessageFrames
-from bardo.dialects.anthropic_messages.words import input_of
+from bardo.dialects.wire import input_of
 
 
 class MessageCollector(MessageFrames):

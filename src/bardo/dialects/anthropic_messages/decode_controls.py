@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from bardo.dialects.anthropic_messages.decode_messages import carried
-from bardo.dialects.anthropic_messages.words import NAME, without
+from bardo.dialects.anthropic_messages.words import NAME
 from bardo.dialects.jsonfield import number, optional, required, take
+from bardo.dialects.wire import without
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Sampling, Tool, ToolChoice

@@ -8,9 +8,10 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.anthropic_messages.opaque import read_redacted, read_signature
-from bardo.dialects.anthropic_messages.words import FORMAT, NAME, arguments_of, without
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.wire import arguments_of, without
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -8,17 +8,17 @@ typed structs; everything rarer goes a generic way.
 from __future__ import annotations
 
 from itertools import zip_longest
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.anthropic_messages.arriving import Content, InputDelta, TextDelta, ThinkingDelta, WrongShape
+from bardo.dialects.anthropic_messages.arriving import Content, InputDelta, TextDelta, ThinkingDelta
 from bardo.dialects.anthropic_messages.errors import refusal
 from bardo.dialects.anthropic_messages.usage import decode_usage, merge_usage
-from bardo.dialects.anthropic_messages.words import INVALID_JSON, NAME, REASONS, arguments_of, without
-from bardo.dialects.jsonfield import kind_of
+from bardo.dialects.anthropic_messages.words import NAME, REASONS
 from bardo.dialects.lenient import decode_leniently, excerpt
+from bardo.dialects.wire import INVALID_JSON, WrongShape, arguments_of, want, without
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
@@ -34,8 +34,6 @@ from bardo.values.events import (
     ToolCallChunk,
     UsageUpdate,
 )
-
-T = TypeVar("T")
 
 
 class _Delta(msgspec.Struct, tag_field="type", tag="content_block_delta", gc=False, forbid_unknown_fields=True):
@@ -215,19 +213,12 @@ class Decoder:
 _KNOWN = ("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence")
 
 
-def want(value: Any, kind: type[T], what: str) -> T:
-    """Return `value` where it is of `kind`. Raises WrongShape."""
-    if isinstance(value, kind):
-        return value
-    raise WrongShape(f"{what} is {kind_of(value)}")
-
-
 def _string(fields: dict[str, Any], name: str) -> str:
     return want(fields.get(name) or "", str, name)
 
 
 def _index(payload: dict[str, Any]) -> int:
-    return want(payload.get("index"), int, "index")
+    return want(payload.get("index"), (int, bool), "index")
 
 
 def _arguments(data: bytes, blocks: list[Any]) -> list[str]:

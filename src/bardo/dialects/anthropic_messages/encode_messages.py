@@ -9,8 +9,9 @@ from typing import Any
 
 from bardo.dialects.anthropic_messages.losses import Losses
 from bardo.dialects.anthropic_messages.opaque import sign, thinking
-from bardo.dialects.anthropic_messages.words import FORMAT, INVALID_JSON, NAME, input_of, is_object
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME
 from bardo.dialects.arguments import has_no_arguments
+from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
     ImageBlock,

@@ -9,8 +9,9 @@ from bardo.dialects.anthropic_messages.encode_messages import encode_messages, l
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, own_words, with_thinking
 from bardo.dialects.anthropic_messages.losses import Losses
 from bardo.dialects.anthropic_messages.models import binds_schemas
-from bardo.dialects.anthropic_messages.words import NAME, write_json
+from bardo.dialects.anthropic_messages.words import NAME
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.wire import write_json
 from bardo.values.request import Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.anthropic_messages.words import NAME, without
+from bardo.dialects.anthropic_messages.words import NAME
+from bardo.dialects.wire import without
 from bardo.values.blocks import fields_for
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request

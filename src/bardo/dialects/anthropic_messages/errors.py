@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.anthropic_messages.words import encode_json
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.wire import encode_json
 from bardo.values.errors import BardoError, InvalidRequest, Kind, Unsupported, UpstreamRefused
 
 _QUOTED = 500

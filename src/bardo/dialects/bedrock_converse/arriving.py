@@ -10,18 +10,8 @@ from typing import Any
 
 from bardo.dialects.bedrock_converse.growing import Arriving, Kind, complete, grow
 from bardo.dialects.bedrock_converse.opaque import join_redacted, read_redacted, read_signature
-from bardo.dialects.bedrock_converse.words import (
-    FIELD,
-    NAME,
-    PADDING,
-    THOUGHT,
-    WrongShape,
-    arguments_of,
-    beyond,
-    string,
-    want,
-    without,
-)
+from bardo.dialects.bedrock_converse.words import FIELD, NAME, PADDING, THOUGHT, beyond, string
+from bardo.dialects.wire import WrongShape, arguments_of, want, without
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     BlockFields,

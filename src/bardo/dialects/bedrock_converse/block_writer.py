@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.bedrock_converse.opaque import carrier, sign
-from bardo.dialects.bedrock_converse.words import FIELD, THOUGHT, beyond, encode_json
+from bardo.dialects.bedrock_converse.words import FIELD, THOUGHT, beyond
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.wire import encode_json
 from bardo.streams.eventstream import encode_headers, encode_message
 
 _PIECES: dict[Kind, tuple[str, bytes]] = {

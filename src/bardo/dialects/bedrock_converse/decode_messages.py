@@ -8,17 +8,10 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.bedrock_converse.opaque import read_redacted, read_signature
-from bardo.dialects.bedrock_converse.words import (
-    FIELD,
-    NAME,
-    THOUGHT,
-    arguments_of,
-    beyond,
-    without,
-    write_json,
-)
+from bardo.dialects.bedrock_converse.words import FIELD, NAME, THOUGHT, beyond
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.wire import arguments_of, without, write_json
 from bardo.values.blocks import (
     Block,
     Carried,

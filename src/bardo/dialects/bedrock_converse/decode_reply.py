@@ -16,17 +16,9 @@ from bardo.dialects.bedrock_converse.arriving import Content
 from bardo.dialects.bedrock_converse.errors import is_refusal, refusal, stream_refusal
 from bardo.dialects.bedrock_converse.inputs import read_arguments
 from bardo.dialects.bedrock_converse.usage import read_usage
-from bardo.dialects.bedrock_converse.words import (
-    NAME,
-    PADDING,
-    REASONS,
-    WrongShape,
-    beyond,
-    string,
-    want,
-    without,
-)
+from bardo.dialects.bedrock_converse.words import NAME, PADDING, REASONS, beyond, string
 from bardo.dialects.lenient import decode_leniently, excerpt
+from bardo.dialects.wire import WrongShape, want, without
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (

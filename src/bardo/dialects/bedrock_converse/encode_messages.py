@@ -10,8 +10,9 @@ from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.bedrock_converse.encode_whole import text_block
 from bardo.dialects.bedrock_converse.losses import Losses
 from bardo.dialects.bedrock_converse.opaque import sign, thinking
-from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, INVALID_JSON, NAME, input_of, is_object
+from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, NAME
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
     ImageBlock,

@@ -11,8 +11,9 @@ from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL, AMOUNTS
 from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks_thinking, named_tools
 from bardo.dialects.bedrock_converse.families import is_claude, takes_unsigned
 from bardo.dialects.bedrock_converse.losses import Losses
-from bardo.dialects.bedrock_converse.words import NAME, beyond, write_json
+from bardo.dialects.bedrock_converse.words import NAME, beyond
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.wire import write_json
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from bardo.dialects.bedrock_converse.opaque import carrier, sign, thinking
 from bardo.dialects.bedrock_converse.usage import write_usage
-from bardo.dialects.bedrock_converse.words import NAME, REASONS, encode_json, input_of
+from bardo.dialects.bedrock_converse.words import NAME, REASONS
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.wire import encode_json, input_of
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, UnknownBlock, fields_for
 from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request

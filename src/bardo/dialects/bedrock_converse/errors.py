@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.bedrock_converse.words import encode_json
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.wire import encode_json
 from bardo.streams.eventstream import message_headers
 from bardo.streams.frames import Frame
 from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.dialects.arguments import has_no_arguments
-from bardo.dialects.bedrock_converse.words import INVALID_JSON, is_object
+from bardo.dialects.wire import INVALID_JSON, is_object
 
 Kind = Literal["text", "think", "redacted", "call", "other"]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.words import INVALID_JSON, arguments_of
+from bardo.dialects.wire import INVALID_JSON, arguments_of
 
 
 class _Use(msgspec.Struct, frozen=True):

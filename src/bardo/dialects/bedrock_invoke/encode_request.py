@@ -11,9 +11,9 @@ from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
 from bardo.dialects.bedrock_converse.encode_request import encode_body, path_of
 from bardo.dialects.bedrock_converse.losses import Losses
-from bardo.dialects.bedrock_converse.words import write_json
 from bardo.dialects.bedrock_invoke.families import payload_of
 from bardo.dialects.bedrock_invoke.signatures import messages_for_claude
+from bardo.dialects.wire import write_json
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.request import Request
 from bardo.values.wire import WireRequest

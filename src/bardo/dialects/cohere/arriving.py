@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bardo.dialects.cohere.words import NAME, PLAN, THINKING, without
-from bardo.dialects.jsonfield import kind_of
+from bardo.dialects.cohere.words import NAME, PLAN, THINKING
 from bardo.dialects.lenient import as_text
 from bardo.dialects.sealing import unseal
+from bardo.dialects.wire import WrongShape, want, without
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -27,10 +27,6 @@ from bardo.values.events import (
 )
 
 Kind = Literal["text", "thinking", "call", "unknown"]
-
-
-class WrongShape(Exception):
-    """The frame is JSON, but not what its type says."""
 
 
 class Arriving:
@@ -120,7 +116,7 @@ class Content:
         self.close_call(index, out)
         self.end_plan(out)
         block = self.calls[index] = Arriving(self._fresh(), "call")
-        function = want(call.get("function") or {}, "function")
+        function = fields_of(call.get("function") or {}, "function")
         out.append(ToolCallStart(block.number, as_text(call.get("id")), as_text(function.get("name"))))
         self.add_call(index, {**without(call, "id", "type"), "function": without(function, "name")}, out)
 
@@ -129,7 +125,7 @@ class Content:
         if index not in self.calls:
             raise WrongShape(f"a piece of call {index}, which did not begin")
         block = self.calls[index]
-        function = want(call.get("function") or {}, "function")
+        function = fields_of(call.get("function") or {}, "function")
         if arguments := as_text(function.get("arguments")):
             block.spoke = True
             out.append(ToolCallChunk(block.number, arguments))
@@ -190,13 +186,9 @@ def _add_fields(number: int, fields: dict[str, Any], out: list[Event]) -> None:
         out.append(BlockFields(number, NAME, fields))
 
 
-def want(value: Any, what: str) -> dict[str, Any]:
+def fields_of(value: Any, what: str) -> dict[str, Any]:
     """Return an object; where a list stands with just one in it, that one. Raises WrongShape."""
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if isinstance(value, dict):
-        return value
-    raise WrongShape(f"{what} is {kind_of(value)}")
+    return want(value[0] if isinstance(value, list) and len(value) == 1 else value, dict, what)
 
 
 def _kind(item: dict[str, Any], block: Arriving | None = None) -> Kind:

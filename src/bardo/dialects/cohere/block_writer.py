@@ -6,7 +6,7 @@ from typing import Any
 
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.cohere.encode_whole import sealed
-from bardo.dialects.cohere.words import encode_json
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
 

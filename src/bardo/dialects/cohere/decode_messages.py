@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bardo.dialects.cohere.words import NAME, PLAN, THINKING, without
+from bardo.dialects.cohere.words import NAME, PLAN, THINKING
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.sealing import unseal
+from bardo.dialects.wire import without
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -13,13 +13,14 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.cohere.arriving import Content, WrongShape, want
+from bardo.dialects.cohere.arriving import Content, fields_of
 from bardo.dialects.cohere.errors import refusal
 from bardo.dialects.cohere.plain_deltas import ContentFrame, PlanFrame, decode_delta
 from bardo.dialects.cohere.usage import decode_usage
-from bardo.dialects.cohere.words import NAME, REASONS, without
+from bardo.dialects.cohere.words import NAME, REASONS
 from bardo.dialects.jsonfield import kind_of
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.wire import WrongShape, without
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
@@ -111,7 +112,7 @@ class Decoder:
 
     def _read(self, payload: dict[str, Any], event: str, out: list[Event]) -> None:
         kind = as_text(payload.get("type")) or event
-        delta = want(payload.get("delta") or {}, "delta")
+        delta = fields_of(payload.get("delta") or {}, "delta")
         if not kind and isinstance(payload.get("message"), dict):
             self._whole(payload, out)
         elif kind == "error" or payload.get("error") or (not kind and "message" in payload):
@@ -144,9 +145,9 @@ class Decoder:
             content.add_plan(as_text(message.get("tool_plan")), out)
         elif kind == "tool-call-start":
             self._called = True
-            content.open_call(place, want(message.get("tool_calls"), "tool_calls"), out)
+            content.open_call(place, fields_of(message.get("tool_calls"), "tool_calls"), out)
         elif kind == "tool-call-delta":
-            content.add_call(place, want(message.get("tool_calls"), "tool_calls"), out)
+            content.add_call(place, fields_of(message.get("tool_calls"), "tool_calls"), out)
         elif kind == "tool-call-end":
             content.close_call(place, out)
         elif kind == "citation-start":
@@ -175,7 +176,7 @@ class Decoder:
             self._plan(message, out)
         for index, call in enumerate(_listed(message.get("tool_calls"))):
             self._called = True
-            content.open_call(index, want(call, "a call"), out)
+            content.open_call(index, fields_of(call, "a call"), out)
             content.close_call(index, out)
         for citation in _listed(message.get("citations")):
             content.cite(citation, out)
@@ -229,7 +230,7 @@ class Decoder:
 
 def _inner(fields: dict[str, Any], name: str) -> dict[str, Any]:
     value = fields.get(name)
-    return {} if value is None else want(value, name)
+    return {} if value is None else fields_of(value, name)
 
 
 def _listed(value: Any) -> list[Any]:
@@ -240,7 +241,7 @@ def _pieces(content: Any) -> list[dict[str, Any]]:
     """Return the items of content: a list of them, one alone, or plain text. Text beside thinking is two."""
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
-    items = [want(item, "content") for item in _listed(content)]
+    items = [fields_of(item, "content") for item in _listed(content)]
     return [piece for item in items for piece in _parted(item)]
 
 

@@ -6,10 +6,11 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.cohere.encode_messages import encode_messages
-from bardo.dialects.cohere.words import NAME, TITLE, write_json
+from bardo.dialects.cohere.words import NAME, TITLE
 from bardo.dialects.fragments import laid_into
 from bardo.dialects.functions import write_tool
 from bardo.dialects.losses import Losses
+from bardo.dialects.wire import write_json
 from bardo.values.request import Control, Request, Sampling, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 

@@ -6,8 +6,9 @@ from typing import Any
 
 from bardo.dialects.arguments import argument_text
 from bardo.dialects.cohere.usage import encode_usage
-from bardo.dialects.cohere.words import NAME, PLAN, encode_json, write_finish
+from bardo.dialects.cohere.words import NAME, PLAN, write_finish
 from bardo.dialects.sealing import seal
+from bardo.dialects.wire import encode_json
 from bardo.values.blocks import (
     Opaque,
     ReasoningBlock,

@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
-from bardo.values.errors import InvalidRequest
 from bardo.values.events import Finish, FinishReason
 
 NAME = "cohere"
@@ -27,21 +22,6 @@ REASONS: dict[str, FinishReason] = {
 """The dialect's finish reasons in our words."""
 
 _WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "tool_calls": "TOOL_CALL", "error": "ERROR"}
-
-encode_json = msgspec.json.Encoder().encode
-
-
-def write_json(value: Any) -> bytes:
-    """Return `value` as JSON. Raises InvalidRequest where it is nested too deeply to be written."""
-    try:
-        return encode_json(value)
-    except RecursionError:
-        raise InvalidRequest("the request is nested too deeply") from None
-
-
-def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
-    """Return the fields that are neither `known` nor null: what has to be carried."""
-    return {name: value for name, value in fields.items() if name not in known and value is not None}
 
 
 def write_finish(finish: Finish, *, calls: bool) -> str:

@@ -8,8 +8,9 @@ import msgspec
 
 from bardo.dialects.gemini.call_book import CallBook
 from bardo.dialects.gemini.reply_parts import arguments_text
-from bardo.dialects.gemini.words import FORMAT, NAME, is_object, opaque_of, split_fields
+from bardo.dialects.gemini.words import FORMAT, NAME, opaque_of, split_fields
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -8,7 +8,8 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.gemini.reply_blocks import Part, call_part, is_malformed, reasoning_parts, text_part
-from bardo.dialects.gemini.words import FORMAT, NAME, RAW_ARGUMENTS, is_object
+from bardo.dialects.gemini.words import FORMAT, NAME, RAW_ARGUMENTS
+from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
 from bardo.dialects.gemini.encode_reply import candidate_of, is_blocked, reply_end, reply_ids, with_raw_arguments
 from bardo.dialects.gemini.errors import encode_error
 from bardo.dialects.gemini.open_parts import OpenParts
 from bardo.dialects.gemini.reply_blocks import Part, text_part
 from bardo.dialects.gemini.words import NAME, finish_word
+from bardo.dialects.wire import encode_json
 from bardo.values.collected import CarriedFields
 from bardo.values.events import (
     BlockFields,
@@ -39,7 +38,6 @@ from bardo.values.usage import Usage
 
 _TEXT = b'{"candidates":[{"content":{"parts":[{"text":'
 _THOUGHT = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":'
-_encode = msgspec.json.Encoder().encode
 
 
 class GeminiEncoder:
@@ -67,7 +65,7 @@ class GeminiEncoder:
         """Take one event, give the chunks it completes."""
         kind = type(item)
         if kind is self._plain_kind and self._continues(item):  # type: ignore[arg-type]
-            return (b"".join((self._head, _encode(item.text), self._tail)),)  # type: ignore[union-attr]
+            return (b"".join((self._head, encode_json(item.text), self._tail)),)  # type: ignore[union-attr]
         take = _TAKE.get(kind)
         if take is None or self._closed:
             return ()
@@ -94,7 +92,7 @@ class GeminiEncoder:
         self._plain_kind, self._plain_block, self._plain_choice = type(item), item.block, item.choice
         self._plain_part = item.part if isinstance(item, ThinkChunk) else None
         self._head = self._before + (_TEXT if isinstance(item, ContentChunk) else _THOUGHT)
-        ids = _encode(self._ids)[1:]
+        ids = encode_json(self._ids)[1:]
         comma = b"," if self._ids else b""
         self._tail = b'}],"role":"model"},"index":%d}]%b%b%b' % (item.choice, comma, ids, self._after)
 
@@ -105,7 +103,7 @@ class GeminiEncoder:
         return choice
 
     def _frame(self, body: dict[str, Any]) -> bytes:
-        frame = self._before + _encode(body) + self._after
+        frame = self._before + encode_json(body) + self._after
         if self._array:
             self._before = b",\r\n"
         return frame

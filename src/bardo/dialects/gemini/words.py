@@ -110,11 +110,3 @@ def arguments_object(arguments: str) -> tuple[dict[str, Any], bool]:
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         parsed = None
     return (parsed, False) if isinstance(parsed, dict) else ({RAW_ARGUMENTS: arguments}, True)
-
-
-def is_object(text: str) -> bool:
-    """Whether the text is a JSON object."""
-    try:
-        return text.lstrip().startswith("{") and isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        return False

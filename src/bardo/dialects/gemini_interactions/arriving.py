@@ -10,9 +10,9 @@ from typing import Any
 
 from bardo.dialects.gemini.reply_parts import arguments_text
 from bardo.dialects.gemini.words import FORMAT
-from bardo.dialects.gemini_interactions.words import NAME, states_of, without
-from bardo.dialects.jsonfield import kind_of
+from bardo.dialects.gemini_interactions.words import NAME, states_of
 from bardo.dialects.lenient import as_text
+from bardo.dialects.wire import want, without
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -26,10 +26,6 @@ from bardo.values.events import (
     ToolCallStart,
     UnknownContent,
 )
-
-
-class WrongShape(Exception):
-    """The frame is JSON, but not what its type says."""
 
 
 class Numbers:
@@ -242,23 +238,15 @@ class Other(Step):
 
 def fields_of(value: Any, what: str) -> dict[str, Any]:
     """Return an object. Raises WrongShape."""
-    if isinstance(value, dict):
-        return value
-    raise WrongShape(f"{what} is {kind_of(value)}")
+    return want(value, dict, what)
 
 
 def items_of(value: Any, what: str) -> list[dict[str, Any]]:
     """Return a list of objects; nothing at all is an empty one. Raises WrongShape."""
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise WrongShape(f"{what} is {kind_of(value)}")
-    return [fields_of(item, f"{what}[{place}]") for place, item in enumerate(value)]
+    items: list[Any] = [] if value is None else want(value, list, what)
+    return [fields_of(item, f"{what}[{place}]") for place, item in enumerate(items)]
 
 
 def text_of(item: dict[str, Any]) -> str:
     """Return the text of a content. Raises WrongShape."""
-    text = item.get("text", "")
-    if not isinstance(text, str):
-        raise WrongShape(f"text is {kind_of(text)}")
-    return text
+    return want(item.get("text", ""), str, "text")

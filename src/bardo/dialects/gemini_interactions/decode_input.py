@@ -6,8 +6,9 @@ from typing import Any
 
 from bardo.dialects.gemini.reply_parts import arguments_text
 from bardo.dialects.gemini.words import FORMAT
-from bardo.dialects.gemini_interactions.words import NAME, encode_json, states_of, without
+from bardo.dialects.gemini_interactions.words import NAME, states_of
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.wire import encode_json, without
 from bardo.values.blocks import (
     Block,
     Carried,

@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini_interactions.arriving import Thought, WrongShape, fields_of, items_of
+from bardo.dialects.gemini_interactions.arriving import Thought, fields_of, items_of
 from bardo.dialects.gemini_interactions.errors import refusal_in_reply
 from bardo.dialects.gemini_interactions.steps import Steps
 from bardo.dialects.gemini_interactions.usage import read_usage
-from bardo.dialects.gemini_interactions.words import NAME, finish_of, seconds_of, stamp_of, without
+from bardo.dialects.gemini_interactions.words import NAME, finish_of, seconds_of, stamp_of
 from bardo.dialects.lenient import as_text, decode_leniently
+from bardo.dialects.wire import WrongShape, without
 from bardo.streams.frames import Frame
 from bardo.values.errors import BardoError, BrokenStream, MalformedReply
 from bardo.values.events import (

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from bardo.dialects.gemini_interactions.decode_input import read_input
-from bardo.dialects.gemini_interactions.words import NAME, without
+from bardo.dialects.gemini_interactions.words import NAME
 from bardo.dialects.jsonfield import decode_object, number, optional, required, take
 from bardo.dialects.options import read_options
+from bardo.dialects.wire import without
 from bardo.values.blocks import Carried, TextBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice

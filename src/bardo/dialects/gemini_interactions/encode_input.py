@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini.words import FORMAT, arguments_object, is_object
+from bardo.dialects.gemini.words import FORMAT, arguments_object
 from bardo.dialects.gemini_interactions.words import NAME
 from bardo.dialects.gemini_interactions.written import Step, call_step, output_step, own_states, thought_step
 from bardo.dialects.losses import Losses
+from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
     ImageBlock,

@@ -13,8 +13,9 @@ from typing import Any
 from bardo.dialects.gemini_interactions.encode_whole import hides_thoughts
 from bardo.dialects.gemini_interactions.errors import error_fields
 from bardo.dialects.gemini_interactions.usage import write_usage
-from bardo.dialects.gemini_interactions.words import NAME, encode_json, stamp_of, status_of
+from bardo.dialects.gemini_interactions.words import NAME, stamp_of, status_of
 from bardo.dialects.gemini_interactions.writing import Frames, Kind, Writing
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.collected import CarriedFields
 from bardo.values.events import (

@@ -12,8 +12,9 @@ import msgspec
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.fragments import laid_into
 from bardo.dialects.gemini_interactions.encode_input import write_messages
-from bardo.dialects.gemini_interactions.words import NAME, TITLE, encode_json
+from bardo.dialects.gemini_interactions.words import NAME, TITLE
 from bardo.dialects.losses import Losses
+from bardo.dialects.wire import encode_json
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest

@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.gemini_interactions.usage import write_usage
-from bardo.dialects.gemini_interactions.words import NAME, encode_json, stamp_of, status_of
+from bardo.dialects.gemini_interactions.words import NAME, stamp_of, status_of
 from bardo.dialects.gemini_interactions.written import Step, call_step, output_step, thought_step
+from bardo.dialects.wire import encode_json
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, ToolCallBlock, UnknownBlock, fields_for
 from bardo.values.request import Request
 from bardo.values.response import Response

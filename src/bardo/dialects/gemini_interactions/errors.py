@@ -6,7 +6,7 @@ from typing import Any
 
 from bardo.dialects.gemini.errors import decode_error as decode_error
 from bardo.dialects.gemini.errors import refused
-from bardo.dialects.gemini_interactions.words import encode_json
+from bardo.dialects.wire import encode_json
 from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
 
 _CODES: dict[Kind, str] = {

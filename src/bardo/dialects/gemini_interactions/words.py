@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-import msgspec
-
 from bardo.dialects.gemini.words import FORMAT
 from bardo.dialects.sealing import unseal
 from bardo.values.blocks import Opaque
@@ -35,13 +33,6 @@ _WORDS: dict[FinishReason, str] = {
     "tool_calls": "requires_action",
     "error": "failed",
 }
-
-encode_json = msgspec.json.Encoder().encode
-
-
-def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
-    """Return the fields that are neither `known` nor null: what has to be carried."""
-    return {name: value for name, value in fields.items() if name not in known and value is not None}
 
 
 def finish_of(status: str, *, called: bool) -> Finish:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bardo.dialects.gemini_interactions.words import encode_json
 from bardo.dialects.gemini_interactions.written import as_list, output_contents, signed
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates

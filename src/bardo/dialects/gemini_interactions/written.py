@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.gemini.words import FORMAT, arguments_object, is_native, signature_of
-from bardo.dialects.gemini_interactions.words import NAME, without
+from bardo.dialects.gemini_interactions.words import NAME
+from bardo.dialects.wire import without
 from bardo.values.blocks import Opaque, ReasoningBlock, RefusalBlock, TextBlock, ToolCallBlock, fields_for
 
 Step = dict[str, Any]

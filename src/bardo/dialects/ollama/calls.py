@@ -6,7 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.ollama.words import NAME, object_of, text_of, without
+from bardo.dialects.ollama.words import NAME, object_of, text_of
+from bardo.dialects.wire import without
 from bardo.values.blocks import Carried, ToolCallBlock
 
 

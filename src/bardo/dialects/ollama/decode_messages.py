@@ -10,7 +10,8 @@ from typing import Any
 
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.ollama.sealed import open_signature, restore
-from bardo.dialects.ollama.words import NAME, text_of, without
+from bardo.dialects.ollama.words import NAME, text_of
+from bardo.dialects.wire import without
 from bardo.values.blocks import Block, Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Role

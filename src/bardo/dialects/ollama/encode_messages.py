@@ -10,7 +10,7 @@ from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.losses import Losses
 from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.encode_whole import join_thinking
-from bardo.dialects.ollama.words import INVALID_JSON, is_object
+from bardo.dialects.wire import INVALID_JSON, is_object
 from bardo.values.blocks import (
     Block,
     ImageBlock,

@@ -13,7 +13,8 @@ from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.errors import error_object
 from bardo.dialects.ollama.held import HeldCall, HeldStates
 from bardo.dialects.ollama.usage import encode_usage
-from bardo.dialects.ollama.words import NAME, encode_json, stamp_of, write_finish
+from bardo.dialects.ollama.words import NAME, stamp_of, write_finish
+from bardo.dialects.wire import encode_json
 from bardo.streams.ndjson import encode_ndjson
 from bardo.values.events import (
     BlockFields,

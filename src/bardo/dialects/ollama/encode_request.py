@@ -11,7 +11,8 @@ from bardo.dialects.fragments import laid_into
 from bardo.dialects.functions import write_tool
 from bardo.dialects.losses import Losses
 from bardo.dialects.ollama.encode_messages import encode_messages
-from bardo.dialects.ollama.words import NAME, TITLE, write_json
+from bardo.dialects.ollama.words import NAME, TITLE
+from bardo.dialects.wire import write_json
 from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 

@@ -11,7 +11,8 @@ from typing import Any
 from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.sealed import Owned, seal_owned, stretch
 from bardo.dialects.ollama.usage import encode_usage
-from bardo.dialects.ollama.words import NAME, encode_json, stamp_of, write_finish
+from bardo.dialects.ollama.words import NAME, stamp_of, write_finish
+from bardo.dialects.wire import encode_json
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, fields_for
 from bardo.values.request import Request
 from bardo.values.response import Response

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
-from bardo.dialects.ollama.words import encode_json
+from bardo.dialects.wire import encode_json
 from bardo.values.errors import BardoError, UpstreamRefused
 
 _QUOTED = 500

@@ -7,34 +7,15 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.arguments import has_no_arguments
-from bardo.values.errors import InvalidRequest
+from bardo.dialects.wire import INVALID_JSON, input_of, write_json
 from bardo.values.events import Finish, FinishReason
 
 NAME = "ollama"
 TITLE = "Ollama"
 FORMAT = "thinking"
 
-INVALID_JSON = "INVALID_JSON"
-"""The key under which text that is no JSON object stands where the dialect must have an object."""
-
 REASONS: dict[str, FinishReason] = {"stop": "stop", "length": "length", "load": "stop", "unload": "stop"}
 """The dialect's reasons in our words; an older server gives none."""
-
-encode_json = msgspec.json.Encoder().encode
-
-
-def write_json(value: Any) -> bytes:
-    """Return `value` as JSON. Raises InvalidRequest where it is nested too deeply to be written."""
-    try:
-        return encode_json(value)
-    except RecursionError:
-        raise InvalidRequest("the request is nested too deeply") from None
-
-
-def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:
-    """Return the fields that are neither `known` nor null: what has to be carried."""
-    return {name: value for name, value in fields.items() if name not in known and value is not None}
 
 
 def write_finish(finish: Finish) -> str:
@@ -44,11 +25,7 @@ def write_finish(finish: Finish) -> str:
 
 def object_of(arguments: str) -> msgspec.Raw:
     """Return the arguments as the object they must be, on one line; text that is none is wrapped."""
-    if has_no_arguments(arguments):
-        return msgspec.Raw(b"{}")
-    if not is_object(arguments):
-        return msgspec.Raw(encode_json({INVALID_JSON: arguments}))
-    raw = arguments.encode()
+    raw = bytes(input_of(arguments))
     # A line end between the tokens would cut the line that the object stands in.
     return msgspec.Raw(msgspec.json.format(raw, indent=-1) if b"\n" in raw or b"\r" in raw else raw)
 
@@ -60,14 +37,6 @@ def text_of(value: Any, raw: bytes = b"") -> str:
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get(INVALID_JSON), str):
         return str(value[INVALID_JSON])
     return (raw or write_json(value)).decode("utf-8", "replace")
-
-
-def is_object(text: str) -> bool:
-    """Whether `text` is one JSON object."""
-    try:
-        return isinstance(msgspec.json.decode(text), dict)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return False
 
 
 def seconds_of(stamp: Any) -> int | None:

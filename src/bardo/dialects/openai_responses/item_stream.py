@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import msgspec
-
 from bardo.dialects.openai_responses.state import made_id
 from bardo.dialects.openai_responses.written import Written, WrittenPart, WrittenRider
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
 
-_JSON = msgspec.json.Encoder()
 _DELTAS = {
     "output_text": "response.output_text.delta",
     "refusal": "response.refusal.delta",
@@ -35,14 +33,14 @@ class ItemStream:
         """Write one event."""
         body = {"type": name, **fields, "sequence_number": self._sequence}
         self._sequence += 1
-        out.append(encode_sse(_JSON.encode(body), name))
+        out.append(encode_sse(encode_json(body), name))
 
     def delta(self, part: WrittenPart, text: str) -> bytes:
         """Write a piece of an announced part."""
         part.pieces.append(text)
         number = self._sequence
         self._sequence = number + 1
-        return part.prefix + _JSON.encode(text) + b',"sequence_number":%d}\n\n' % number
+        return part.prefix + encode_json(text) + b',"sequence_number":%d}\n\n' % number
 
     def open(self, item: Written, out: list[bytes]) -> None:
         """Announce an item."""
@@ -130,4 +128,4 @@ def _place(part: WrittenPart) -> dict[str, Any]:
 
 def _prefix(name: str, place: dict[str, Any]) -> bytes:
     fields = {"type": name, **place} | ({"logprobs": []} if name == _DELTAS["output_text"] else {})
-    return b"event: " + name.encode() + b"\ndata: " + _JSON.encode(fields)[:-1] + b',"delta":'
+    return b"event: " + name.encode() + b"\ndata: " + encode_json(fields)[:-1] + b',"delta":'

@@ -11,14 +11,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bardo.dialects.watsonx_text.errors import error_fields
-from bardo.dialects.watsonx_text.words import (
-    COUNTS,
-    NAME,
-    UNFINISHED,
-    encode_json,
-    stop_reason,
-    write_usage,
-)
+from bardo.dialects.watsonx_text.words import COUNTS, NAME, UNFINISHED, stop_reason, write_usage
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.blocks import fields_for
 from bardo.values.events import (

@@ -10,7 +10,8 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.jsonfield import decode_object, number, optional, required, take
 from bardo.dialects.losses import Losses
 from bardo.dialects.options import read_options
-from bardo.dialects.watsonx_text.words import NAME, TITLE, encode_json
+from bardo.dialects.watsonx_text.words import NAME, TITLE
+from bardo.dialects.wire import encode_json
 from bardo.values.blocks import RefusalBlock, TextBlock, ToolResultBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Request, Sampling

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from bardo.dialects.counts import doubted, whole
 from bardo.values.degradation import Degradation
 from bardo.values.events import Finish, FinishReason
@@ -26,8 +24,6 @@ REASONS: dict[str, FinishReason] = {
     "error": "error",
 }
 _WORDS: dict[FinishReason, str] = {"length": "max_tokens", "error": "error"}
-
-encode_json = msgspec.json.Encoder().encode
 
 
 def read_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
