@@ -57,7 +57,7 @@ class World:
         self.histories: list[tuple[Message, ...]] = []
         self._random = random.Random(1)
 
-    def ask(self, conversation: Conversation, city: str) -> None:
+    def ask(self, conversation: Conversation, city: str, *, thinks: bool = True) -> None:
         """Have the model call a tool, and keep of its reply what a plain client keeps."""
         number, self.made = self.made, self.made + 1
         suffix = f"{self._random.getrandbits(96):024x}"
@@ -65,7 +65,7 @@ class World:
         call = ToolCallBlock(id=call_id, name="weather", arguments=f'{{"city":"{city}"}}')
         thought = ReasoningBlock(text=f"thought {number}", format="reasoning_content")
         request = conversation.request
-        for memory in remember(Response(blocks=(thought, call)), request, request, KIMI):
+        for memory in remember(Response(blocks=(thought, call) if thinks else (call,)), request, request, KIMI):
             self.store.put("key", memory.keys, encode_kept(memory.kept), now=0, reply=str(number))
         conversation.calls += 1
         conversation.add(Message("assistant", (call,)), number)
@@ -189,6 +189,17 @@ def test_the_same_question_and_arguments_with_different_ids_are_two_conversation
         world.ask(conversation, "Paris")
     assert world.thoughts(one) == [(0, "thought 0")]
     assert world.thoughts(other) == [(1, "thought 1")]
+
+
+@pytest.mark.parametrize("first", [True, False], ids=["thinking first", "thinking last"])
+def test_a_reply_without_thinking_is_not_given_that_of_one_alike(first: bool) -> None:
+    world = World(unique=False)
+    one, other = Conversation(), Conversation()
+    for conversation, thinks in ((one, first), (other, not first)):
+        conversation.add(Message("user", (TextBlock("Weather?"),)))
+        world.ask(conversation, "Paris", thinks=thinks)
+    assert world.thoughts(one) == [(0, "")]
+    assert world.thoughts(other) == [(1, "")]
 
 
 def test_two_conversations_that_are_alike_in_everything_are_given_nothing_and_told() -> None:

@@ -309,10 +309,10 @@ def test_a_conversation_without_a_reply_costs_and_changes_nothing() -> None:
     "blocks",
     [
         (TextBlock("Sunny."),),
-        (call(),),
+        (call("call_8f2KzPq9Lm3XvT1b7RdW"),),
         (thought("Plain.", form="reasoning_content"), TextBlock("Sunny.")),
     ],
-    ids=["text", "call", "plain thinking without tools"],
+    ids=["text", "call with a unique id", "plain thinking without tools"],
 )
 def test_most_replies_leave_nothing_to_keep(blocks: tuple[ReplyBlock, ...]) -> None:
     assert remember(Response(blocks=blocks), asked(QUESTION), asked(QUESTION), reader("deepseek", "m")) == []

@@ -14,6 +14,7 @@ def assigned(turns: Sequence[TurnKeys], found: Mapping[str, Kept]) -> dict[int, 
     A message is known by its state, by what it says behind its conversation, or by calls with globally unique ids. Where these lead to
     different replies, it is none of them.
     """
+    found = {key: kept for key, kept in found.items() if kept.parts}
     made: dict[int, Kept] = {}
     used: set[int] = set()
     for by_conversation in (True, False):

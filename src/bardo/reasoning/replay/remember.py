@@ -1,6 +1,7 @@
 """What of a reply is kept for the turns to come: opaque state always, readable thinking where tools are being called.
 
-Providers ask for plain thinking back in the turns of a tool loop only; a conversation without tools costs nothing here.
+Providers ask for plain thinking back in the turns of a tool loop only; a conversation without tools costs nothing here. Of a reply with
+calls and without thinking, which another conversation's reply may be mistaken for, it is kept that there is nothing.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
+from bardo.reasoning.replay.call_ids import is_globally_unique, stated_id
 from bardo.reasoning.replay.kept import Called, Kept, Memory, Other, Part, Said, Thought
 from bardo.reasoning.replay.keys import digest, reply_keys, state_key
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
@@ -42,7 +44,11 @@ def remember(
     """
     known = rules or builtin_replay()
     choices = enumerate((response, *response.alternatives))
-    worth = [(choice, one.blocks) for choice, one in choices if _worth(one.blocks, request)]
+    worth = [
+        (choice, one.blocks)
+        for choice, one in choices
+        if _worth(one.blocks, request) or _mistakable(one.blocks, request)
+    ]
     if not worth or response.error is not None:
         return []
     prefix = prefix_of(sent) if known.binding(reader) is not None else None
@@ -61,6 +67,15 @@ def _worth(blocks: Sequence[ReplyBlock], request: Request) -> bool:
     return thinks and (calls or _answers_tools(request))
 
 
+def _mistakable(blocks: Sequence[ReplyBlock], request: Request) -> bool:
+    """Whether a reply without thinking has keys that a reply of another conversation may have too: no unique id is in them."""
+    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+    if not calls and not _answers_tools(request):
+        return False
+    said = [*calls, *(one for message in request.messages for one in message.blocks if isinstance(one, ToolCallBlock))]
+    return not any(is_globally_unique(stated_id(call), call.name) for call in said)
+
+
 def _answers_tools(request: Request) -> bool:
     last = request.messages[-1:]
     return any(isinstance(block, ToolResultBlock) for message in last for block in message.blocks)
@@ -74,7 +89,7 @@ def _memory(
     prefix: Prefix | None,
     fields: dict[str, Any],
 ) -> Memory:
-    parts = [part for block in blocks if (part := _part(block)) is not None]
+    parts = [part for block in blocks if (part := _part(block)) is not None] if _worth(blocks, request) else []
     kept = Kept(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
     keys = [*reply_keys(request, blocks), *(state_key(state) for state in kept.states)]
     return Memory(tuple(dict.fromkeys(keys)), kept, choice)
