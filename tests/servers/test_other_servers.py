@@ -49,7 +49,7 @@ _VLLM = (
     "--max-model-len",
     str(CONTEXT),
 )
-_TRANSFORMERS = (str(Path(PYTHON).with_name("transformers")), "serve")
+_TRANSFORMERS = (str(Path(PYTHON).parent / "transformers"), "serve")
 # The preset of a server, the template of its model, and its command.
 SERVERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "vLLM without a parser": ("vllm", "always-open", _VLLM),
