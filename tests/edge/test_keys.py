@@ -63,3 +63,24 @@ def test_a_keyring_shows_nothing() -> None:
 def test_a_provider_that_quotes_the_key_does_not_give_it_away() -> None:
     keyring = Keyring({"OPENAI_API_KEY": "sk-secret"})
     assert keyring.secrets().in_text("wrong key sk-secret") == "wrong key [key]"
+
+
+@pytest.mark.parametrize(
+    ("address", "key", "expected"),
+    [
+        ("http://me:pass%40word@lab.test:8000/v1/chat", "", {"authorization": "Basic bWU6cGFzc0B3b3Jk"}),
+        ("http://me@lab.test:8000/v1/chat", "", {"authorization": "Basic bWU="}),
+        ("http://me:pw@lab.test:8000/v1/chat", "k", {"authorization": "Bearer k"}),
+    ],
+    ids=["user and password", "user only", "a key comes first"],
+)
+def test_the_user_and_password_of_an_address_go_into_a_header(address: str, key: str, expected: dict[str, str]) -> None:
+    provider = Provider(id="lab", row=row("vllm"), base_url=address)
+    signed = Keyring({"VLLM_API_KEY": key}).sign(Call(url=address), provider, clock=float)
+    assert (signed.url, signed.headers) == ("http://lab.test:8000/v1/chat", expected)
+
+
+def test_an_at_sign_in_a_path_is_part_of_the_path() -> None:
+    provider = Provider(id="lab", row=row("vllm"), base_url="http://lab.test/v1")
+    signed = Keyring({}).sign(Call(url="http://lab.test/v1/models/a@b"), provider, clock=float)
+    assert (signed.url, signed.headers) == ("http://lab.test/v1/models/a@b", {})

@@ -89,3 +89,21 @@ def test_the_error_helps() -> None:
         resolve("zzz", [LAB, CLOSET])
     with pytest.raises(UnknownModel, match="no provider is configured"):
         resolve("gpt-5", [])
+
+
+@pytest.mark.parametrize(
+    ("base_url", "path", "url"),
+    [
+        ("http://x/v1", "chat/completions", "http://x/v1/chat/completions"),
+        ("http://x/v1/", "chat/completions", "http://x/v1/chat/completions"),
+        ("http://x/v1?api-version=1", "chat/completions", "http://x/v1/chat/completions?api-version=1"),
+        ("http://x/v1?api-version=1", "models/m:stream?alt=sse", "http://x/v1/models/m:stream?alt=sse&api-version=1"),
+        ("http://x/v2", "/v1/models?limit=9", "http://x/v1/models?limit=9"),
+        ("http://x/v1?a=1", "../props", "http://x/props?a=1"),
+        ("http://x/v2?a=1", "/v1/models?limit=9", "http://x/v1/models?limit=9&a=1"),
+    ],
+)
+def test_a_path_is_joined_to_a_base_url(base_url: str, path: str, url: str) -> None:
+    row = builtin().provider("vllm")
+    assert row is not None
+    assert Provider(id="x", row=row, base_url=base_url).url(path) == url

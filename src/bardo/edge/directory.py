@@ -10,7 +10,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
-from urllib.parse import urljoin
 
 import msgspec
 
@@ -164,8 +163,9 @@ async def list_models(
 ) -> tuple[str, ...]:
     """Return the ids a provider lists. Raises BardoError where it cannot be asked or answers something else."""
     headers = {**provider.row.headers, "accept": "application/json"}
-    url = urljoin(f"{provider.base_url.rstrip('/')}/", provider.row.model_list)
-    call = Call(method="GET", url=url, headers=headers, body=b"", provider=provider.id)
+    call = Call(
+        method="GET", url=provider.url(provider.row.model_list), headers=headers, body=b"", provider=provider.id
+    )
     reply = await transport.send(keyring.sign(call, provider, clock=time.time), deadlines)
     try:
         body = await reply.read(_LIST_LIMIT)

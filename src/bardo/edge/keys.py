@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
 import msgspec
 
@@ -64,6 +65,8 @@ class Keyring:
 
         `clock` gives Unix time, for signatures that bear a date. Raises MissingKey where a hosted provider's key is not set.
         """
+        if "@" in call.url:
+            call = _with_basic_authorization(call)
         own = self._aws(call, provider, clock) if provider.row.auth == "aws" else self._headers(provider)
         return msgspec.structs.replace(call, headers={**call.headers, **own}) if own else call
 
@@ -88,6 +91,18 @@ class Keyring:
     def _find(self, row: ProviderRow) -> str | None:
         found = (self._environment.get(variable) for variable in row.key_variables)
         return next((key.strip() for key in found if key and key.strip()), None)
+
+
+def _with_basic_authorization(call: Call) -> Call:
+    """Return the call with the user and password of its address in a header. Another `authorization` of its own comes before them."""
+    parts = urlsplit(call.url)
+    user, at, place = parts.netloc.rpartition("@")
+    if not at:
+        return call
+    proof = base64.b64encode(unquote(user).encode()).decode()
+    named = {name.lower() for name in call.headers}
+    headers = call.headers if "authorization" in named else {**call.headers, "authorization": f"Basic {proof}"}
+    return msgspec.structs.replace(call, url=urlunsplit(parts._replace(netloc=place)), headers=headers)
 
 
 def secret_values(headers: Mapping[str, str], url: str = "") -> list[str]:

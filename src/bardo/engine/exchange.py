@@ -57,7 +57,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def url(self) -> str:
         """The provider's base URL and the dialect's path, joined."""
-        return f"{self.target.provider.base_url.rstrip('/')}/{self.wire.path}"
+        return self.target.provider.url(self.wire.path)
 
 
 def attempts(

@@ -123,7 +123,9 @@ class Hold:
     @property
     def arguments(self) -> str:
         """What the tool that carries the answer was called with."""
-        return "".join(self._answers.get(0, ()))
+        arguments = "".join(self._answers.get(0, ()))
+        # A call that was cut before its first argument has been given an empty object by then.
+        return "" if self.cut and arguments == "{}" else arguments
 
     @property
     def text(self) -> str:
@@ -132,6 +134,8 @@ class Hold:
 
     def said(self, choice: int = 0) -> str:
         """Return the text of the answer: what the tool was called with, else the text."""
+        if choice == 0 and self._answers.get(0):
+            return self.arguments
         return "".join(self._answers.get(choice) or self._texts.get(choice) or ())
 
     def called(self, choice: int = 0) -> bool:

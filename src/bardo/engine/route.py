@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -30,6 +31,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     def lists(self, model: str) -> bool:
         """Whether the provider is known to serve exactly this model id."""
         return model in self.models
+
+    def url(self, path: str) -> str:
+        """Return the address of `path` at the provider: under the base URL, above it (`../props`), or at its host (`/props`).
+
+        A query of the base URL (`?api-version=…`) goes along.
+        """
+        base, _, query = self.base_url.partition("?")
+        address = urljoin(f"{base.rstrip('/')}/", path) if path.startswith(("/", ".")) else f"{base.rstrip('/')}/{path}"
+        return f"{address}{'&' if '?' in path else '?'}{query}" if query else address
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote
 
 import msgspec
 
@@ -45,7 +45,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def url(self, provider: Provider, model: str) -> str:
         """Return the address of the question at a provider."""
         path = self.path.replace(MODEL, quote(model, safe=""))
-        return urljoin(f"{provider.base_url.rstrip('/')}/", path)
+        return provider.url(path)
 
     def content(self, model: str) -> bytes:
         """Return the request's body, empty where there is none."""

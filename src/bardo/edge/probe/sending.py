@@ -58,8 +58,9 @@ class Sender:
         provider = self.target.provider
         wire = _wire(sent.cell, self.target, None)
         headers = {**provider.row.headers, **wire.headers, "content-type": "application/json"}
-        url = f"{provider.base_url.rstrip('/')}/{sent.path}"
-        return Call(url=url, headers=headers, body=msgspec.json.encode(sent.body), provider=provider.id)
+        return Call(
+            url=provider.url(sent.path), headers=headers, body=msgspec.json.encode(sent.body), provider=provider.id
+        )
 
     def shown(self, sent: Sent) -> str:
         """Return where the request goes, without what may be a secret."""
