@@ -6,8 +6,8 @@ import datetime
 
 import pytest
 
-from bardo.catalog.find import find_model
-from bardo.catalog.models import builtin_models
+from bardo.catalog.forms import builtin_forms
+from bardo.catalog.models import FoundModel, builtin_models
 from bardo.values.errors import ConfigError
 
 SPELLED = [
@@ -44,6 +44,12 @@ SPELLED = [
     ("openai", "gpt-5-mini-2025-08-07", "gpt-5-mini", "openai"),
     ("gemini", "models/gemini-2.5-pro-preview-05-06", "gemini-2.5-pro-preview-05-06", "google"),
 ]
+
+
+def find_model(provider: str, model: str) -> FoundModel:
+    """Return the row of `model` at a provider row that is spoken with in OpenAI's Chat dialect."""
+    owner = builtin_forms().endpoint(provider, "openai_chat").owner or provider
+    return builtin_models().find(owner, model)
 
 
 @pytest.mark.parametrize(("provider", "model", "spelled", "maker"), SPELLED, ids=[case[1] for case in SPELLED])

@@ -9,7 +9,6 @@ import pytest
 
 from bardo.tools import (
     AnthropicToolAdapter,
-    GeminiToolAdapter,
     HermesToolAdapter,
     JsonToolAdapter,
     OpenAIToolAdapter,
@@ -33,7 +32,6 @@ RESULTS = [
 ADAPTERS: dict[str, ToolAdapter] = {
     "anthropic": AnthropicToolAdapter(),
     "openai": OpenAIToolAdapter(),
-    "gemini": GeminiToolAdapter(),
     "hermes": HermesToolAdapter(),
     "qwen": QwenToolAdapter(),
     "json": JsonToolAdapter(),
@@ -59,18 +57,6 @@ OPENAI = {
         }
     ]
 }
-GEMINI = {
-    "candidates": [
-        {
-            "content": {
-                "parts": [
-                    {"functionCall": {"id": "c1", "name": "weather", "args": {"city": "Paris"}}},
-                    {"functionCall": {"id": "c2", "name": "clock"}},
-                ]
-            }
-        }
-    ]
-}
 TAGGED = (
     'Hi <tool_call>{"id": "c1", "name": "weather", "arguments": {"city": "Paris"}}</tool_call>\n'
     '<tool_call>{"id": "c2", "name": "clock"}</tool_call>'
@@ -82,7 +68,6 @@ KIMI = "<|tool_call_begin|>c1<|tool_call_argument_begin|>{}<|tool_call_end|>"
 REPLIES: dict[str, Any] = {
     "anthropic": ANTHROPIC,
     "openai": OPENAI,
-    "gemini": GEMINI,
     "hermes": TAGGED,
     "qwen": TAGGED,
     "json": LISTED,
@@ -107,8 +92,6 @@ NONSENSE: list[Any] = [
     {},
     {"content": 7},
     {"choices": [{}]},
-    {"candidates": [None]},
-    {"parts": [{"functionCall": 3}]},
 ]
 
 
@@ -129,8 +112,8 @@ def test_the_older_function_call_is_read() -> None:
 
 
 def test_calls_without_ids_are_numbered() -> None:
-    parts = {"parts": [{"functionCall": {"name": "clock"}}, {"functionCall": {"name": "clock"}}]}
-    assert [call.id for call in GeminiToolAdapter().parse_tool_calls(parts)] == ["call_1", "call_2"]
+    message = {"tool_calls": [{"function": {"name": "clock"}}, {"function": {"name": "clock"}}]}
+    assert [call.id for call in OpenAIToolAdapter().parse_tool_calls(message)] == ["call_1", "call_2"]
     twice = '<tool_call>{"name": "clock"}</tool_call>' * 2
     assert [call.id for call in HermesToolAdapter().parse_tool_calls(twice)] == ["call_1", "call_2"]
     assert [call.id for call in HermesToolAdapter(make_ids=lambda: lambda: "x").parse_tool_calls(twice)] == ["x", "x"]
@@ -155,14 +138,6 @@ TOOLS_AS_WRITTEN: dict[str, Any] = {
             "function": {"name": "weather", "description": "Tells the weather.", "parameters": SCHEMA},
         },
         {"type": "function", "function": {"name": "clock", "parameters": EMPTY}},
-    ],
-    "gemini": [
-        {
-            "functionDeclarations": [
-                {"name": "weather", "description": "Tells the weather.", "parametersJsonSchema": SCHEMA},
-                {"name": "clock"},
-            ]
-        }
     ],
 }
 
@@ -193,13 +168,6 @@ RESULTS_AS_WRITTEN: dict[str, Any] = {
         {"role": "tool", "tool_call_id": "c1", "content": '{"sky": "blue"}'},
         {"role": "tool", "tool_call_id": "c2", "content": "broken"},
     ],
-    "gemini": {
-        "role": "user",
-        "parts": [
-            {"functionResponse": {"id": "c1", "name": "weather", "response": {"sky": "blue"}}},
-            {"functionResponse": {"id": "c2", "name": "clock", "response": {"error": "broken"}}},
-        ],
-    },
     "hermes": (
         '<tool_response>\n{"name":"weather","content":"{\\"sky\\": \\"blue\\"}"}\n</tool_response>\n'
         '<tool_response>\n{"name":"clock","content":"broken"}\n</tool_response>'

@@ -36,7 +36,7 @@ from bardo.values.events import (
     UnknownContent,
     UsageUpdate,
 )
-from bardo.values.fold import ResponseFold, fold, merge_carried
+from bardo.values.fold import ResponseFold, fold
 from bardo.values.response import ToolInvocation
 from bardo.values.usage import Usage
 
@@ -183,13 +183,14 @@ def test_carried_fields_go_where_they_belong() -> None:
 
 
 def test_fields_of_another_dialect_take_the_place_of_earlier_ones() -> None:
-    assert merge_carried(Carried("a", {"x": 1}), "b", {"y": 2}) == Carried("b", {"y": 2})
+    response = fold([ReplyFields("a", {"x": 1}), ReplyFields("b", {"y": 2})])
+    assert response.carried == Carried("b", {"y": 2})
 
 
-def test_merging_leaves_what_was_held_as_it_was() -> None:
-    held = Carried("a", {"list": [1]})
-    merge_carried(held, "a", {"list": [2]})
-    assert held == Carried("a", {"list": [1]})
+def test_merging_leaves_an_events_own_list_as_it_was() -> None:
+    first = ReplyFields("a", {"list": [1]})
+    assert fold([first, ReplyFields("a", {"list": [2]})]).carried == Carried("a", {"list": [1, 2]})
+    assert first.fields == {"list": [1]}
 
 
 def test_the_extension_is_bardos_own() -> None:

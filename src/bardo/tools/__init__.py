@@ -2,7 +2,6 @@
 
 from bardo.tools.adapters import (
     AnthropicToolAdapter,
-    GeminiToolAdapter,
     HermesToolAdapter,
     JsonToolAdapter,
     OpenAIToolAdapter,
@@ -26,7 +25,6 @@ __all__ = [
     "CallArguments",
     "CallEnd",
     "CallStart",
-    "GeminiToolAdapter",
     "HermesToolAdapter",
     "InlineToolCalls",
     "JsonToolAdapter",

@@ -84,13 +84,6 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
             (kind for hole, kind in _MACHINES.items() if any(hole in part for part in self.shapes[0])), "header"
         )
 
-    @property
-    def typed_by_schema(self) -> bool:
-        """Whether the types of arguments come from the tools the request declares."""
-        return bool(self.parameters) and not any(
-            hole in part for hole in ("{type}", "{string}") for part in self.parameters[0]
-        )
-
 
 @cache
 def tool_call_formats() -> Mapping[str, ToolCallFormat]:

@@ -3,7 +3,6 @@
 BardoError
 ├── CallerError               the caller changes the request
 │   ├── InvalidRequest        400  malformed JSON, a wrong type, a missing field
-│   ├── Unauthorized          401  no key of this gateway, or a wrong one
 │   ├── Forbidden             403  a host name or a web page this gateway does not serve
 │   ├── UnknownModel          404  no provider here serves that model
 │   ├── UnknownRoute          404  no such endpoint
@@ -91,13 +90,6 @@ class InvalidRequest(CallerError):
     def __init__(self, message: str, *, hint: str = "", param: str | None = None) -> None:
         super().__init__(message, hint=hint)
         self.param = param
-
-
-class Unauthorized(CallerError):
-    """No key for this gateway, or a wrong one."""
-
-    status = 401
-    kind: Kind = "authentication"
 
 
 class Forbidden(CallerError):

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 
 from bardo.values.blocks import (
-    Carried,
     ReasoningBlock,
     RefusalBlock,
     ReplyBlock,
@@ -248,15 +247,6 @@ def fold(events: Iterable[Event], *, provider: str = "", model: str = "", billed
     for event in events:
         collector.feed(event)
     return collector.response()
-
-
-def merge_carried(held: Carried | None, dialect: str, fields: dict[str, Any]) -> Carried:
-    """Add fields; lists are appended to, anything else is replaced. Fields of another dialect are replaced whole."""
-    merged = CarriedFields()
-    if held is not None:
-        merged.merge(held.dialect, held.fields)
-    merged.merge(dialect, fields)
-    return merged.carried() or Carried(dialect, {})
 
 
 def _with_alternatives(first: Response, others: tuple[Response, ...]) -> Response:

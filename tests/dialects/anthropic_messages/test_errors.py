@@ -12,7 +12,6 @@ from bardo.values.errors import (
     InvalidRequest,
     MissingKey,
     TooLarge,
-    Unauthorized,
     UnknownModel,
     Unreachable,
     UpstreamRefused,
@@ -25,7 +24,6 @@ from dialects.anthropic_messages.replies import DIALECT
     ("error", "kind", "code"),
     [
         (InvalidRequest("x"), "invalid_request_error", "invalid_request"),
-        (Unauthorized("x"), "authentication_error", "unauthorized"),
         (MissingKey("x"), "authentication_error", "missing_key"),
         (UnknownModel("x"), "not_found_error", "unknown_model"),
         (TooLarge("x"), "request_too_large", "too_large"),

@@ -10,8 +10,8 @@ from bardo.values.errors import (
     BardoError,
     InternalError,
     InvalidRequest,
+    MissingKey,
     TooLarge,
-    Unauthorized,
     UnknownModel,
     Unreachable,
     UpstreamRefused,
@@ -23,7 +23,7 @@ from bardo.values.errors import (
     ("error", "code", "status"),
     [
         (InvalidRequest("bad", param="contents"), 400, "INVALID_ARGUMENT"),
-        (Unauthorized("who"), 401, "UNAUTHENTICATED"),
+        (MissingKey("who"), 401, "UNAUTHENTICATED"),
         (UpstreamRefused("no", status=403), 403, "PERMISSION_DENIED"),
         (UnknownModel("none"), 404, "NOT_FOUND"),
         (TooLarge("big"), 413, "INVALID_ARGUMENT"),

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from bardo.dialects.openai_responses import DIALECT
-from bardo.values.errors import BardoError, InvalidRequest, MissingKey, Unauthorized, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, MissingKey, UpstreamRefused
 
 WRITTEN: dict[str, tuple[BardoError, dict[str, Any]]] = {
     "the caller's": (
@@ -19,10 +19,6 @@ WRITTEN: dict[str, tuple[BardoError, dict[str, Any]]] = {
             "param": "input",
             "code": "invalid_request",
         },
-    ),
-    "a key": (
-        Unauthorized("no key"),
-        {"message": "no key", "type": "authentication_error", "param": None, "code": "unauthorized"},
     ),
     "the operator's": (
         MissingKey("no key for OpenAI"),

@@ -8,7 +8,6 @@ from bardo.reasoning.control.asking import (
     by_omission,
     fill_in,
     plan_of,
-    rank,
     room_for,
     translated_levels,
 )
@@ -16,8 +15,6 @@ from bardo.reasoning.control.budgeted import in_tokens
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.degradation import Degradation
 from bardo.values.request import Effort
-
-_HINT = "Think step by step."
 
 
 def by_effort(ask: Ask) -> ControlPlan:
@@ -140,10 +137,7 @@ def uncontrolled(ask: Ask) -> ControlPlan:
     # Who says `auto` in other words than the target's own leaves it to the model, and this one has decided.
     meant = ask.policy.mode != "auto" or (ask.policy.told and ask.policy.wakes and not ask.show and not thinks)
     lost = (Degradation("reasoning", asked=ask.asked, why=why),) if meant else ()
-    hint = "" if thinks or ask.policy.effort is None or rank(ask.policy.effort) < rank("high") else _HINT
-    return plan_of(
-        ask, fields={}, said="nothing", by=("control",), reason="no control", thinks=thinks, degraded=lost, hint=hint
-    )
+    return plan_of(ask, fields={}, said="nothing", by=("control",), reason="no control", thinks=thinks, degraded=lost)
 
 
 def unwritable(ask: Ask) -> ControlPlan:

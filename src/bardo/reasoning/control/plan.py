@@ -29,7 +29,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     given and none is needed). `intent` and `said` are the policy and what was sent in a word: `low`, `budget:4096`, `off`, `nothing`.
     `layer` is who decided and `reason` why. `clamped`: the amount differs from what was asked; `floored`: off was asked and the least
     there is was sent. `thinks` is what is expected of the model, None where nothing is known. `system_text` must stand in the system
-    prompt, for models that are told there; `hint` may, for models that have no control at all.
+    prompt, for models that are told there.
     """
 
     target: ControlTarget
@@ -49,7 +49,6 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     thinks: bool | None = None
     repaired: bool = False
     system_text: str = ""
-    hint: str = ""
     degraded: tuple[Degradation, ...] = ()
     known: Known | None = None
     policy: ReasoningPolicy | None = None

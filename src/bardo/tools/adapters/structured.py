@@ -1,4 +1,4 @@
-"""Adapters for APIs that keep calls apart from text: Anthropic's blocks, OpenAI's `tool_calls`, Gemini's function calls.
+"""Adapters for APIs that keep calls apart from text: Anthropic's blocks and OpenAI's `tool_calls`.
 
 They read one whole body, and write the pieces of one. Requests and streams go through `bardo.dialects`.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
-
-import msgspec
 
 from bardo.tools.adapters.base import (
     field,
@@ -90,51 +88,3 @@ def _function(tool: Tool) -> dict[str, Any]:
     described = {"description": tool.description} if tool.description else {}
     strict = {} if tool.strict is None else {"strict": tool.strict}
     return {"name": tool.name, **described, "parameters": schema_of(tool), **strict}
-
-
-class GeminiToolAdapter:
-    """`functionDeclarations`, `functionCall` and `functionResponse`. Calls without an id are numbered."""
-
-    def format_tools(self, tools: Sequence[Tool]) -> list[dict[str, Any]]:
-        """Return the `tools` of a request: one entry with all declarations."""
-        declarations = [
-            {"name": tool.name}
-            | ({"description": tool.description} if tool.description else {})
-            | ({"parametersJsonSchema": tool.schema} if tool.schema else {})
-            for tool in own_tools(tools)
-        ]
-        return [{"functionDeclarations": declarations}] if declarations else []
-
-    def parse_tool_calls(self, reply: Any) -> list[ToolInvocation]:
-        """Return the calls of a body's first candidate, or of its content."""
-        candidates = objects(field(reply, "candidates"))
-        content = field(candidates[0], "content") if candidates else reply
-        make_id = numbered_ids()
-        calls = [
-            part["functionCall"]
-            for part in objects(field(content, "parts"))
-            if isinstance(part.get("functionCall"), dict)
-        ]
-        return [
-            invocation(text_field(call, "id") or make_id(), text_field(call, "name"), call.get("args"))
-            for call in calls
-        ]
-
-    def format_tool_results(self, results: Sequence[ToolResultBlock]) -> dict[str, Any]:
-        """Return one user content with all responses. A result that is no JSON object becomes the member `result` or `error`."""
-        return {"role": "user", "parts": [{"functionResponse": _function_response(result)} for result in results]}
-
-
-def _function_response(result: ToolResultBlock) -> dict[str, Any]:
-    return {"id": result.call_id, "name": result.name, "response": _response(result)}
-
-
-def _response(result: ToolResultBlock) -> dict[str, Any]:
-    text = text_of(result)
-    try:
-        value = msgspec.json.decode(text)
-    except msgspec.DecodeError:
-        value = text
-    if isinstance(value, dict) and not result.is_error:
-        return value
-    return {"error" if result.is_error else "result": value}
