@@ -64,8 +64,34 @@ def assemble(
     own = HttpTransport() if transport is None else None
     used: Transport = own if own is not None else transport  # type: ignore[assignment]
     keyring = Keyring(environment)
+    directory = Directory.of(settings, used, keyring, clock=time.monotonic)
+    introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
+    knowledge = _knowledge(settings, introspector)
+    # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
+    log = open_log(settings, environment)
+    try:
+        replay = open_keeper(settings.replay)
+    except BaseException:
+        if log is not None:
+            log.close()
+        raise
+    runner = Runner(
+        directory,
+        used,
+        keyring,
+        limits=_limits(settings),
+        knowledge=knowledge,
+        log=log,
+        journal=log,
+        replay=replay,
+        servers=introspector,
+    )
+    return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector)
+
+
+def _limits(settings: Settings) -> Limits:
     timeouts = settings.timeouts
-    limits = Limits(
+    return Limits(
         deadlines=Deadlines(
             connect=timeouts.connect, first_byte=timeouts.first_byte, idle=timeouts.idle, total=timeouts.total
         ),
@@ -73,11 +99,12 @@ def assemble(
         max_stream_bytes=settings.gateway.max_stream_bytes,
         keep_content=settings.log.content,
     )
-    directory = Directory.of(settings, used, keyring, clock=time.monotonic)
-    introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
+
+
+def _knowledge(settings: Settings, introspector: Introspector | None) -> Knowledge:
     knowing = Knowing(settings.models, introspector=introspector)
     forms = LearnedForms()
-    knowledge = Knowledge(
+    return Knowledge(
         formats=formats_of(settings),
         known=knowing.known,
         layers=knowing.layers,
@@ -91,26 +118,6 @@ def assemble(
         refused_forms=forms.refused,
         learn_form=forms.learn,
     )
-    # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
-    log = open_log(settings, environment)
-    try:
-        replay = open_keeper(settings.replay)
-    except BaseException:
-        if log is not None:
-            log.close()
-        raise
-    runner = Runner(
-        directory,
-        used,
-        keyring,
-        limits=limits,
-        knowledge=knowledge,
-        log=log,
-        journal=log,
-        replay=replay,
-        servers=introspector,
-    )
-    return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector)
 
 
 def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:

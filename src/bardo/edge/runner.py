@@ -101,22 +101,8 @@ class Runner(SecretHolder):
         """
         live = LiveReply(self, request, tenant=tenant, take=take, client_key=client_key, most_text=most_text)
         try:
-            targets = await self.directory.targets(request.model)
-            if self._servers is not None:
-                await self._servers.ask_before(targets)
-            recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
-            course = attempts(request, targets, knowledge=self.knowledge, recalled=recalled, may_forward=may_forward)
-            attempt = next(course)
-            while True:
-                OF_THIS_PROCESS.see(attempt)
-                try:
-                    await live.begin(attempt)
-                except BardoError as problem:
-                    attempt = _next_attempt(course.send, problem)
-                else:
-                    if self._servers is not None:
-                        self._servers.answered(attempt.target)
-                    return live
+            await self._begin(live, request, tenant, may_forward=may_forward)
+            return live
         except BardoError as problem:
             live.clean(problem)
             problem.request_id = live.request_id
@@ -131,6 +117,25 @@ class Runner(SecretHolder):
         except BaseException:
             live.note("cancelled")
             raise
+
+    async def _begin(self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool) -> None:
+        """Try one target after the other until a reply has begun. Raises BardoError where none does."""
+        targets = await self.directory.targets(request.model)
+        if self._servers is not None:
+            await self._servers.ask_before(targets)
+        recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
+        course = attempts(request, targets, knowledge=self.knowledge, recalled=recalled, may_forward=may_forward)
+        attempt = next(course)
+        while True:
+            OF_THIS_PROCESS.see(attempt)
+            try:
+                await live.begin(attempt)
+            except BardoError as problem:
+                attempt = _next_attempt(course.send, problem)
+            else:
+                if self._servers is not None:
+                    self._servers.answered(attempt.target)
+                return
 
     async def remember(
         self,
