@@ -49,6 +49,11 @@ class BlockWriter:
         self.begun = self.repeats = False
         self.states = OpaqueStates()
 
+    @property
+    def owner(self) -> str:
+        """The id of a tool call, "" for any other block: the owner of its opaque state."""
+        return ""
+
     def frame(self, text: str) -> bytes:
         """Return the frame of one further piece of text."""
         raise NotImplementedError

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
-from bardo.values.blocks import Opaque
+from bardo.dialects.signed_blocks import SignedBlocks
 from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import (
@@ -57,9 +57,13 @@ FramesOf = TypeVar("FramesOf", bound=Frames)
 
 
 class SerialEncoder(Generic[Writer, FramesOf]):
-    """Encode one streamed reply. `name` is the dialect's name: fields of other dialects are left out."""
+    """Encode one streamed reply. `name` is the dialect's name: fields of other dialects are left out.
+
+    `signed_blocks` hold opaque state of a block that has ended; a dialect with another place for it overrides `add_late_state`.
+    """
 
     name = ""
+    signed_blocks: SignedBlocks
 
     def __init__(self, request: Request, frames: FramesOf) -> None:
         self.start = ReplyStart(model=request.model)
@@ -89,10 +93,6 @@ class SerialEncoder(Generic[Writer, FramesOf]):
 
     def open_block(self, number: int, kind: Kind) -> Writer:
         """Return the writer of a new block."""
-        raise NotImplementedError
-
-    def late_blocks(self, block: Writer | None, state: Opaque) -> Sequence[Any]:
-        """Return the blocks that hold opaque state of `block`, which ended before it came; None where there was no such block."""
         raise NotImplementedError
 
     def feed(self, item: Event) -> Sequence[bytes]:
@@ -256,7 +256,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
 
     def add_late_state(self, item: OpaqueState) -> None:
         """Keep opaque state of a block that is not open until no block is."""
-        self._late.extend(self.late_blocks(self.closed.get(item.block), item.opaque))
+        self._late.extend(self.signed_blocks.late_blocks(self.closed.get(item.block), item.opaque))
         if self._block is None:
             self.close_block()
 

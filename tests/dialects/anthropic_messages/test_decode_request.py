@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.anthropic_messages.opaque import carrier
+from bardo.dialects.anthropic_messages.words import SIGNED_BLOCKS
 from bardo.dialects.sealing import seal
 from bardo.values.blocks import (
     Block,
@@ -119,11 +119,11 @@ def test_blocks(wire: dict[str, Any], block: Block) -> None:
 def test_state_goes_back_to_the_call_and_the_text_it_belongs_to() -> None:
     content = [
         {"type": "text", "text": "x"},
-        carrier([GEMINI], ""),
+        SIGNED_BLOCKS.carrier([GEMINI], ""),
         {"type": "tool_use", "id": "t", "name": "f", "input": {}},
-        carrier([GEMINI], "t"),
-        carrier([GPT], ""),
-        carrier([GPT], "a call the client left out"),
+        SIGNED_BLOCKS.carrier([GEMINI], "t"),
+        SIGNED_BLOCKS.carrier([GPT], ""),
+        SIGNED_BLOCKS.carrier([GPT], "a call the client left out"),
     ]
     assert decode(messages=[{"role": "assistant", "content": content}]).messages[0].blocks == (
         TextBlock("x", opaque=(GEMINI,)),

@@ -6,8 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.anthropic_messages.opaque import read_redacted, read_signature
-from bardo.dialects.anthropic_messages.words import FORMAT, NAME
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.wire import INVALID_JSON, WrongShape, is_object, without
 from bardo.values.blocks import Opaque
@@ -103,11 +102,11 @@ class Content:
         number = self._open_think(index, out)
         if text:
             out.append(ThinkChunk(number, text))
-        _add_states(number, read_signature(signature), out)
+        _add_states(number, SIGNED_BLOCKS.decode_signature(signature), out)
         _add_fields(self.arriving[index], without(block, "type", "thinking", "signature"), out)
 
     def _open_redacted(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
-        found = read_redacted(_string(block, "data"))
+        found = SIGNED_BLOCKS.decode_redacted(_string(block, "data"))
         target = self._last_text if found.owner == "" else self._calls.get(found.owner or "")
         if target is not None:
             _add_states(target, found.states, out)
@@ -150,7 +149,7 @@ class Content:
         elif kind == "thinking_delta":
             out.append(ThinkChunk(number, _string(delta, "thinking")))
         elif kind == "signature_delta":
-            _add_states(number, read_signature(_string(delta, "signature")), out)
+            _add_states(number, SIGNED_BLOCKS.decode_signature(_string(delta, "signature")), out)
         elif kind == "input_json_delta":
             piece = _string(delta, "partial_json")
             block.spoke = block.spoke or bool(piece)

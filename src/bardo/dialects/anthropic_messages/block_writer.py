@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.anthropic_messages.opaque import carrier, sign
+from bardo.dialects.anthropic_messages.words import SIGNED_BLOCKS
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
@@ -90,7 +90,7 @@ class MessageBlockWriter(BlockWriter):
 
     @property
     def owner(self) -> str:
-        """The id of a tool call, "" for text: whom a carrier names."""
+        """The id of a tool call, "" for any other block."""
         return str(self._header["id"]) if self.kind == "tool_call" else ""
 
     def frame(self, text: str) -> bytes:
@@ -133,7 +133,7 @@ class MessageBlockWriter(BlockWriter):
         self._begin()
         self._frames.stop(self._late)
         if self.states:
-            self._frames.whole(carrier(self.states.states(), self.owner))
+            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         if self.begun:
@@ -155,7 +155,7 @@ class MessageBlockWriter(BlockWriter):
     def _end_thinking(self) -> None:
         if self.hidden and not self.states:
             return
-        signed = sign(self.states.states())
+        signed = SIGNED_BLOCKS.sign(self.states.states())
         behind = signed.behind
         if signed.only_behind and not self.begun:
             added = {name: value for name, value in self._header.items() if name not in _EMPTY["thinking"]}

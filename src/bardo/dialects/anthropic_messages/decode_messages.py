@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.anthropic_messages.opaque import read_redacted, read_signature
-from bardo.dialects.anthropic_messages.words import FORMAT, NAME
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without
@@ -114,14 +113,14 @@ def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:
 
 def _read_thinking(block: dict[str, Any], at: str) -> ReasoningBlock:
     text = required(block, "thinking", str, at)
-    states = read_signature(optional(block, "signature", str, at) or "")
+    states = SIGNED_BLOCKS.decode_signature(optional(block, "signature", str, at) or "")
     rest = carried(without(block, "type", "thinking", "signature"))
     # Thinking without a signature is nobody's: bardo wrote it so for a provider that signs nothing.
     return ReasoningBlock(text=text, format=states[0].format if states else "thinking", opaque=states, carried=rest)
 
 
 def _read_redacted(block: dict[str, Any], at: str) -> ReasoningBlock | Carrier:
-    found = read_redacted(required(block, "data", str, at))
+    found = SIGNED_BLOCKS.decode_redacted(required(block, "data", str, at))
     form = found.states[0].format if found.states else FORMAT
     thinking = ReasoningBlock(format=form, opaque=found.states, carried=carried(without(block, "type", "data")))
     return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)

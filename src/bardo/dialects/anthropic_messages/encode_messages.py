@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects.anthropic_messages.losses import Losses
-from bardo.dialects.anthropic_messages.opaque import sign, thinking
-from bardo.dialects.anthropic_messages.words import FORMAT, NAME
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
@@ -140,10 +139,10 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
         return []
     losses.lose_state(block.opaque)
     losses.own_fields(block.carried)
-    signed = sign(own)
+    signed = SIGNED_BLOCKS.sign(own)
     if signed.only_behind:
         return list(signed.behind)
-    return [thinking(block.text, signed.signature), *signed.behind]
+    return [SIGNED_BLOCKS.thinking(block.text, signed.signature), *signed.behind]
 
 
 def _call(block: ToolCallBlock, losses: Losses) -> Wire:

@@ -6,15 +6,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects.anthropic_messages.block_writer import MessageBlockWriter, MessageFrames
 from bardo.dialects.anthropic_messages.collector import MessageCollector
 from bardo.dialects.anthropic_messages.errors import error_object
-from bardo.dialects.anthropic_messages.opaque import carrier, sign, thinking
 from bardo.dialects.anthropic_messages.usage import encode_usage
-from bardo.dialects.anthropic_messages.words import NAME, REASONS
+from bardo.dialects.anthropic_messages.words import NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.block_writer import Kind
 from bardo.dialects.losses import with_wrapped
@@ -22,7 +20,7 @@ from bardo.dialects.response_events import response_events
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.dialects.wire import INVALID_JSON, encode_json, is_object
 from bardo.streams.sse import encode_sse
-from bardo.values.blocks import Opaque, ToolCallBlock
+from bardo.values.blocks import ToolCallBlock
 from bardo.values.errors import BardoError
 from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request
@@ -43,6 +41,7 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     """Encode one streamed reply."""
 
     name = NAME
+    signed_blocks = SIGNED_BLOCKS
     content_type = "text/event-stream"
     keep_alive = encode_sse(b'{"type": "ping"}', "ping")
 
@@ -53,13 +52,6 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     def open_block(self, number: int, kind: Kind) -> MessageBlockWriter:
         """Return the writer of a new block."""
         return MessageBlockWriter(number, kind, self.frames, hidden=self._hide and kind == "thinking")
-
-    def late_blocks(self, block: MessageBlockWriter | None, state: Opaque) -> Sequence[dict[str, Any]]:
-        """Return thinking blocks, or a block that names its owner where the state belongs to text or a tool call."""
-        if block is None or block.kind != "thinking":
-            return [carrier([state], "" if block is None else block.owner)]
-        signed = sign([state])
-        return signed.behind or [thinking("", signed.signature)]
 
     def write_start(self) -> None:
         """Write `message_start`."""

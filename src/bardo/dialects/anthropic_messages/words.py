@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from bardo.dialects.signed_blocks import SignedBlocks
 from bardo.values.events import FinishReason
 
 NAME = "anthropic_messages"
 FORMAT = "anthropic-claude-v1"
+
+SIGNED_BLOCKS = SignedBlocks(
+    FORMAT,
+    thinking=lambda text, signature: {"type": "thinking", "thinking": text, "signature": signature},
+    redacted=lambda data: {"type": "redacted_thinking", "data": data},
+)
+"""The blocks that hold opaque state."""
 
 REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.bedrock_converse.growing import Arriving, Kind, complete, grow
-from bardo.dialects.bedrock_converse.opaque import join_redacted, read_redacted, read_signature
-from bardo.dialects.bedrock_converse.words import FIELD, NAME, PADDING, THOUGHT, beyond, string
+from bardo.dialects.bedrock_converse.growing import Arriving, Kind, complete, grow, join_redacted
+from bardo.dialects.bedrock_converse.words import FIELD, NAME, PADDING, SIGNED_BLOCKS, THOUGHT, beyond, string
 from bardo.dialects.wire import WrongShape, arguments_of, want, without
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
@@ -198,7 +197,7 @@ class Content:
             out.append(ThinkStart(block.number, FIELD))
         if text := string(piece, "text"):
             out.append(ThinkChunk(block.number, text))
-        _add_states(block.number, read_signature(string(piece, "signature")), out)
+        _add_states(block.number, SIGNED_BLOCKS.decode_signature(string(piece, "signature")), out)
         self.add_fields(index, beyond({FIELD: piece}, _PIECE), out)
 
     def _open_call(self, index: int, start: dict[str, Any], out: list[Event]) -> None:
@@ -225,7 +224,7 @@ class Content:
             self._give_redacted(block, out)
 
     def _give_redacted(self, block: Arriving, out: list[Event]) -> None:
-        found = read_redacted(join_redacted(block.pieces))
+        found = SIGNED_BLOCKS.decode_redacted(join_redacted(block.pieces))
         target = self._last_text if found.owner == "" else self._calls.get(found.owner or "")
         if target is not None:
             _add_states(target, found.states, out)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.bedrock_converse.opaque import carrier, sign
-from bardo.dialects.bedrock_converse.words import FIELD, THOUGHT, beyond
+from bardo.dialects.bedrock_converse.words import FIELD, SIGNED_BLOCKS, THOUGHT, beyond
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.fragments import laid_into
 from bardo.dialects.wire import encode_json
@@ -104,7 +103,7 @@ class ConverseBlockWriter(BlockWriter):
 
     @property
     def owner(self) -> str:
-        """The id of a tool call, "" for text: whom a carrier names."""
+        """The id of a tool call, "" for any other block."""
         return str(self._header["toolUseId"]) if self.kind == "tool_call" else ""
 
     def frame(self, text: str) -> bytes:
@@ -140,7 +139,7 @@ class ConverseBlockWriter(BlockWriter):
             self.piece("") if self.kind == "text" else self._begin()
         self._frames.stop()
         if self.states:
-            self._frames.whole(carrier(self.states.states(), self.owner))
+            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         """Write the start, once; only tool calls have one."""
@@ -162,7 +161,7 @@ class ConverseBlockWriter(BlockWriter):
     def _end_thinking(self) -> None:
         if self.hidden and not self.states:
             return
-        signed = sign(self.states.states())
+        signed = SIGNED_BLOCKS.sign(self.states.states())
         behind = signed.behind
         if signed.only_behind and not self.begun:
             behind = (laid_into(behind[0], self._fields), *behind[1:])

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.opaque import read_redacted, read_signature
-from bardo.dialects.bedrock_converse.words import FIELD, NAME, THOUGHT, beyond
+from bardo.dialects.bedrock_converse.words import FIELD, NAME, SIGNED_BLOCKS, THOUGHT, beyond
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without, write_json
@@ -140,7 +139,7 @@ def _read_thought(block: dict[str, Any], at: str, before: list[Block | Carrier])
     if spoken is not None or data is None:
         inner = f"{at}{FIELD}.reasoningText."
         text = optional(spoken or {}, "text", str, inner) or ""
-        states = read_signature(optional(spoken or {}, "signature", str, inner) or "")
+        states = SIGNED_BLOCKS.decode_signature(optional(spoken or {}, "signature", str, inner) or "")
         form = states[0].format if states else FIELD
         before.append(ReasoningBlock(text=text, format=form, opaque=states, carried=rest))
     if data is not None:
@@ -148,7 +147,7 @@ def _read_thought(block: dict[str, Any], at: str, before: list[Block | Carrier])
 
 
 def _read_redacted(data: str, rest: Carried | None) -> ReasoningBlock | Carrier:
-    found = read_redacted(data)
+    found = SIGNED_BLOCKS.decode_redacted(data)
     form = found.states[0].format if found.states else FIELD
     thinking = ReasoningBlock(format=form, opaque=found.states, carried=rest)
     return thinking if found.owner is None else Carrier(found.states, found.owner, thinking)

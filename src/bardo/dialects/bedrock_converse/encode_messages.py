@@ -9,8 +9,7 @@ from typing import Any
 from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.bedrock_converse.encode_whole import text_block
 from bardo.dialects.bedrock_converse.losses import Losses
-from bardo.dialects.bedrock_converse.opaque import sign, thinking
-from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, NAME
+from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.fragments import laid_into
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
@@ -129,16 +128,16 @@ class MessageWriter:
             return self._unsigned_thinking(block)
         self._losses.lose_state(block.opaque)
         fields = self._losses.own_fields(block.carried)
-        signed = sign(own)
+        signed = SIGNED_BLOCKS.sign(own)
         if signed.only_behind:
             return list(signed.behind)
-        return [laid_into(thinking(block.text, signed.signature), fields), *signed.behind]
+        return [laid_into(SIGNED_BLOCKS.thinking(block.text, signed.signature), fields), *signed.behind]
 
     def _unsigned_thinking(self, block: ReasoningBlock) -> list[Wire]:
         if block.opaque or not self._unsigned or not block.text.strip():
             self._losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
             return []
-        return [laid_into(thinking(block.text, ""), self._losses.own_fields(block.carried))]
+        return [laid_into(SIGNED_BLOCKS.thinking(block.text, ""), self._losses.own_fields(block.carried))]
 
     def _call(self, block: ToolCallBlock) -> Wire:
         self._losses.lose_state(block.opaque)

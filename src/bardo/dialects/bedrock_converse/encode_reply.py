@@ -5,19 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects.bedrock_converse.block_writer import ConverseBlockWriter, ConverseFrames
 from bardo.dialects.bedrock_converse.encode_whole import hides_thinking, stop_fields, stop_word
 from bardo.dialects.bedrock_converse.errors import exception_of
-from bardo.dialects.bedrock_converse.opaque import carrier, sign, thinking
 from bardo.dialects.bedrock_converse.usage import write_usage
-from bardo.dialects.bedrock_converse.words import NAME
+from bardo.dialects.bedrock_converse.words import NAME, SIGNED_BLOCKS
 from bardo.dialects.block_writer import Kind
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.streams.eventstream import CONTENT_TYPE
-from bardo.values.blocks import Opaque
 from bardo.values.errors import BardoError
 from bardo.values.events import ReplyStart
 from bardo.values.request import Request
@@ -29,6 +26,7 @@ class Encoder(SerialEncoder[ConverseBlockWriter, ConverseFrames]):
     """Encode one streamed reply. `metrics`: the latency is there, which Converse's clients take for granted."""
 
     name = NAME
+    signed_blocks = SIGNED_BLOCKS
     content_type = CONTENT_TYPE
     # Readers of this framing take every message for an event.
     keep_alive = b""
@@ -41,13 +39,6 @@ class Encoder(SerialEncoder[ConverseBlockWriter, ConverseFrames]):
     def open_block(self, number: int, kind: Kind) -> ConverseBlockWriter:
         """Return the writer of a new block."""
         return ConverseBlockWriter(number, kind, self.frames, hidden=self._hide and kind == "thinking")
-
-    def late_blocks(self, block: ConverseBlockWriter | None, state: Opaque) -> Sequence[dict[str, Any]]:
-        """Return thinking blocks, or a block that names its owner where the state belongs to text or a tool call."""
-        if block is None or block.kind != "thinking":
-            return [carrier([state], "" if block is None else block.owner)]
-        signed = sign([state])
-        return signed.behind or [thinking("", signed.signature)]
 
     def take_start(self, item: ReplyStart) -> None:
         """Begin the reply: its start names neither id nor model."""

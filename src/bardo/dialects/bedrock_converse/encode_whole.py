@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.bedrock_converse.opaque import carrier, sign, thinking
 from bardo.dialects.bedrock_converse.usage import write_usage
-from bardo.dialects.bedrock_converse.words import NAME, REASONS
+from bardo.dialects.bedrock_converse.words import NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.fragments import laid_into
 from bardo.dialects.wire import encode_json, input_of
 from bardo.values.blocks import ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock, UnknownBlock, fields_for
@@ -92,17 +91,17 @@ def _blocks(block: ReplyBlock, hide: bool) -> list[dict[str, Any]]:
         return _thinking(block, hide)
     fields = fields_for(NAME, block.carried)
     if isinstance(block, ToolCallBlock):
-        return [call_block(block, fields), *([carrier(block.opaque, block.id)] if block.opaque else ())]
+        return [call_block(block, fields), *([SIGNED_BLOCKS.carrier(block.opaque, block.id)] if block.opaque else ())]
     states = block.opaque if isinstance(block, TextBlock) else ()
-    return [text_block(block.text, fields), *([carrier(states, "")] if states else ())]
+    return [text_block(block.text, fields), *([SIGNED_BLOCKS.carrier(states, "")] if states else ())]
 
 
 def _thinking(block: ReasoningBlock, hide: bool) -> list[dict[str, Any]]:
     if hide and not block.opaque:
         return []
-    signed = sign(block.opaque)
+    signed = SIGNED_BLOCKS.sign(block.opaque)
     fields = fields_for(NAME, block.carried)
     if signed.only_behind and (hide or not block.readable):
         first, *others = signed.behind
         return [laid_into(first, fields), *others]
-    return [laid_into(thinking("" if hide else block.readable, signed.signature), fields), *signed.behind]
+    return [laid_into(SIGNED_BLOCKS.thinking("" if hide else block.readable, signed.signature), fields), *signed.behind]

@@ -1,7 +1,10 @@
-"""One block while it arrives, and how a block of no known kind grows from its pieces."""
+"""One block while it arrives, how a block of no known kind grows from its pieces, and how redacted thinking is joined."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -52,3 +55,13 @@ def complete(block: Arriving) -> dict[str, Any]:
     wrapped = {} if has_no_arguments(text) else {INVALID_JSON: text}
     given = msgspec.json.decode(text) if is_object(text) else wrapped
     return {**block.value, "toolUse": {**use, "input": given}}
+
+
+def join_redacted(pieces: Sequence[str]) -> str:
+    """Return one blob that came in pieces, each in base64 of its own."""
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return base64.b64encode(b"".join(base64.b64decode(piece, validate=True) for piece in pieces)).decode()
+    except binascii.Error:
+        return "".join(pieces)

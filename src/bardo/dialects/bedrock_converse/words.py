@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.signed_blocks import SignedBlocks
 from bardo.dialects.wire import want, without
 from bardo.values.events import FinishReason
 
@@ -14,6 +15,15 @@ FIELD = "reasoningContent"
 
 FORMAT = "bedrock-v1"
 """Signatures and redacted thinking: Bedrock has no word for them, and only Bedrock takes them back, whoever's model made them."""
+
+
+def _thinking(text: str, signature: str) -> dict[str, Any]:
+    # Models that sign nothing refuse a signature that is empty.
+    return {FIELD: {"reasoningText": {"text": text, **({"signature": signature} if signature else {})}}}
+
+
+SIGNED_BLOCKS = SignedBlocks(FORMAT, _thinking, redacted=lambda data: {FIELD: {"redactedContent": data}})
+"""The blocks that hold opaque state."""
 
 REASONS: dict[str, FinishReason] = {
     "end_turn": "stop",
