@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bardo.dialects.lenient import excerpt
 from bardo.values.error_cleaning import (
     MAX_DETAIL_BYTES,
     MAX_MESSAGE,
@@ -68,6 +71,56 @@ def test_a_cut_never_leaves_a_part_of_a_secret(before: int, again: int, between:
     found = cleaned_text(text, secrets_of((KEY,)), MAX_MESSAGE)
     assert len(found) <= MAX_MESSAGE + 1
     assert KEY[:8] not in found
+
+
+ODD_KEY = "9fK2/pQ7+wX4=mN8zRt5vB1c"
+"""Of no provider's shape, with characters that encoders escape."""
+
+
+@pytest.mark.parametrize("length", [12, 13, 20, len(ODD_KEY) - 1])
+@pytest.mark.parametrize("after", ["", "…", " please", "***"])
+def test_the_beginning_of_a_secret_whose_end_was_cut_off_is_taken_out(length: int, after: str) -> None:
+    assert secrets_of((ODD_KEY,)).in_text(f"wrong key {ODD_KEY[:length]}{after}") == f"wrong key [key]{after}"
+
+
+def test_an_excerpt_never_leaves_a_part_of_a_secret() -> None:
+    secrets = secrets_of((ODD_KEY,))
+    for before in range(250, 301):
+        assert ODD_KEY[:12] not in secrets.in_text(excerpt(b"-" * before + ODD_KEY.encode() + b"-" * 100))
+
+
+ESCAPED = {
+    "HTML, decimal": "".join(letter if letter.isalnum() else f"&#{ord(letter)};" for letter in ODD_KEY),
+    "HTML, hexadecimal": "".join(letter if letter.isalnum() else f"&#x{ord(letter):X};" for letter in ODD_KEY),
+    "HTML, named": ODD_KEY.replace("/", "&sol;").replace("+", "&plus;").replace("=", "&equals;"),
+    "JSON, some": ODD_KEY.replace("+", r"\u002B").replace("=", r"\u003d"),
+    "JSON, all": "".join(f"\\u{ord(letter):04x}" for letter in ODD_KEY),
+    "JSON in JSON": ODD_KEY.replace("+", r"\\u002B").replace("=", r"\\u003d"),
+    "URL, all": "".join(f"%{ord(letter):02x}" for letter in ODD_KEY),
+    "URL in a URL": quote(quote(ODD_KEY, safe=""), safe=""),
+    "URL in JSON": quote(ODD_KEY, safe="").replace("%", r"\u0025"),
+}
+
+
+@pytest.mark.parametrize("written", ESCAPED.values(), ids=ESCAPED)
+def test_a_secret_is_found_however_its_characters_are_escaped(written: str) -> None:
+    assert secrets_of((ODD_KEY,)).in_text(f"50% of <b> & {written}, {ODD_KEY}") == "50% of <b> & [key], [key]"
+
+
+@pytest.mark.parametrize("text", ["50% &amp; more", r"caf\u0065 %41", "a & b", "100%"])
+def test_text_without_a_secret_keeps_its_escapes(text: str) -> None:
+    assert secrets_of((ODD_KEY,)).in_text(text) == text
+
+
+@pytest.mark.parametrize("written", [ESCAPED["JSON, some"], ESCAPED["JSON, all"]], ids=["some", "all"])
+def test_an_escaped_secret_in_forwarded_bytes_is_found_wherever_they_are_cut(written: str) -> None:
+    secrets = secrets_of((ODD_KEY,))
+    frame = f'{{"debug":"{written}","text":"\\u0022 \\u00e9"}}'.encode()
+    assert secrets.in_bytes(frame).startswith(b'{"debug":"[key]","text":"\\u0022 ')
+    for cut in range(1, len(frame)):
+        watch = SecretWatch(secrets)
+        watch.feed(frame[:cut])
+        assert watch.feed(frame[cut:])
 
 
 def test_thousands_of_secrets_in_a_row_are_taken_out() -> None:

@@ -1,7 +1,7 @@
 """Find secrets in text that is not bardo's own, however they are written there, and put a mark in their place.
 
 Looked for are the values that are given, as they are, URL-encoded, JSON-escaped, HTML-escaped and inside base64 (a basic `Authorization`),
-and besides them what has the shape of a well-known provider's key.
+the beginning of a value whose end was cut off, and besides them what has the shape of a well-known provider's key.
 """
 
 from __future__ import annotations
@@ -12,13 +12,16 @@ import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 MARK = "[key]"
 SHORTEST = 4
 """A shorter value, or a short one of letters alone, is a placeholder, and may be a part of any text."""
 _SHORTEST_ANYWHERE = 8
+_SHORTEST_BEGINNING = 12
+"""Of a value that was cut so many characters are too many to be shown."""
 _LONGEST_IN_BASE64 = 4_096
 _BASE64 = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_=")
 
@@ -34,6 +37,11 @@ _SHAPES = re.compile(
     r")"
 )
 _DIGIT = re.compile(r"[0-9]")
+# An encoder may escape any character, and most escape some that need it not: `+` and `=` are so in .NET, `/` in many templates.
+_JSON_ESCAPE = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
+_JSON_ESCAPE_IN_BYTES = re.compile(rb"\\+u00([2-7][0-9a-fA-F])")
+_BYTES_OF_AN_ESCAPE = 6
+_MOST_LAYERS = 3
 
 
 class Secrets:
@@ -52,10 +60,21 @@ class Secrets:
         self.longest = max(map(len, (*self._anywhere, *self._in_base64)), default=0)
 
     def in_text(self, text: str) -> str:
-        """Return text without secrets."""
+        """Return text without secrets: unescaped, where a secret is found only so."""
+        found = plain = self._in_written(text)
+        for _ in range(_MOST_LAYERS):
+            if "&" not in plain and "\\u" not in plain and "%" not in plain:
+                break
+            plain = _unescaped(plain)
+            cleaned = self._in_written(plain)
+            if cleaned != plain:
+                found = plain = cleaned
+        return found
+
+    def _in_written(self, text: str) -> str:
         for form in self._anywhere:
-            if form in text:
-                text = text.replace(form, MARK)
+            if form[:_SHORTEST_BEGINNING] in text:
+                text = _without_beginnings(text.replace(form, MARK), form)
         for part in self._in_base64:
             if part in text:
                 text = _without_runs(text, part)
@@ -77,6 +96,8 @@ class Secrets:
 
     def in_bytes(self, data: bytes) -> bytes:
         """Return bytes without the secrets that were given, as they stand in JSON."""
+        if b"\\u00" in data and not self._stand_in_written(data):
+            data = _JSON_ESCAPE_IN_BYTES.sub(_character_of_bytes, data)
         for form in self._in_bytes:
             if form in data:
                 data = data.replace(form, MARK.encode())
@@ -84,6 +105,11 @@ class Secrets:
 
     def stand_in(self, data: bytes) -> bool:
         """Return whether one of the secrets that were given stands in `data`."""
+        if self._stand_in_written(data):
+            return True
+        return b"\\u00" in data and self._stand_in_written(_JSON_ESCAPE_IN_BYTES.sub(_character_of_bytes, data))
+
+    def _stand_in_written(self, data: bytes) -> bool:
         return any(form in data for form in self._in_bytes)
 
 
@@ -109,11 +135,13 @@ class SecretWatch:
 
     def feed(self, piece: bytes) -> bool:
         """Return whether a secret has been seen by now."""
-        kept = self._secrets.longest - 1
-        if self.seen or kept <= 0:
+        longest = self._secrets.longest
+        if self.seen or longest <= 1:
             return self.seen
-        self.seen = self._secrets.stand_in(self._tail + piece)
-        self._tail = piece[-kept:] if len(piece) >= kept else (self._tail + piece)[-kept:]
+        data = self._tail + piece
+        self.seen = self._secrets.stand_in(data)
+        kept = (longest * _BYTES_OF_AN_ESCAPE if b"\\u00" in data else longest) - 1
+        self._tail = data[-kept:]
         return self.seen
 
 
@@ -147,6 +175,29 @@ def _base64_parts(value: str) -> Iterable[str]:
         first = {0: 0, 1: 2, 2: 3}[before]
         for encode in (b64encode, urlsafe_b64encode):
             yield encode(padded[:whole]).decode()[first:]
+
+
+def _without_beginnings(text: str, form: str) -> str:
+    """Replace what is left of a value that was cut: the longest beginning of `form` that stands there."""
+    beginning = form[:_SHORTEST_BEGINNING]
+    pieces: list[str] = []
+    end = 0
+    while len(beginning) == _SHORTEST_BEGINNING and (at := text.find(beginning, end)) >= 0:
+        pieces += (text[end:at], MARK)
+        same = takewhile(lambda pair: pair[0] == pair[1], zip(form, text[at : at + len(form)], strict=False))
+        end = at + sum(1 for _ in same)
+    return "".join((*pieces, text[end:])) if pieces else text
+
+
+def _unescaped(text: str) -> str:
+    """Return text without one layer of the escapes of HTML, JSON and URLs."""
+    return unquote(_JSON_ESCAPE.sub(lambda found: chr(int(found[1], 16)), html.unescape(text)))
+
+
+def _character_of_bytes(found: re.Match[bytes]) -> bytes:
+    character = bytes([int(found[1], 16)])
+    # A quote or a backslash would end the string that it stands in.
+    return found[0] if character in b'"\\' else character
 
 
 def _without_runs(text: str, part: str) -> str:
