@@ -112,6 +112,7 @@ def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         load_settings(tmp_path / "binary.toml", environment={})
 
 
+ADDRESS = '[[providers]]\nid = "a"\npreset = "vllm"\nbase_url = "{}"'
 TWO = '[[providers]]\nid = "one"\npreset = "vllm"\nmodels = ["a"]\n\n[[providers]]\nid = "two"\npreset = "vllm"\n'
 FORMAT = '\n[[reasoning_formats]]\nname = "lab"\nstart = "[["\nend = "]]"\n'
 MISTAKES: dict[str, tuple[str, str, str]] = {
@@ -144,6 +145,9 @@ MISTAKES: dict[str, tuple[str, str, str]] = {
         "line 4",
         "give its http",
     ),
+    "an address with a bracket": (ADDRESS.format("http://[us]er@x/v1"), "line 4", "give its http"),
+    "an address without a host": (ADDRESS.format("http:///v1"), "line 4", "give its http"),
+    "an address with a wrong port": (ADDRESS.format("http://x:99999/v1"), "line 4", "give its http"),
     "the same id twice": (TWO.replace('"two"', '"one"'), "line 7", "'one' .*unique"),
     "an empty id": ('[[providers]]\nid = ""\npreset = "vllm"', "line 2", "not empty"),
     "an id with a slash": ('[[providers]]\nid = "a/b"\npreset = "vllm"', "line 2", "no slash"),
@@ -247,6 +251,8 @@ KEYS = [
     "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789",
     "gsk_abcdefghijklmnopqrstuvwxyz0123456789abcd",
     "hf_abcdefghijklmnopqrstuv7",
+    "hf_AbCdEfGhIjKlMnOpQrStUvWxYzAbCdEfGh",
+    "A1B2C3D4E5F6A7B8C9D0E1F2A3B4C5D6",
     "AIzaSyA1234567890abcdefghijklmnopqrstu",
     "3f2504e04f8911d39a0c0305e82c3301",
     "$OPENAI_API_KEY",

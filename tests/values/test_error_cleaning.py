@@ -83,6 +83,12 @@ def test_the_beginning_of_a_secret_whose_end_was_cut_off_is_taken_out(length: in
     assert secrets_of((ODD_KEY,)).in_text(f"wrong key {ODD_KEY[:length]}{after}") == f"wrong key [key]{after}"
 
 
+@pytest.mark.parametrize("length", [14, 20, 28])
+def test_what_is_left_of_an_escaped_secret_is_taken_out_whole(length: int) -> None:
+    left = quote(ODD_KEY, safe="")[:length]
+    assert secrets_of((ODD_KEY,)).in_text(f"no: {left}…") == "no: [key]…"
+
+
 def test_an_excerpt_never_leaves_a_part_of_a_secret() -> None:
     secrets = secrets_of((ODD_KEY,))
     for before in range(250, 301):

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -257,6 +258,14 @@ _GENERIC: dict[DialectName, str] = {
 }
 
 
+def _is_http_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[str], str] | None = None) -> Provider:
     """Return the provider that a table describes.
 
@@ -269,7 +278,7 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     check_key_variable(entry, found.key_variables, where)
     row = _overridden(found, entry)
     base_url = entry.base_url or row.base_url
-    if not base_url.startswith(("http://", "https://")):
+    if not _is_http_address(base_url):
         message = f"{where('base_url')}: provider {entry.id!r} has no usable base_url"
         raise ConfigError(message, hint="give its http(s) address")
     models = entry.models or ()

@@ -10,7 +10,7 @@ import html
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import Any
@@ -37,6 +37,7 @@ _SHAPES = re.compile(
     r")"
 )
 _DIGIT = re.compile(r"[0-9]")
+_LETTERS = re.compile(r"_(?=[A-Z]*[a-z])(?=[a-z]*[A-Z])[A-Za-z]{30,}")
 # An encoder may escape any character, and most escape some that need it not: `+` and `=` are so in .NET, `/` in many templates.
 _JSON_ESCAPE = re.compile(r"\\+u00([2-7][0-9a-fA-F])")
 _JSON_ESCAPE_IN_BYTES = re.compile(rb"\\+u00([2-7][0-9a-fA-F])")
@@ -72,9 +73,11 @@ class Secrets:
         return found
 
     def _in_written(self, text: str) -> str:
-        for form in self._anywhere:
-            if form[:_SHORTEST_BEGINNING] in text:
-                text = _without_beginnings(text.replace(form, MARK), form)
+        begun = [form for form in self._anywhere if form[:_SHORTEST_BEGINNING] in text]
+        for form in begun:
+            text = text.replace(form, MARK)
+        if begun:
+            text = _without_beginnings(text, begun)
         for part in self._in_base64:
             if part in text:
                 text = _without_runs(text, part)
@@ -177,16 +180,20 @@ def _base64_parts(value: str) -> Iterable[str]:
             yield encode(padded[:whole]).decode()[first:]
 
 
-def _without_beginnings(text: str, form: str) -> str:
-    """Replace what is left of a value that was cut: the longest beginning of `form` that stands there."""
-    beginning = form[:_SHORTEST_BEGINNING]
-    pieces: list[str] = []
-    end = 0
-    while len(beginning) == _SHORTEST_BEGINNING and (at := text.find(beginning, end)) >= 0:
-        pieces += (text[end:at], MARK)
-        same = takewhile(lambda pair: pair[0] == pair[1], zip(form, text[at : at + len(form)], strict=False))
-        end = at + sum(1 for _ in same)
-    return "".join((*pieces, text[end:])) if pieces else text
+def _without_beginnings(text: str, forms: Sequence[str]) -> str:
+    """Replace what is left of values that were cut: the longest beginning of one of `forms` that stands at each place."""
+    for beginning in dict.fromkeys(form[:_SHORTEST_BEGINNING] for form in forms if len(form) > _SHORTEST_BEGINNING):
+        pieces: list[str] = []
+        end = 0
+        while (at := text.find(beginning, end)) >= 0:
+            pieces += (text[end:at], MARK)
+            end = at + max(_common_length(form, text[at : at + len(form)]) for form in forms)
+        text = "".join((*pieces, text[end:]))
+    return text
+
+
+def _common_length(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def _unescaped(text: str) -> str:
@@ -216,5 +223,5 @@ def _without_runs(text: str, part: str) -> str:
 
 
 def _unless_a_name(found: re.Match[str]) -> str:
-    # `sk-learn-…` and other names of things have no digits in them.
-    return MARK if _DIGIT.search(found[0]) else found[0]
+    # `sk-learn-…` and other names of things have no digits in them. Tokens of Hugging Face are letters alone, of both cases.
+    return MARK if _DIGIT.search(found[0]) or _LETTERS.search(found[0]) else found[0]

@@ -18,6 +18,7 @@ _SCHEMES = ("basic ", "bearer ", "digest ", "token ")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Words of a name are shorter, or hold no digits.
 _RANDOM = re.compile(r"[A-Za-z0-9+/=]{20,}")
+_UPPER_HEX = re.compile(r"(?<![A-Za-z0-9])(?=[A-F]*[0-9])[0-9A-F]{24,}(?![A-Za-z0-9])")
 
 
 def is_secret(name: str, value: str) -> bool:
@@ -28,7 +29,7 @@ def is_secret(name: str, value: str) -> bool:
 
 def looks_like_key(text: str) -> bool:
     """Whether a text is, or holds, something that looks like a provider's key rather than a word."""
-    if NO_SECRETS.in_text(text) != text or _UUID.search(text):
+    if NO_SECRETS.in_text(text) != text or _UUID.search(text) or _UPPER_HEX.search(text):
         return True
     return any(re.search("[0-9]", run) and re.search("[a-z]", run) for run in _RANDOM.findall(text))
 

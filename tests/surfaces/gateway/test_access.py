@@ -36,7 +36,18 @@ def asked(town: House, client: str, headers: Mapping[str, str], *, stream: bool 
 
 @each_client
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "0.0.0.0", "10.0.0.1", "[::2]:1", ""]
+    "host",
+    [
+        "evil.example",
+        "evil.example:80",
+        "127.0.0.1.evil.example",
+        "0.0.0.0",
+        "10.0.0.1",
+        "[::2]:1",
+        "[::1].evil.example",
+        "[127.0.0.1].evil.example",
+        "",
+    ],
 )
 def test_a_foreign_host_is_403(guarded: House, client: str, host: str) -> None:
     before = len(guarded.arrived("deepseek"))

@@ -88,7 +88,9 @@ def _plain_host(host: str) -> str:
     """Return a host without its port, brackets and final dot, in lower case; addresses in their shortest form."""
     bare = host.strip().lower()
     if bare.startswith("["):
-        bare = bare[1:].partition("]")[0]
+        address, _, port = bare[1:].partition("]")
+        # What stands behind the bracket is a port or nothing, and between the brackets an IPv6 address.
+        bare = address if ":" in address and not _PORT.sub("", port) else bare
     elif bare.count(":") == 1:
         bare = _PORT.sub("", bare)
     bare = bare.removesuffix(".")
