@@ -59,7 +59,7 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One family of models at its maker, or at a host that differs from its maker.
 
     `match` are globs of ids; dots and dashes are the same. `assumed`: nothing was read of these models, the row is a guess by their
-    name. `rules` name rows of `parameters.toml`. `off_result` and `budget_result` are what the provider does with what it does not take.
+    name. `rules` name rows of `parameters.toml`.
     `open_weights`: the weights are published, so the fields of `API_FIELDS` hold at the maker's own API and not where others serve them.
     """
 
@@ -72,18 +72,15 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     forced_tool: ForcedTool | None = None
     tools_in: str | None = None
     """The only dialect in which its maker lets it call tools while it thinks."""
-    prefill: bool | None = None
     signed_calls: bool | None = None
     """Whether the calls of the current turn must have their signatures; models that want them take media inside results too."""
     output_limit: int | None = None
-    off_result: str | None = None
-    budget_result: str | None = None
     source: str = ""
     date: datetime.date | None = None
     note: str = ""
 
 
-API_FIELDS = ("rules", "forced_tool", "tools_in", "output_limit", "budget", "off_result", "budget_result")
+API_FIELDS = ("rules", "forced_tool", "tools_in", "output_limit", "budget")
 """What a row says of the maker's API and not of the model itself."""
 
 

@@ -59,7 +59,6 @@ class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     foreign: Foreign = "text"
     required: Literal["", "tool_calls"] = ""
     fill: str = ""
-    why: str = ""
     source: str = ""
 
 

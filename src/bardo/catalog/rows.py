@@ -81,7 +81,6 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     port: int | None = None
     aliases: tuple[str, ...] = ()
     billed_as_output: bool = True
-    private: bool = False
     quirks: Quirks = Quirks()
 
     @property

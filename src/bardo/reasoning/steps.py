@@ -32,7 +32,6 @@ class Marker(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What thinking does when a sentence of it begins with one of these words."""
 
     kind: ReasoningStepType
-    language: str
     opens: tuple[str, ...]
 
 

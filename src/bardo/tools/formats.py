@@ -74,8 +74,6 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """Parts of model ids, or globs of parts, lower case."""
     aliases: tuple[str, ...] = ()
     """Names other servers give their parser of this format."""
-    families: tuple[str, ...] = ()
-    notes: str = ""
 
     @property
     def machine(self) -> Machine:

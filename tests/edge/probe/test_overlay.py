@@ -81,7 +81,7 @@ def test_a_makers_row_is_given_whole_because_it_stands_in_the_place_of_the_built
     before, after = place.found.row, laid_over(place, row).found.row
     assert before is not None
     assert after is not None
-    kept = ("rules", "prefill", "output_limit", "default_display", "forced_tool", "off", "default_effort")
+    kept = ("rules", "output_limit", "default_display", "forced_tool", "off", "default_effort")
     assert {name: getattr(after, name) for name in kept} == {name: getattr(before, name) for name in kept}
     assert after.date == DAY
 

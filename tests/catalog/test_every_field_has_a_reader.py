@@ -1,0 +1,116 @@
+"""Every field of every row of the catalog is read by code: a fact that nothing acts on is a comment, not a field.
+
+Readers are found by the name of the attribute, so that a field whose name another type has too may count as read.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+
+import msgspec
+import pytest
+
+from support.source import ROOT, importers, reached, trees
+
+NOT_READ: Mapping[str, str] = {
+    "bardo.catalog.forms.WireForm.exclusive": "a law of tests/reasoning/control holds every plan against it",
+    "bardo.catalog.models.ModelRow.note": "bardo probe writes there which audit file holds the evidence, for people who read the row",
+    "bardo.catalog.replay.StateRule.source": "says where a fact is from; for people who read the row",
+    "bardo.catalog.replay.TextRule.source": "says where a fact is from; for people who read the row",
+    "bardo.catalog.replay.Needed.source": "says where a fact is from; for people who read the row",
+    "bardo.catalog.replay.Binding.source": "says where a fact is from; for people who read the row",
+    "bardo.structured.subsets.Subset.source": "says where a fact is from; for people who read the row",
+    "bardo.reasoning.formats.ReasoningFormat.notes": "an operator may write notes in a format of bardo.toml",
+}
+"""Fields that no code reads, each with the reason why it is there all the same."""
+
+
+TABLES = {path.name for path in (ROOT / "catalog" / "data").iterdir()}
+
+
+def holds_rows(module: str) -> bool:
+    """Return whether a module belongs to the catalog, or speaks of one of its tables."""
+    return module.startswith("bardo.catalog") or any(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and TABLES & set(re.findall(r"[a-z_]+\.toml", node.value))
+        for node in ast.walk(trees()[module])
+    )
+
+
+def fields() -> Iterator[tuple[str, str, str]]:
+    """Yield module, class and name of each field of each row, where it is defined."""
+    for module in filter(holds_rows, trees()):
+        for row in vars(import_module(module)).values():
+            if isinstance(row, type) and issubclass(row, msgspec.Struct) and row.__module__ == module:
+                yield from ((module, row.__name__, name) for name in inspect.get_annotations(row))
+
+
+FIELDS = list(fields())
+
+
+@cache
+def readers() -> Mapping[str, frozenset[str]]:
+    """Return which modules read an attribute of each name: with a dot, in a `match`, or by a name that `getattr` is given."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for module, tree in trees().items():
+        for name in attributes_read(tree):
+            found[name].add(module)
+    return {name: frozenset(modules) for name, modules in found.items()}
+
+
+def attributes_read(tree: ast.Module) -> set[str]:
+    """Return the names of attributes that a module reads."""
+    nodes = list(ast.walk(tree))
+    read = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load)}
+    read |= {name for node in nodes if isinstance(node, ast.MatchClass) for name in node.kwd_attrs}
+    if any(map(_reads_by_variable, nodes)):
+        read |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return read
+
+
+def _reads_by_variable(node: ast.AST) -> bool:
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "getattr"
+        and not isinstance(node.args[1], ast.Constant)
+    )
+
+
+def is_read(module: str, field: str) -> bool:
+    """Return whether a module that may hold the row, because it imports its module, directly or not, reads such an attribute."""
+    return bool(readers().get(field, frozenset()) & reached({module}, importers()))
+
+
+@pytest.mark.parametrize(("module", "row", "field"), FIELDS, ids=[f"{row}.{field}" for _, row, field in FIELDS])
+def test_a_field_of_a_row_has_a_reader(module: str, row: str, field: str) -> None:
+    assert is_read(module, field) or f"{module}.{row}.{field}" in NOT_READ, (
+        f"no code reads {row}.{field}: read it, or take it out of {module} and of the table; what only people read is a comment there"
+    )
+
+
+def test_what_is_not_read_names_fields_that_exist() -> None:
+    assert NOT_READ.keys() <= {".".join(field) for field in FIELDS}
+
+
+@pytest.mark.parametrize(
+    ("source", "names"),
+    [
+        ("row.limit", {"limit"}),
+        ("match row:\n    case Row(limit=1): pass", {"limit"}),
+        ("for name in ('limit',): getattr(row, name)", {"limit"}),
+        ("row.limit = 1", set()),
+        ("Row(limit=1)", set()),
+        ("{'limit': 1}", set()),
+        ("getattr(row, 'other', 'limit')", set()),
+    ],
+)
+def test_a_reader_is_told_from_a_writer(source: str, names: set[str]) -> None:
+    assert attributes_read(ast.parse(source)) == names
