@@ -31,6 +31,15 @@ RAISED: dict[str, type[Exception]] = {
     "anthropic_messages": anthropic.APIStatusError,
     "gemini": google.APIError,
 }
+ONE_ENCODER = ("anthropic_messages",)
+"""Dialects whose whole replies are encoded by what encodes their streams: the library's own objects are the same then."""
+NOT_ALIKE = (
+    "openai-responses/codex-mini-latest-stream-tool-07f0af2a.sse",
+    "vercel-gateway/gemini-3-pro-preview-stream-thinking-a9a84cc4.sse",
+    "anthropic-messages/claude-sonnet-4-0-thinking-servertool-2122c011.json",
+)
+"""Two replies with state for a block after the next one began, which a stream cannot put back; and a call of an MCP server's tool, whose
+input Anthropic's library leaves empty when it comes in a delta."""
 
 
 def written(reply: Reply, client: str, *, stream: bool) -> bytes:
@@ -46,11 +55,15 @@ def test_nothing_is_missing_for_any_client_and_opaque_state_comes_back(recording
         reply = reply_of(recording).for_client(client)
         assert untold(reply.response, client) == [], client
         sent = states(reply.response.blocks)
+        turns = []
         for stream in (False, True):
             heard = READERS[client](written(reply, client, stream=stream), stream=stream)
+            if client in ONE_ENCODER and recording.file not in NOT_ALIKE and not _has_cut_arguments(reply):
+                turns.append(heard.turn())
             assert differences(heard, reply.response, client) == [], (client, stream)
             if sent:
                 assert _sent_back(heard, client) == sent, (client, stream)
+        assert turns[1:] == turns[:-1], client
 
 
 def states(blocks: Sequence[Block | ReplyBlock]) -> Counter[tuple[str, bytes]]:
