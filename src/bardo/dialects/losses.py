@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from bardo.values.blocks import Carried, ToolCallBlock, UnknownBlock
+from bardo.values.blocks import Carried, Opaque, ToolCallBlock, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Request
 
 
 class Losses:
-    """Collects degradations for `dialect`, which people call `title`. Those of one name and key are one."""
+    """Collects degradations for `dialect`, which people call `title`. Those of one name and key are one.
 
-    def __init__(self, dialect: str, title: str) -> None:
+    `own_format` is the format of opaque state that the dialect takes back, None where it takes none; `reasoning_why` says why reasoning in
+    any other format is lost.
+    """
+
+    def __init__(self, dialect: str, title: str, *, own_format: str | None = None, reasoning_why: str = "") -> None:
         self.dialect = dialect
         self._title = title
+        self._own_format = own_format
+        self._reasoning_why = reasoning_why or f"{title} takes earlier thinking as text only"
         self._by_key: dict[tuple[str, str], Degradation] = {}
 
     @property
@@ -27,10 +33,24 @@ class Losses:
         """Add a loss, unless one of its name and `key` is there."""
         self._by_key.setdefault((what, key), Degradation(what, asked=asked, sent=sent, why=why))
 
-    def lose_reasoning(self, form: str, *, sent: str | None = None) -> None:
-        """Report opaque state of a format; `sent` is what was left of the reasoning."""
-        why = f"{self._title} takes earlier thinking as text only"
-        self.lose("reasoning", form or "unsigned", why, sent=sent, key=form)
+    def lose_each(self, what: str, asked: Any, why: str, *, sent: Any = None) -> None:
+        """Add a loss, once for each value of `asked`."""
+        self.lose(what, asked, why, sent=sent, key=str(asked))
+
+    def add_all(self, degraded: Iterable[Degradation]) -> None:
+        """Add degradations that another function found."""
+        for one in degraded:
+            self._by_key.setdefault((one.what, one.why), one)
+
+    def lose_states(self, states: Iterable[Opaque], *, sent: str | None = None) -> None:
+        """Report opaque state that the dialect does not take back; `sent` is what was left of the reasoning."""
+        for state in states:
+            if state.format != self._own_format:
+                self.lose_reasoning(state.format, sent=sent)
+
+    def lose_reasoning(self, form: str, why: str = "", *, sent: str | None = None) -> None:
+        """Report reasoning of a format that is not sent, or of which only `sent` is left."""
+        self.lose("reasoning", form or "unsigned", why or self._reasoning_why, sent=sent, key=form)
 
     def lose_unknown(self, block: UnknownBlock) -> None:
         """Report a block that only its own dialect knows."""

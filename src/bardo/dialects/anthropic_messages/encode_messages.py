@@ -7,9 +7,9 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.anthropic_messages.losses import Losses
 from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.arguments import has_no_arguments
+from bardo.dialects.losses import Losses
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
@@ -103,7 +103,7 @@ def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: 
     if isinstance(block, ImageBlock):
         return [_image(block, losses)]
     if isinstance(block, TextBlock):
-        losses.lose_state(block.opaque)
+        losses.lose_states(block.opaque)
     if not block.text.strip():
         # Anthropic refuses text without a word in it.
         if block.text:
@@ -115,8 +115,7 @@ def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: 
 def _unknown(block: UnknownBlock, losses: Losses) -> list[Wire]:
     if block.dialect == NAME and isinstance(block.value, dict):
         return [block.value]
-    kind = block.value.get("type") if isinstance(block.value, dict) else None
-    losses.lose(f"{block.dialect} {kind or 'content'}", kind, "a block only its own dialect knows", key=str(kind))
+    losses.lose_unknown(block)
     return []
 
 
@@ -137,7 +136,7 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
     if not own:
         losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
         return []
-    losses.lose_state(block.opaque)
+    losses.lose_states(block.opaque)
     losses.own_fields(block.carried)
     signed = SIGNED_BLOCKS.sign(own)
     if signed.only_behind:
@@ -146,7 +145,7 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
 
 
 def _call(block: ToolCallBlock, losses: Losses) -> Wire:
-    losses.lose_state(block.opaque)
+    losses.lose_states(block.opaque)
     if not has_no_arguments(block.arguments) and not is_object(block.arguments):
         losses.lose(
             "tool arguments", block.arguments, "input must be a JSON object", sent={INVALID_JSON: block.arguments}

@@ -7,10 +7,10 @@ from typing import Any
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.encode_messages import encode_messages, lacks_thinking
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, own_words, with_thinking
-from bardo.dialects.anthropic_messages.losses import Losses
 from bardo.dialects.anthropic_messages.models import binds_schemas
-from bardo.dialects.anthropic_messages.words import NAME
+from bardo.dialects.anthropic_messages.words import FORMAT, NAME, TITLE
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.losses import Losses
 from bardo.dialects.wire import write_json
 from bardo.values.request import Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
@@ -23,7 +23,9 @@ _LIMIT = 8192
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     """Write the request. What is said of thinking is the request's control, and the caller's own words beside it."""
-    losses = Losses()
+    losses = Losses(
+        NAME, TITLE, own_format=FORMAT, reasoning_why="only thinking that Anthropic signed may be sent back to it"
+    )
     said = encode_messages(request, losses)
     tools = _tools(request, losses)
     body: dict[str, Any] = {
@@ -34,7 +36,7 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         **_tool_choice(request.tool_choice, bool(tools), losses),
         **_sampling(request, losses),
         **({"stream": True} if request.stream else {}),
-        **_own_extra(request, losses),
+        **losses.own_extra(request),
     }
     config = {"output_config": shape} if (shape := _output_format(request, losses)) else {}
     lacks = lacks_thinking(said["messages"])
@@ -109,11 +111,3 @@ def _output_format(request: Request, losses: Losses) -> dict[str, Any]:
         losses.lose("response_format", shape.name or "json_schema", "this model has no structured output")
         return {}
     return {"format": {"type": "json_schema", "schema": shape.schema}}
-
-
-def _own_extra(request: Request, losses: Losses) -> dict[str, Any]:
-    if request.dialect == NAME:
-        return request.extra
-    for name, value in request.extra.items():
-        losses.lose(name, value, "Anthropic Messages has no such field")
-    return {}

@@ -6,6 +6,7 @@ from bardo.dialects.signed_blocks import SignedBlocks
 from bardo.values.events import FinishReason
 
 NAME = "anthropic_messages"
+TITLE = "Anthropic Messages"
 FORMAT = "anthropic-claude-v1"
 
 SIGNED_BLOCKS = SignedBlocks(

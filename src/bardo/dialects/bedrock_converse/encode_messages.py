@@ -8,9 +8,9 @@ from typing import Any
 
 from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.bedrock_converse.encode_whole import text_block
-from bardo.dialects.bedrock_converse.losses import Losses
 from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.losses import Losses
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
@@ -84,7 +84,7 @@ class MessageWriter:
         if isinstance(block, ImageBlock):
             return self._image(block)
         if isinstance(block, TextBlock):
-            self._losses.lose_state(block.opaque)
+            self._losses.lose_states(block.opaque)
         fields = self._losses.own_fields(block.carried)
         if not block.text.strip() and "citations" not in fields:
             # Bedrock refuses text without a word in it.
@@ -96,9 +96,7 @@ class MessageWriter:
     def _unknown(self, block: UnknownBlock) -> list[Wire]:
         if block.dialect == NAME and isinstance(block.value, dict):
             return [block.value]
-        kind = block.value.get("type") if isinstance(block.value, dict) else None
-        what = f"{block.dialect} {kind or 'content'}"
-        self._losses.lose(what, kind, "a block only its own dialect knows", key=str(kind))
+        self._losses.lose_unknown(block)
         return []
 
     def _image(self, block: ImageBlock) -> list[Wire]:
@@ -126,7 +124,7 @@ class MessageWriter:
             return []
         if not own:
             return self._unsigned_thinking(block)
-        self._losses.lose_state(block.opaque)
+        self._losses.lose_states(block.opaque)
         fields = self._losses.own_fields(block.carried)
         signed = SIGNED_BLOCKS.sign(own)
         if signed.only_behind:
@@ -140,7 +138,7 @@ class MessageWriter:
         return [laid_into(SIGNED_BLOCKS.thinking(block.text, ""), self._losses.own_fields(block.carried))]
 
     def _call(self, block: ToolCallBlock) -> Wire:
-        self._losses.lose_state(block.opaque)
+        self._losses.lose_states(block.opaque)
         if not has_no_arguments(block.arguments) and not is_object(block.arguments):
             sent = {INVALID_JSON: block.arguments}
             self._losses.lose("tool arguments", block.arguments, "input must be a JSON object", sent=sent)

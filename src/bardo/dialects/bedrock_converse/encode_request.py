@@ -10,10 +10,11 @@ from bardo.dialects.anthropic_messages.encode_thinking import control_fields, wi
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL, AMOUNTS
 from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks_thinking, named_tools
 from bardo.dialects.bedrock_converse.families import is_claude, takes_unsigned
-from bardo.dialects.bedrock_converse.losses import Losses
-from bardo.dialects.bedrock_converse.words import NAME, beyond
+from bardo.dialects.bedrock_converse.words import FORMAT, NAME, TITLE, beyond
 from bardo.dialects.fragments import laid_into
+from bardo.dialects.losses import Losses
 from bardo.dialects.wire import write_json
+from bardo.values.degradation import Degradation
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
 
@@ -23,9 +24,8 @@ _CHOICES = {"auto": "auto", "required": "any"}
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     """Write path and body. What Converse cannot say to this model is in `degraded`."""
-    losses = Losses()
-    body = encode_body(request, row, losses)
-    return WireRequest(path=path_of(request, "converse", "converse-stream"), body=write_json(body), degraded=losses.all)
+    body, degraded = encode_body(request)
+    return WireRequest(path=path_of(request, "converse", "converse-stream"), body=write_json(body), degraded=degraded)
 
 
 def path_of(request: Request, whole: str, streamed: str) -> str:
@@ -33,13 +33,16 @@ def path_of(request: Request, whole: str, streamed: str) -> str:
     return f"model/{quote(request.model, safe='')}/{streamed if request.stream else whole}"
 
 
-def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
-    """Return the body as an object."""
+def encode_body(request: Request) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
+    """Return the body as an object, and what Converse cannot say to this model."""
+    losses = Losses(
+        NAME, TITLE, own_format=FORMAT, reasoning_why="only thinking that Bedrock signed may be sent back to it"
+    )
     own, claude = request.dialect == NAME, is_claude(request.model)
     writer = MessageWriter(losses, own=own, claude=claude, unsigned=takes_unsigned(request.model))
     system, turns = writer.write(request)
     body = {
-        **_extra(request, losses),
+        **losses.own_extra(request),
         "messages": turns,
         "system": system,
         "toolConfig": _tool_config(request, turns, losses),
@@ -49,7 +52,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     body = laid_into(body, _control_fields(request, turns, losses))
     if request.choices > 1:
         losses.lose("n", request.choices, "Converse answers once", sent=1)
-    return {name: value for name, value in body.items() if value or name == "messages"}
+    return {name: value for name, value in body.items() if value or name == "messages"}, losses.all
 
 
 def _control_fields(request: Request, turns: list[dict[str, Any]], losses: Losses) -> dict[str, Any]:
@@ -165,11 +168,3 @@ def _output_format(wanted: OutputFormat | None, losses: Losses) -> dict[str, Any
     if wanted.description:
         schema["description"] = wanted.description
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}
-
-
-def _extra(request: Request, losses: Losses) -> dict[str, Any]:
-    if request.dialect == NAME:
-        return dict(request.extra)
-    for name, value in request.extra.items():
-        losses.lose(name, value, "Converse has no such field")
-    return {}

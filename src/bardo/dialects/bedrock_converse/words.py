@@ -9,6 +9,7 @@ from bardo.dialects.wire import want, without
 from bardo.values.events import FinishReason
 
 NAME = "bedrock_converse"
+TITLE = "Converse"
 
 FIELD = "reasoningContent"
 """The field reasoning stands in, and so the format of a stretch of it: a reply does not say which model thought."""

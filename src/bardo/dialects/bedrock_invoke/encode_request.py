@@ -10,7 +10,6 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
 from bardo.dialects.bedrock_converse.encode_request import encode_body, path_of
-from bardo.dialects.bedrock_converse.losses import Losses
 from bardo.dialects.bedrock_invoke.families import payload_of
 from bardo.dialects.bedrock_invoke.signatures import messages_for_claude
 from bardo.dialects.wire import write_json
@@ -48,7 +47,7 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     if payload == "anthropic_messages":
         body, degraded = _claude(request, row)
     elif payload == "bedrock_converse":
-        body, degraded = _nova(request, row)
+        body, degraded = _nova(request)
     else:
         written = dialect(payload).encode_request(request, row)
         body, degraded = msgspec.json.decode(written.body), list(written.degraded)
@@ -81,13 +80,12 @@ def _betas(request: Request, degraded: list[Degradation]) -> dict[str, Any]:
     return {"anthropic_beta": kept} if kept else {}
 
 
-def _nova(request: Request, row: ProviderRow) -> tuple[dict[str, Any], list[Degradation]]:
+def _nova(request: Request) -> tuple[dict[str, Any], list[Degradation]]:
     """Return Converse's body with the model's own fields where Nova has them: inside `inferenceConfig`."""
-    losses = Losses()
-    body = encode_body(request, row, losses)
+    body, degraded = encode_body(request)
     additional = dict(body.pop(ADDITIONAL, {}))
     nested = additional.pop("inferenceConfig", {})
     config = {**body.pop("inferenceConfig", {}), **(nested if isinstance(nested, dict) else {}), **additional}
     if config:
         body["inferenceConfig"] = config
-    return {"schemaVersion": SCHEMA, **body}, list(losses.all)
+    return {"schemaVersion": SCHEMA, **body}, list(degraded)

@@ -11,7 +11,6 @@ from bardo.dialects.losses import Losses
 from bardo.values.blocks import (
     Block,
     ImageBlock,
-    Opaque,
     ReasoningBlock,
     RefusalBlock,
     TextBlock,
@@ -48,7 +47,7 @@ def _said(blocks: Sequence[Block], losses: Losses) -> Wire:
         said["content"] = _shortest(content)
     if plans:
         for plan in plans:
-            _lose_states(plan.opaque, losses, sent="text")
+            losses.lose_states(plan.opaque, sent="text")
         said["tool_plan"] = "\n\n".join(plan.readable for plan in plans)
     if calls:
         said["tool_calls"] = [_call(call, losses) for call in calls]
@@ -83,24 +82,19 @@ def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: 
         detail = {"detail": block.detail} if block.detail else {}
         return [{"type": "image_url", "image_url": {"url": url, **detail}, **fields}]
     if isinstance(block, TextBlock):
-        _lose_states(block.opaque, losses)
+        losses.lose_states(block.opaque)
     return [{"type": "text", "text": block.text, **fields}] if block.text or fields else []
 
 
 def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
     text = block.readable
-    _lose_states(block.opaque, losses, sent="text" if text else None)
+    losses.lose_states(block.opaque, sent="text" if text else None)
     fields = losses.own_fields(block.carried)
     return [{"type": "thinking", "thinking": text, **fields}] if text else []
 
 
-def _lose_states(states: tuple[Opaque, ...], losses: Losses, *, sent: str | None = None) -> None:
-    for state in states:
-        losses.lose_reasoning(state.format, sent=sent)
-
-
 def _call(call: ToolCallBlock, losses: Losses) -> Wire:
-    _lose_states(call.opaque, losses)
+    losses.lose_states(call.opaque)
     losses.own_fields(call.carried)
     return {name: value for name, value in write_call(call).items() if name != "signature"}
 

@@ -9,6 +9,7 @@ import msgspec
 
 from bardo.dialects.gemini.reply_blocks import Part, call_part, is_malformed, reasoning_parts, text_part
 from bardo.dialects.gemini.words import FORMAT, NAME, RAW_ARGUMENTS
+from bardo.dialects.losses import Losses
 from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
@@ -23,31 +24,16 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
-from bardo.values.degradation import Degradation
 from bardo.values.request import Message
 
 # What Google documents for a call that another model made: it says that there is no signature, and is none itself.
 NO_SIGNATURE = "skip_thought_signature_validator"
 
 
-class Losses:
-    """What could not be said, each kind of loss once."""
-
-    def __init__(self) -> None:
-        self.listed: list[Degradation] = []
-        self._seen: set[tuple[str, str]] = set()
-
-    def add(self, what: str, *, asked: Any = None, sent: Any = None, why: str) -> None:
-        """Report a loss, unless the like of it was reported."""
-        key = (what, str(asked))
-        if key not in self._seen:
-            self._seen.add(key)
-            self.listed.append(Degradation(what, asked=asked, sent=sent, why=why))
-
-    def foreign(self, carried: Carried | None) -> None:
-        """Report the fields of another dialect, by name."""
-        for name in carried.fields if carried is not None and carried.dialect != NAME else ():
-            self.add(name, why=f"{NAME} has no such field")
+def lose_foreign(losses: Losses, carried: Carried | None) -> None:
+    """Report the fields of another dialect, by name."""
+    for name in carried.fields if carried is not None and carried.dialect != NAME else ():
+        losses.lose_each(name, None, f"{NAME} has no such field")
 
 
 class ContentWriter:
@@ -77,9 +63,7 @@ class ContentWriter:
             if not parts:
                 continue
             if message.role == "system":
-                self._losses.add(
-                    "messages.role", asked="system", sent="user", why="only the first messages can be system"
-                )
+                self._losses.lose_each("messages.role", "system", "only the first messages can be system", sent="user")
             content = {"role": self._role(message), "parts": parts, **fields_for(NAME, message.carried)}
             if not self._own and contents and _are_results(contents[-1]) and _are_results(content):
                 # The results of one turn's calls must stand in one content.
@@ -92,12 +76,12 @@ class ContentWriter:
         return "model" if message.role == "assistant" else "user"
 
     def _parts(self, message: Message) -> list[Part]:
-        self._losses.foreign(message.carried)
+        lose_foreign(self._losses, message.carried)
         return [part for block in message.blocks for part in self._block(block)]
 
     def _block(self, block: Block) -> list[Part]:
         if not isinstance(block, UnknownBlock):
-            self._losses.foreign(block.carried)
+            lose_foreign(self._losses, block.carried)
         match block:
             case TextBlock():
                 opaque = self._own_state(block.opaque, "text")
@@ -125,7 +109,7 @@ class ContentWriter:
         for state in states:
             if state.format != FORMAT:
                 why = "only the provider that made it can read it"
-                self._losses.add(f"{what}.opaque", asked=state.format or state.kind, why=why)
+                self._losses.lose_each(f"{what}.opaque", state.format or state.kind, why)
         # Another wire may have held the signature under a name of its own.
         return tuple(Opaque("signature", state.data, FORMAT) for state in states if state.format == FORMAT)[-1:]
 
@@ -133,7 +117,7 @@ class ContentWriter:
         formats = {state.format for state in block.opaque} or {block.format}
         if FORMAT not in formats:
             asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
-            self._losses.add("reasoning", asked=asked, why="Gemini takes back only its own thoughts")
+            self._losses.lose_each("reasoning", asked, "Gemini takes back only its own thoughts")
             return []
         return reasoning_parts(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "reasoning")))
 
@@ -141,7 +125,7 @@ class ContentWriter:
         self._names[block.id] = block.name
         if is_malformed(block):
             why = "args must be an object, so the text stands under this key"
-            self._losses.add("tool_call.arguments", asked=block.id, sent=RAW_ARGUMENTS, why=why)
+            self._losses.lose_each("tool_call.arguments", block.id, why, sent=RAW_ARGUMENTS)
         part = call_part(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "tool_call")))
         if not self._own:
             # An id that is not Gemini's own says nothing to it: calls and results are matched by name and order.
@@ -168,18 +152,18 @@ class ContentWriter:
         if not name:
             name = "unknown"
             why = "no call in the conversation has this id, and Gemini asks for the function's name"
-            self._losses.add("tool_result.name", asked=block.call_id, sent=name, why=why)
+            self._losses.lose_each("tool_result.name", block.call_id, why, sent=name)
         return name
 
     def _medium(self, block: ImageBlock | TextBlock | UnknownBlock) -> Part | None:
         if isinstance(block, ImageBlock):
-            self._losses.foreign(block.carried)
+            lose_foreign(self._losses, block.carried)
             return self._image(block)
         return next(iter(self._unknown(block)), None) if isinstance(block, UnknownBlock) else None
 
     def _image(self, block: ImageBlock) -> Part:
         if block.detail and block.detail != "auto":
-            self._losses.add("image.detail", asked=block.detail, why=f"{NAME} has no such field")
+            self._losses.lose_each("image.detail", block.detail, f"{NAME} has no such field")
         kind = {"mimeType": block.media_type} if block.media_type else {}
         fields = fields_for(NAME, block.carried)
         head, comma, data = block.url.partition(";base64,")
@@ -193,9 +177,8 @@ class ContentWriter:
         if block.dialect == NAME:
             return [block.value]
         name = block.value.get("type") if isinstance(block.value, dict) else None
-        self._losses.add(
-            "block", asked=name or block.dialect, why=f"a block of {block.dialect} that {NAME} cannot hold"
-        )
+        why = f"a block of {block.dialect} that {NAME} cannot hold"
+        self._losses.lose_each("block", name or block.dialect, why)
         return []
 
     def _mark_unsigned(self, contents: list[Part]) -> None:
@@ -205,7 +188,7 @@ class ContentWriter:
             if calls and not calls[0].get("thoughtSignature"):
                 calls[0]["thoughtSignature"] = NO_SIGNATURE
                 why = "Gemini 3 asks for a signature and the conversation has none: Google's word for that was sent"
-                self._losses.add("thoughtSignature", sent=NO_SIGNATURE, why=why)
+                self._losses.lose_each("thoughtSignature", None, why, sent=NO_SIGNATURE)
 
 
 def _turn_start(contents: list[Part]) -> int:

@@ -10,9 +10,10 @@ import msgspec
 from bardo.catalog.models import builtin_models
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.fragments import laid_into
-from bardo.dialects.gemini.encode_contents import ContentWriter, Losses
+from bardo.dialects.gemini.encode_contents import ContentWriter, lose_foreign
 from bardo.dialects.gemini.schema import json_schema
 from bardo.dialects.gemini.words import NAME, split_fields
+from bardo.dialects.losses import Losses
 from bardo.values.blocks import fields_for
 from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import WireRequest
@@ -23,9 +24,9 @@ _COLLECTIONS = ("models", "tunedModels", "dynamic")
 
 def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     """Write path and body. What Gemini cannot say is in `degraded`."""
-    losses = Losses()
+    losses = Losses(NAME, NAME)
     own = request.dialect == NAME
-    extra = _extra(request, losses)
+    extra = losses.own_extra(request)
     writer = ContentWriter(losses, own=own, signed=_signs_calls(request.model))
     system, contents = writer.write(request.messages)
     body = {
@@ -40,7 +41,7 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     return WireRequest(
         path=_path(request),
         body=msgspec.json.encode(laid_into(written, (request.control or Control()).fields)),
-        degraded=tuple(losses.listed),
+        degraded=losses.all,
     )
 
 
@@ -57,14 +58,6 @@ def _path(request: Request) -> str:
     return f"{collection}/{quote(name, safe='')}:{method}"
 
 
-def _extra(request: Request, losses: Losses) -> dict[str, Any]:
-    if request.dialect == NAME:
-        return request.extra
-    for name, value in request.extra.items():
-        losses.add(name, asked=value, why=f"{NAME} has no such field")
-    return {}
-
-
 def _object(extra: dict[str, Any], name: str) -> dict[str, Any]:
     value = extra.get(name)
     return value if isinstance(value, dict) else {}
@@ -73,7 +66,7 @@ def _object(extra: dict[str, Any], name: str) -> dict[str, Any]:
 def _generation_config(request: Request, losses: Losses) -> dict[str, Any]:
     sampling = request.sampling
     if sampling.min_p is not None:
-        losses.add("min_p", asked=sampling.min_p, why=f"{NAME} has no such field")
+        losses.lose_each("min_p", sampling.min_p, f"{NAME} has no such field")
     config = {
         "temperature": sampling.temperature,
         "topP": sampling.top_p,
@@ -93,7 +86,7 @@ def _own_words(request: Request, losses: Losses) -> dict[str, Any]:
     """Return what a Gemini client said of thinking that bardo has no word for."""
     if request.reasoning is None:
         return {}
-    losses.foreign(request.reasoning.carried)
+    lose_foreign(losses, request.reasoning.carried)
     words = fields_for(NAME, request.reasoning.carried)
     return {"generationConfig": {"thinkingConfig": words}} if words else {}
 
@@ -104,7 +97,7 @@ def _output_format(wanted: OutputFormat | None, request: Request, losses: Losses
     if wanted.mode == "json_object":
         return {"responseMimeType": "application/json"}
     if wanted.strict is False:
-        losses.add("response_format.strict", asked=False, why="Gemini always holds to the schema")
+        losses.lose_each("response_format.strict", False, "Gemini always holds to the schema")
     return {"responseMimeType": "application/json", **_schema_field(wanted.schema, request)}
 
 
@@ -125,16 +118,16 @@ def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
     for tool in tools:
         fields = fields_for(NAME, tool.carried)
         if not tool.hosted:
-            losses.foreign(tool.carried)
+            lose_foreign(losses, tool.carried)
             if tool.strict:
-                losses.add("tools.strict", asked=True, why=f"{NAME} has no such field")
+                losses.lose_each("tools.strict", True, f"{NAME} has no such field")
             if not declarations:
                 written.append({"functionDeclarations": declarations})
             declarations.append(_declaration(tool, fields))
         elif fields:
             written.append(fields)
         else:
-            losses.add("tools", asked=tool.name, why=f"a tool that {NAME} does not run")
+            losses.lose_each("tools", tool.name, f"a tool that {NAME} does not run")
     return written
 
 
@@ -164,7 +157,7 @@ def _calling(choice: ToolChoice | None, request: Request, losses: Losses) -> dic
     if choice is None:
         return {}
     if choice.parallel is False:
-        losses.add("parallel_tool_calls", asked=False, why=f"{NAME} has no such field")
+        losses.lose_each("parallel_tool_calls", False, f"{NAME} has no such field")
     if request.dialect != NAME and not any(not tool.hosted for tool in request.tools):
         # Google refuses a choice among no functions.
         return {}

@@ -69,23 +69,20 @@ def _text(block: Block, losses: Losses) -> str:
     if not isinstance(block, TextBlock | RefusalBlock):
         return ""
     losses.own_fields(block.carried)
-    for state in block.opaque if isinstance(block, TextBlock) else ():
-        losses.lose_reasoning(state.format)
+    losses.lose_states(block.opaque if isinstance(block, TextBlock) else ())
     return block.text
 
 
 def _thinking(thoughts: list[ReasoningBlock], losses: Losses) -> str:
     for block in thoughts:
         losses.own_fields(block.carried)
-        for state in block.opaque:
-            losses.lose_reasoning(state.format, sent="text" if block.readable else None)
+        losses.lose_states(block.opaque, sent="text" if block.readable else None)
     return join_thinking(thoughts)[0]
 
 
 def _call(call: ToolCallBlock, place: int, losses: Losses) -> Wire:
     losses.own_fields(call.carried)
-    for state in call.opaque:
-        losses.lose_reasoning(state.format)
+    losses.lose_states(call.opaque)
     if not has_no_arguments(call.arguments) and not is_object(call.arguments):
         sent = {INVALID_JSON: call.arguments}
         losses.lose("tool arguments", call.arguments, "arguments must be a JSON object", sent=sent, key=call.id)
