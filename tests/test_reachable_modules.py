@@ -1,0 +1,45 @@
+"""Every module of bardo is reached from a place where a program enters: what nothing imports is deleted, not kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from bardo.dialects import DIALECTS
+from bardo.edge.log.revisions import MIGRATIONS
+from bardo.simulators import PRESETS
+from bardo.surfaces.cli.app import COMMANDS
+from bardo.surfaces.cli.serve import APP
+from support.source import imports, reached, trees
+
+MIGRATION_FILES = MIGRATIONS.replace(":", ".")
+ENTRY_POINTS: Mapping[str, set[str]] = {
+    "the library": {"bardo"},
+    "the program": {"bardo.__main__", "bardo.surfaces.cli", *(f"bardo.surfaces.cli.{name}" for name in COMMANDS)},
+    "the gateway": {APP.partition(":")[0]},
+    "a dialect that a row names": {f"bardo.dialects.{name}" for name in DIALECTS},
+    "a simulated provider": {"bardo.simulators", *(preset.__module__ for preset in PRESETS.values())},
+    "a migration of the log, which Alembic loads by its file": {
+        name for name in trees() if f"{name}.".startswith(f"{MIGRATION_FILES}.")
+    },
+    "the agent's typed answers, which its programs import (docs/how-to/typed-answers.md)": {"bardo.golem.schemas"},
+    "the transport that tests of bardo import (docs/glossary.md)": {"bardo.edge.fake"},
+}
+
+
+def test_every_module_is_reached_from_an_entry_point() -> None:
+    found = reached(set().union(*ENTRY_POINTS.values()), imports())
+    assert sorted(trees().keys() - found) == []
+
+
+@pytest.mark.parametrize("place", ENTRY_POINTS)
+def test_an_entry_point_is_a_module_that_exists(place: str) -> None:
+    assert ENTRY_POINTS[place]
+    assert ENTRY_POINTS[place] <= trees().keys()
+
+
+@pytest.mark.parametrize("place", list(ENTRY_POINTS)[-3:])
+def test_an_entry_point_that_only_others_import_is_reached_by_itself_alone(place: str) -> None:
+    others = set().union(*(modules for name, modules in ENTRY_POINTS.items() if name != place))
+    assert not ENTRY_POINTS[place] & reached(others, imports())
