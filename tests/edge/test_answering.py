@@ -102,6 +102,11 @@ REFUSALS_OF_SERVERS: dict[str, tuple[int, str, int]] = {
         "JSON schema conversion failed:\nUnrecognized schema: {}",
         4,
     ),
+    "llama-server, a grammar that does not take the opened thinking": (
+        400,
+        "Failed to initialize samplers: std::exception",
+        4,
+    ),
     "llama-server, a grammar that is none": (400, "Failed to initialize samplers: failed to parse grammar", 4),
 }
 
@@ -187,10 +192,10 @@ def test_a_client_that_leaves_during_the_second_try_ends_it() -> None:
     assert transport.open_calls == []
 
 
-def streamed(*pieces: str, end: bool = True) -> FakeReply:
+def streamed(*pieces: str, end: bool = True, reason: str = "stop") -> FakeReply:
     chunks = [{"choices": [{"index": 0, "delta": {"content": piece}}]} for piece in pieces]
     frames = [b"data: " + json.dumps({"id": "c", "model": "m", **chunk}).encode() + b"\n\n" for chunk in chunks]
-    last = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    last = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": reason}]}
     frames += [b"data: " + json.dumps(last).encode() + b"\n\n", b"data: [DONE]\n\n"] if end else []
     return FakeReply(headers=STREAM, chunks=frames)
 
@@ -205,6 +210,17 @@ def test_a_stream_that_breaks_while_the_answer_waits_gives_what_came() -> None:
     response = asking(transport, read)
     assert response.error is not None
     assert response.text == '{"city": "Par'
+
+
+def test_a_stream_that_was_refused_behind_its_answer_is_refused() -> None:
+    transport = in_turn(streamed(json.dumps(GOOD), reason="content_filter"))
+
+    async def read(client: bardo.AsyncClient) -> Any:
+        async with client.stream("Where?", model="lab/m", response_type=PLACE) as reply:
+            return await reply.parsed
+
+    with pytest.raises(bardo.UnusableAnswer, match="refused"):
+        asking(transport, read)
 
 
 def test_a_stream_whose_schema_is_enforced_shows_its_answer_at_once() -> None:

@@ -18,6 +18,7 @@ from bardo.values.events import (
     Event,
     Failed,
     Finish,
+    FinishReason,
     OpaqueState,
     ReplyFields,
     ReplyStart,
@@ -188,3 +189,38 @@ def test_only_the_beginning_of_a_reply_continues_the_prompt() -> None:
 def test_a_format_nobody_knows_is_refused() -> None:
     with pytest.raises(UnknownFormat):
         InlineReasoning.of("no such format")
+
+
+@pytest.mark.parametrize("pieces", [1, 3], ids=["one piece", "three pieces"])
+@pytest.mark.parametrize("reason", ["stop", "length"])
+def test_an_opener_that_nothing_closes_is_the_prompts_where_a_reply_has_a_reason_not_to_think(
+    pieces: int, reason: FinishReason
+) -> None:
+    text = "<think>\nThe answer."
+    edges = [place * len(text) // pieces for place in range(pieces + 1)]
+    events: list[Event] = [content(text[begin:end]) for begin, end in itertools.pairwise(edges)]
+    whole = InlineReasoning(find_format("think"), undecided=True, explained=True)
+    folded = fold(through([*events, Finish(reason, reason)], whole))
+    said = (folded.reasoning.content or "", folded.text)
+    assert said == (("", "\nThe answer.") if reason == "stop" else ("\nThe answer.", ""))
+
+
+def test_an_opener_that_nothing_closes_is_thinking_and_the_answer_in_a_stream() -> None:
+    events: list[Event] = [content("<think>\nThe answer."), STOP]
+    folded = fold(through(events, InlineReasoning(find_format("think"), undecided=True, limit=100, explained=True)))
+    assert folded.text == "\nThe answer."
+    assert [one.what for one in folded.degraded] == ["inline_reasoning"]
+
+
+def test_an_opener_that_nothing_closes_is_thinking_where_nothing_explains_it() -> None:
+    events: list[Event] = [content("<think>\nThe answer."), STOP]
+    folded = fold(through(events, InlineReasoning(find_format("think"), undecided=True)))
+    assert folded.text == ""
+
+
+@pytest.mark.parametrize("undecided", [False, True])
+def test_a_thought_that_is_closed_is_one_whatever_was_asked(undecided: bool) -> None:
+    events: list[Event] = [content("<think>\nplan</think>The answer."), STOP]
+    folded = fold(through(events, InlineReasoning(find_format("think"), undecided=undecided, explained=True)))
+    assert folded.text == "The answer."
+    assert (folded.reasoning.content or "").strip() == "plan"

@@ -149,8 +149,8 @@ class Answering:
         return read
 
     def _shown_value(self, hold: Hold) -> Read | None:
-        """Return the value that has passed, where it is whole: what comes after it cannot replace it."""
-        if self._forward or not hold.shown_whole:
+        """Return the value that has passed, where it is whole: what comes after it cannot replace it, but for a refusal."""
+        if self._forward or not hold.shown_whole or hold.refused:
             return None
         read = read_strictly(self._answer, Said(text=hold.shown, plain=True))
         return read if read is not None and read.verbatim else None

@@ -52,13 +52,15 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     """What is looked for in a reply's text; None where the text is only text.
 
     `starts_inside`: the reply begins inside its thinking, or probably does where that is `undecided`: then its first closing delimiter, or
-    its end, says so. `hold_limit` is how many characters may be held to find out. `tools` are those of the request.
+    its end, says so. `hold_limit` is how many characters may be held to find out. `explained`: a reply without thinking has a reason.
+    `tools` are those of the request.
     """
 
     reasoning: ReasoningFormat | None = None
     starts_inside: bool = False
     undecided: bool = False
     hold_limit: int | None = None
+    explained: bool = False
     calls: ToolCallFormat | None = None
     tools: tuple[Tool, ...] = ()
 
@@ -72,6 +74,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
                     starts_inside=self.starts_inside,
                     undecided=self.undecided,
                     limit=self.hold_limit,
+                    explained=self.explained,
                 )
             )
         if self.calls is not None:
@@ -106,6 +109,7 @@ def reading_of(
         starts_inside=starts_inside,
         undecided=undecided,
         hold_limit=_hold_limit(beginning, likely_inside=starts_inside) if undecided else None,
+        explained=beginning.off or beginning.schema,
         calls=tool_call_format_for_model(model) if declared else None,
         tools=declared,
     )

@@ -36,7 +36,8 @@ class InlineReasoning(Separation[Segment]):
     """Separates the inline thinking of one reply, each choice on its own.
 
     `undecided`: nobody knows whether the reply begins inside thinking; `starts_inside` is then what is likely. `limit` is how many
-    characters may be held to find out, None where nobody waits for them.
+    characters may be held to find out, None where nobody waits for them. `explained`: that a reply does not think has a reason, so a
+    thought that its text opens and does not close is the answer.
     """
 
     def __init__(
@@ -46,15 +47,17 @@ class InlineReasoning(Separation[Segment]):
         starts_inside: bool | None = None,
         undecided: bool = False,
         limit: int | None = None,
+        explained: bool = False,
     ) -> None:
         held = undecided and can_be_undecided(format)
 
         def begin() -> ReplySplitter:
             if held:
-                return UndecidedSplitter(format, likely_inside=starts_inside is True, limit=limit)
+                likely = starts_inside is True
+                return UndecidedSplitter(format, likely_inside=likely, limit=limit, explained=explained)
             return splitter_for(format, starts_inside=starts_inside)
 
-        super().__init__(lambda index: self._first(_Choice(index, format, begin)))
+        super().__init__(lambda index: self._first(_Choice(index, format, begin, explained=explained)))
         self._first_choice: _Choice | None = None
 
     @classmethod
@@ -81,8 +84,16 @@ class InlineReasoning(Separation[Segment]):
 class _Choice(SeparatedChoice[Segment]):
     """The state of one choice: its splitter, and the thinking that is open."""
 
-    def __init__(self, index: int, format: ReasoningFormat, begin: Callable[[], ReplySplitter]) -> None:  # noqa: A002
+    def __init__(
+        self,
+        index: int,
+        format: ReasoningFormat,  # noqa: A002
+        begin: Callable[[], ReplySplitter],
+        *,
+        explained: bool,
+    ) -> None:
         super().__init__(index)
+        self._explained = explained
         self._format = format
         self._begin = begin
         self._splitter: ReplySplitter | None = None
@@ -128,7 +139,7 @@ class _Choice(SeparatedChoice[Segment]):
         self._splitter = splitter = self._begin()
         # Only the beginning of a reply continues what the prompt began.
         self._begin = self._begin_outside
-        if splitter.inside or isinstance(splitter, UndecidedSplitter):
+        if splitter.inside or self._explained or isinstance(splitter, UndecidedSplitter):
             self._unclosed = []
         return splitter
 
@@ -185,9 +196,12 @@ class _Choice(SeparatedChoice[Segment]):
         self._thought = True
         if self._unclosed is None:
             return
-        if not _begins_inside(self._splitter):
+        begins_inside = _begins_inside(self._splitter)
+        closed = segment.closes and self._end is None and not self.broken
+        # An opener of its own may be what a server repeats of the prompt, where there is a reason not to think.
+        if not begins_inside and (closed or self._answered or not self._explained):
             self._unclosed = None
-        elif segment.closes and self._end is None and not self.broken:
+        elif closed:
             self._unclosed, self.place = None, "text"
         else:
             self._unclosed.append(segment.text)

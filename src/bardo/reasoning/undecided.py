@@ -45,9 +45,18 @@ class UndecidedSplitter:
     characters are held, where there is one.
 
     `complete` must be called before `finish` where the model ended the reply itself. `begins_inside` is what was decided, None before.
+    `explained`: that the reply does not think has a reason. Then a whole reply that opens a block and never closes it is the answer: its
+    opener is the prompt's, which some servers repeat.
     """
 
-    def __init__(self, format: ReasoningFormat, *, likely_inside: bool, limit: int | None = None) -> None:  # noqa: A002
+    def __init__(
+        self,
+        format: ReasoningFormat,  # noqa: A002
+        *,
+        likely_inside: bool,
+        limit: int | None = None,
+        explained: bool = False,
+    ) -> None:
         self._format = format
         self._likely_inside = likely_inside
         self._limit = sys.maxsize if limit is None else limit
@@ -56,6 +65,8 @@ class UndecidedSplitter:
         self._size = 0
         self._beginning = ""
         self._may_open = True
+        self._may_repeat = explained and limit is None
+        self._opener = ""
         # What ends thinking beside its own delimiter, the marker of a tool call, may as well stand in an answer.
         self._trial = Splitter(format if likely_inside else _without_implicit_ends(format), starts_inside=True)
         self._segments: list[Segment] = []
@@ -83,8 +94,13 @@ class UndecidedSplitter:
             return self._decided.feed(text)
         self._texts.append(text)
         self._size += len(text)
+        if self._opener:
+            return ()
         if self._may_open and self._opens(text):
-            return self._decide(inside=False)
+            if not self._may_repeat:
+                return self._decide(inside=False)
+            self._opener = next(start for start in self._starts if self._beginning.startswith(start))
+            return ()
         segments = self._trial.feed(text)
         self._segments += segments
         if any(segment.closes for segment in segments):
@@ -95,9 +111,18 @@ class UndecidedSplitter:
         """Return what was held. A finished reply that closes nothing is the answer."""
         if self._decided is not None:
             return self._decided.finish()
+        if self._opener:
+            return [*self._without_repeated(), *self.finish()]
         blank = not "".join(self._texts).strip()
         decided = self._decide(inside=self._likely_inside and not self._complete and not blank)
         return [*decided, *self.finish()]
+
+    def _without_repeated(self) -> Sequence[Segment]:
+        """Decide a reply that begins with an opener, which is left out where a finished reply does not close it."""
+        text = "".join(self._texts)
+        if self._complete and not any(end in text for end in self._ends):
+            self._texts = [text.lstrip().removeprefix(self._opener)]
+        return self._decide(inside=False)
 
     def _opens(self, text: str) -> bool:
         """Whether the reply begins with an opener of its own."""
