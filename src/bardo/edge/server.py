@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 import uvicorn
 from uvicorn.config import STARTUP_FAILURE
-from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from bardo.edge.lifecycle import Application
 from bardo.edge.server_protocol import BoundedProtocol
@@ -118,12 +118,33 @@ def serve_here(create: Create, listener: socket.socket, *, log_level: str) -> No
         raise SystemExit(1) from None
 
 
+class Supervisor(Multiprocess):
+    """Starts the workers, and replaces those that have ended.
+
+    uvicorn's own also kills a worker that does not answer within five seconds: on a busy machine one that is still starting, so that none
+    ever serves, with all its streams.
+    """
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace the workers that have ended, and stop where one could not start."""
+        for index, worker in enumerate(self.processes):
+            if self.should_exit.is_set() or worker.process.is_alive():
+                continue
+            worker.kill()
+            worker.join()
+            if worker.exitcode == STARTUP_FAILURE:
+                self.should_exit.set()
+                return
+            self.processes[index] = Process(self.config, self.sockets)
+            self.processes[index].start()
+
+
 def serve_with_workers(
     create: Create, listener: socket.socket, *, workers: int, log_level: str, stop_seconds: int
 ) -> None:
     """Serve in several processes, and replace those that die. Raises SystemExit(1) where the app's start-up fails."""
     served = config(create, factory=True, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
-    supervisor = Multiprocess(served, [listener])
+    supervisor = Supervisor(served, [listener])
     supervisor.run()
     if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
         raise SystemExit(1)

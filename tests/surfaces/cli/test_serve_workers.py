@@ -57,3 +57,28 @@ def test_every_conversation_is_found_by_either_of_two_workers(tmp_path: Path, mo
     turns = [one for body in bodies for one in body["messages"] if one["role"] == "assistant"]  # type: ignore[index]
     assert [turn["reasoning_content"] for turn in turns] == ["I must look."] * CONVERSATIONS
     assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
+
+
+SLOW_START = """
+import os, sys, time
+if "--multiprocessing-fork" in sys.orig_argv:
+    open(os.environ["STARTS"], "a").write("x")
+    time.sleep(7)
+"""
+
+
+def test_a_worker_that_takes_long_to_start_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "sitecustomize.py").write_text(SLOW_START)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("STARTS", str(tmp_path / "starts"))
+    config = tmp_path / "bardo.toml"
+    config.write_text(
+        '[log]\nenabled = false\n[[providers]]\nid = "lab"\npreset = "vllm"\nbase_url = "http://127.0.0.1:1"\nmodels = ["m"]\n'
+    )
+    with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+        address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+        with urllib.request.urlopen(f"{address}/healthz", timeout=90) as answer:
+            assert answer.status == 200
+        gateway.send_signal(signal.SIGTERM)
+        gateway.wait(60)
+    assert (tmp_path / "starts").read_text() == "xx"
