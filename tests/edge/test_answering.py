@@ -102,11 +102,6 @@ REFUSALS_OF_SERVERS: dict[str, tuple[int, str, int]] = {
         "JSON schema conversion failed:\nUnrecognized schema: {}",
         4,
     ),
-    "llama-server, a grammar that does not take the opened thinking": (
-        400,
-        "Failed to initialize samplers: std::exception",
-        4,
-    ),
     "llama-server, a grammar that is none": (400, "Failed to initialize samplers: failed to parse grammar", 4),
 }
 
@@ -125,6 +120,12 @@ def test_a_servers_refusal_of_a_schema_is_one_mode_down(status: int, message: st
     kinds = [body["response_format"]["type"] for body in bodies(transport)]
     # A refusal of the one schema says nothing of the next call.
     assert kinds == ["json_schema", "json_object", *(["json_schema"] if calls == 4 else []), "json_object"]
+
+
+def test_a_server_whose_prompt_takes_no_grammar_is_asked_without_one() -> None:
+    transport = in_turn(refusing("Failed to initialize samplers: std::exception"), said(json.dumps(GOOD)))
+    assert asking(transport, place).parsed == GOOD
+    assert [body.get("response_format", {}).get("type") for body in bodies(transport)] == ["json_schema", None]
 
 
 def test_another_failure_of_a_server_is_not_about_the_schema() -> None:

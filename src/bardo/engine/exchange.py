@@ -19,7 +19,7 @@ from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
 from bardo.engine.reading import PLAIN, Beginning, Reading, reading_of
 from bardo.engine.route import Target
-from bardo.engine.structuring import AnswerPlan, answer_plan, refused_for_good, refused_form
+from bardo.engine.structuring import AnswerPlan, answer_plan, refused_for_good, refused_forms
 from bardo.reasoning.control import ControlPlan
 from bardo.reasoning.replay import NOTHING, Recalled, amended, prefix_of, restore
 from bardo.reasoning.starting import toggles_thinking
@@ -209,10 +209,10 @@ def _reshaped(
     attempt: Attempt, failure: BardoError | None, lost: tuple[Degradation, ...], knowledge: Knowledge
 ) -> Attempt | None:
     """Return the attempt once more in a weaker mode, where a refusal is about how the answer was asked for; else None."""
-    form = None if attempt.answer is None else refused_form(attempt.answer, failure)
-    if form is None or failure is None or attempt.sent is None:
+    forms = frozenset() if attempt.answer is None else refused_forms(attempt.answer, failure)
+    if not forms or failure is None or attempt.sent is None:
         return None
-    if refused_for_good(failure):
+    for form in forms if refused_for_good(failure) else ():
         knowledge.learn_form(attempt.target, form)
     again = plan(
         attempt.sent,
@@ -220,7 +220,7 @@ def _reshaped(
         lost,
         knowledge=knowledge,
         may_forward=attempt.forward,
-        refused=frozenset({form}),
+        refused=forms,
     )
     return msgspec.structs.replace(again, sent=attempt.sent, origin=attempt.origin)
 

@@ -21,7 +21,7 @@ from bardo.structured import (
     plan,
 )
 from bardo.structured.modes import Circumstances, Form, refusal, rungs_of
-from bardo.structured.refusals import is_lasting, refuses
+from bardo.structured.refusals import is_lasting, refused_by
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.request import OutputFormat, Request, StructuredOptions
@@ -180,12 +180,11 @@ def _may_force(control: ControlPlan) -> bool:
     return True
 
 
-def refused_form(answer: AnswerPlan, failure: BardoError | None) -> Form | None:
-    """Return the way to ask that a provider's refusal is about; None where it is about something else."""
-    form = answer.plan.form
+def refused_forms(answer: AnswerPlan, failure: BardoError | None) -> frozenset[Form]:
+    """Return the ways to ask that a provider's refusal is about; none where it is about something else."""
     if not isinstance(failure, UpstreamRefused):
-        return None
-    return form if refuses(form, failure.status, f"{failure.message} {failure.param or ''}") else None
+        return frozenset()
+    return refused_by(answer.plan.form, failure.status, f"{failure.message} {failure.param or ''}")
 
 
 def refused_for_good(failure: BardoError) -> bool:

@@ -13,11 +13,12 @@ from bardo.values.errors import ConfigError
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a server says where it does not take a form."""
+    """What a server says where it does not take a form. `together`: what it says of one of the forms holds for all of them."""
 
     forms: tuple[Form, ...]
     statuses: frozenset[int]
     signs: tuple[str, ...]
+    together: bool = False
 
     def is_about(self, form: Form, status: int, said: str) -> bool:
         """Return whether a refusal is about a form. `said` is in small letters."""
@@ -45,10 +46,11 @@ def _rows() -> _Rows:
         raise ConfigError(f"structured_refusals.toml: {problem}") from problem
 
 
-def refuses(form: Form, status: int, said: str) -> bool:
-    """Return whether a refusal with this status and text is about the form that was sent."""
+def refused_by(form: Form, status: int, said: str) -> frozenset[Form]:
+    """Return the forms that a refusal with this status and text is about, where the one that was sent is among them."""
     lowered = said.lower()
-    return any(row.is_about(form, status, lowered) for row in _rows().refusal)
+    about = [row for row in _rows().refusal if row.is_about(form, status, lowered)]
+    return frozenset(one for row in about for one in (row.forms if row.together else (form,)))
 
 
 def is_lasting(said: str) -> bool:
