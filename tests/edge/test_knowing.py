@@ -60,7 +60,7 @@ def test_what_a_refusal_taught_holds_for_a_day() -> None:
     place = target("openai-chat", "gpt-5.2")
     before = knowing.known(place).levels
     facts = Facts(efforts=("low", "medium"))
-    knowing.learn(RouteFact(target=control_target(place), facts=facts, date=knowing.today(), words="no"))
+    knowing.learn(RouteFact(target=control_target(place), facts=facts, date=knowing.today()))
     assert knowing.known(place).levels == ("low", "medium")
     now[0] += 3 * DAY
     assert knowing.known(place).levels == before

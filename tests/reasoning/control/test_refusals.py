@@ -215,9 +215,3 @@ def test_an_operators_override_stands() -> None:
     target = chat("openai-chat", "gpt-9")
     plan = plan_reasoning(effort("high"), target, facts=[override])
     assert repair_refusal(plan, "Supported values are: 'low'.", status=400, date=TODAY, facts=[override]) is None
-
-
-def test_a_long_refusal_is_kept_short() -> None:
-    repair = repaired(effort("high"), chat("openai-chat", "gpt-9"), "Supported values are: 'low'. " + "x" * 9000)
-    assert repair is not None
-    assert len(repair.fact.words) == 300

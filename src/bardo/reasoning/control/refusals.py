@@ -22,7 +22,6 @@ from bardo.values.request import EFFORTS, OnImpossible
 
 _STATUSES = frozenset({400, 404, 422})
 _WORD = re.compile(r"[a-z]+")
-_EXCERPT = 300
 _LONGEST = 4000
 
 
@@ -32,7 +31,6 @@ class RouteFact(msgspec.Struct, frozen=True, kw_only=True):
     target: ControlTarget
     facts: Facts
     date: datetime.date
-    words: str
 
     @property
     def layer(self) -> Layer:
@@ -72,7 +70,7 @@ def repair_refusal(
     learned = learn(plan.known, error, forms or builtin_forms())
     if learned is None:
         return None
-    fact = RouteFact(target=plan.target, facts=learned, date=date, words=error[:_EXCERPT])
+    fact = RouteFact(target=plan.target, facts=learned, date=date)
     again = plan_reasoning(
         plan.policy,
         plan.target,
