@@ -18,6 +18,8 @@ _RUN = re.compile(r"[A-Za-z0-9]+")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
 _WORDS = re.compile(r"[A-Z]?[a-z]{3,}")
 _BITS = 48
+DIALECTS_WITHOUT_IDS = frozenset({"gemini", "ollama"})
+"""Dialects whose clients may send calls back without the ids that they were given."""
 _ALTERNATIONS = 3
 _DISTINCT = 7
 _LETTERS = 3

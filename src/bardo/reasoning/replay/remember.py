@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
-from bardo.reasoning.replay.call_ids import is_globally_unique, stated_id
+from bardo.reasoning.replay.call_ids import DIALECTS_WITHOUT_IDS, is_globally_unique, stated_id
 from bardo.reasoning.replay.kept import Called, Kept, Memory, Other, Part, Said, Thought
 from bardo.reasoning.replay.keys import digest, reply_keys, state_key
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
@@ -72,6 +72,8 @@ def _mistakable(blocks: Sequence[ReplyBlock], request: Request) -> bool:
     calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
     if not calls and not _answers_tools(request):
         return False
+    if calls and request.dialect in DIALECTS_WITHOUT_IDS:
+        return True
     said = [*calls, *(one for message in request.messages for one in message.blocks if isinstance(one, ToolCallBlock))]
     return not any(is_globally_unique(stated_id(call), call.name) for call in said)
 
