@@ -317,3 +317,20 @@ def test_a_budget_gives_way_to_a_turn_whose_thinking_is_lost() -> None:
     loop = (*HI, Message("assistant", (SIGNED, CALL)), Message("user", (RESULT,)))
     kept, lost = encode(messages=loop, tools=(TOOL,), control=control)
     assert (kept["thinking"], lost) == (ENABLED, {})
+
+
+def test_an_id_that_a_host_gave_to_thinking_is_not_sent_in_a_signature() -> None:
+    style = "anthropic-claude-v1"
+    signature, name = Opaque("signature", "EqMs", style), Opaque("id", "rs_1", style)
+    for states in ((signature, name), (name, signature)):
+        turn = Message("assistant", (ReasoningBlock(text="hm", format=style, opaque=states), TextBlock("yes")))
+        body, lost = encode(messages=(*HI, turn, *HI))
+        assert body["messages"][1]["content"] == [
+            {"type": "thinking", "thinking": "hm", "signature": "EqMs"},
+            {"type": "text", "text": "yes"},
+        ]
+        assert not lost
+    only = Message("assistant", (ReasoningBlock(text="hm", format=style, opaque=(name,)), TextBlock("yes")))
+    body, lost = encode(messages=(*HI, only, *HI))
+    assert body["messages"][1]["content"] == "yes"
+    assert set(lost) == {"reasoning"}

@@ -132,7 +132,8 @@ def _image(block: ImageBlock, losses: Losses) -> Wire:
 
 
 def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
-    own = [state for state in block.opaque if state.format == FORMAT]
+    # Hosts that pass Claude's thinking on (OpenRouter, Snowflake) give it an id, for which Anthropic has no place.
+    own = [state for state in block.opaque if state.format == FORMAT and state.kind != "id"]
     if not own:
         losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
         return []

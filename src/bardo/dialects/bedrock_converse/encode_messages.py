@@ -118,7 +118,7 @@ class MessageWriter:
         return [laid_into({"image": {"format": _FORMATS[media_type.lower()], "source": {"bytes": data}}}, fields)]
 
     def _thinking(self, block: ReasoningBlock) -> list[Wire]:
-        own = [state for state in block.opaque if state.format == FORMAT]
+        own = [state for state in block.opaque if state.format == FORMAT and state.kind != "id"]
         if own and not self._claude and any(state.kind == "signature" for state in own):
             self._losses.lose_reasoning(FORMAT, "thinking that Claude signed is not for another model")
             return []
