@@ -143,6 +143,9 @@ class _Forwarding:
 
     def step(self, taken: Sequence[Taken]) -> Step:
         """Return the step of one network read."""
+        waits = self._reader.waits
+        if len(taken) == 1 and not waits and self._is_plain(taken[0]):
+            return Step([*taken[0][0]], taken[0][1])
         events = [event for given, _ in taken for event in given]
         if self._attempt.forward and self._reader.switches:
             held = self._reader.fold.response()
@@ -152,8 +155,15 @@ class _Forwarding:
             *self._held,
             *self._before_end((given, said) for given, said in taken if not (withhold and _is_usage(given))),
         ]
-        self._held = _without_events(taken) if self._reader.waits and not self._ended else []
+        self._held = _without_events(taken) if waits and not self._ended else []
         return Step(events, b"".join(raw[: len(raw) - len(self._held)]))
+
+    def _is_plain(self, taken: Taken) -> bool:
+        """Whether bytes are sent on as they came, as most are. Nothing is held, and no call has come without its id."""
+        given, _ = taken
+        if self._held or self._ending is not None or not given or type(given[0]) is UsageUpdate:
+            return False
+        return not (self._attempt.forward and self._reader.switches)
 
     def _before_end(self, taken: Iterable[Taken]) -> Iterator[bytes]:
         """Yield the bytes that may be sent; the others wait in `ending`."""

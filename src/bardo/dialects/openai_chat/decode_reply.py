@@ -77,12 +77,19 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
     @property
     def lacks_ids(self) -> bool:
         """Whether a call came without its id."""
-        return any(reader.calls.lacks_ids for reader in self._choices.values())
+        # Asked at every read of a stream, where a loop costs half of what `any` does.
+        for reader in self._choices.values():  # noqa: SIM110
+            if reader.calls.lacks_ids:
+                return True
+        return False
 
     @property
     def waits(self) -> bool:
         """Whether a call waits for its id."""
-        return any(reader.calls.waiting for reader in self._choices.values())
+        for reader in self._choices.values():  # noqa: SIM110
+            if reader.calls.waiting:
+                return True
+        return False
 
     def finish(self) -> Sequence[Event]:
         """Close what is open; a stream that ended too early fails here."""
@@ -97,7 +104,10 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
         return events
 
     def _all_finished(self) -> bool:
-        return bool(self._choices) and all(reader.finished for reader in self._choices.values())
+        for reader in self._choices.values():
+            if not reader.finished:
+                return False
+        return bool(self._choices)
 
     def _close(self, *, settle: bool) -> list[Event]:
         return [event for reader in self._choices.values() for event in reader.close(settle=settle)]

@@ -233,8 +233,8 @@ def _translated(step: Step, encoder: ReplyEncoder) -> bytes:
 
 def _forwarded(step: Step, encoder: ReplyEncoder) -> bytes:
     """Return the provider's own frames, what is written anew, and an error event where the reply broke."""
-    failures = [event for event in step.events if type(event) is Failed]
-    return step.raw + b"".join(written for one in step.rewritten or failures for written in encoder.feed(one))
+    again = step.rewritten or [event for event in step.events if type(event) is Failed]
+    return step.raw + b"".join([written for one in again for written in encoder.feed(one)]) if again else step.raw
 
 
 def _mistake(where: str) -> InternalError:
