@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 from collections.abc import Mapping
@@ -40,12 +41,10 @@ class RawClient:
     def send_as_much_as_is_taken(self, piece: bytes, pieces: int) -> int:
         """Send `piece` again and again until the server resets the connection. Return how many bytes it took."""
         sent = 0
-        try:
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             for _ in range(pieces):
                 self.socket.sendall(piece)
                 sent += len(piece)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
         return sent
 
     def reply(self, *, head_only: bool = False) -> RawReply:
@@ -69,11 +68,9 @@ class RawClient:
 
     def rest(self) -> bytes:
         """Read what comes to the end of the connection, which a server may also reset."""
-        try:
+        with contextlib.suppress(ConnectionResetError):
             while piece := self.socket.recv(1 << 16):
                 self._read += piece
-        except ConnectionResetError:
-            pass
         found, self._read = self._read, b""
         return found
 

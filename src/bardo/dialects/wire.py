@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.jsonfield import kind_of
+from bardo.values.blocks import has_no_arguments
 from bardo.values.errors import InvalidRequest
 
 INVALID_JSON = "INVALID_JSON"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Sequence
 
 from bardo.edge.answering import Answering
-from bardo.edge.call_ids import new_call_id
 from bardo.engine.exchange import Attempt
 from bardo.engine.pipeline import ReplyReader
 from bardo.engine.receipt import ForeignContent
@@ -41,7 +41,7 @@ def open_reader(
         provider=provider.id,
         model=attempt.target.model,
         reading=attempt.reading,
-        make_id=new_call_id,
+        make_id=_new_call_id,
         omit_reasoning=request.options.omit_reasoning,
         stamp=stamp,
         forward=attempt.forward,
@@ -70,3 +70,8 @@ def _of_translation(attempt: Attempt, request: Request) -> list[Stage[Event, Eve
         return []
     stamps = [] if attempt.origin is None else [Origins(attempt.origin)]
     return [ForeignContent(request.dialect), *stamps]
+
+
+def _new_call_id() -> str:
+    """Return an id that no other call has, in this process or another."""
+    return f"call_{random.getrandbits(96):024x}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.dialects.arguments import has_no_arguments
+from bardo.values.blocks import has_no_arguments
 from bardo.values.events import BlockFields, Event, Failed, Finish, ToolCallChunk, ToolCallEnd, ToolCallStart
 
 _LONGEST_HELD = 64

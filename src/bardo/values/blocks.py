@@ -122,6 +122,16 @@ Block = TextBlock | ImageBlock | ReasoningBlock | ToolCallBlock | ToolResultBloc
 ReplyBlock = TextBlock | ReasoningBlock | ToolCallBlock | RefusalBlock | UnknownBlock
 
 
+def has_no_arguments(text: str) -> bool:
+    """Whether the arguments of a call say nothing: servers and clients write none, space or `null` where an empty object is meant."""
+    return text.strip() in ("", "null")
+
+
+def argument_text(text: str) -> str:
+    """Return the arguments of a call as JSON text: an empty object where there are none."""
+    return "{}" if has_no_arguments(text) else text
+
+
 def fields_for(dialect: str, carried: Carried | None) -> dict[str, Any]:
     """Return the carried fields when they belong to `dialect`, else nothing."""
     return carried.fields if carried is not None and carried.dialect == dialect else {}

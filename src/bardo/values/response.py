@@ -13,6 +13,7 @@ from bardo.values.blocks import (
     ReplyBlock,
     TextBlock,
     ToolCallBlock,
+    has_no_arguments,
 )
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
@@ -36,7 +37,7 @@ class ToolInvocation(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, block: ToolCallBlock) -> ToolInvocation:
         """Parse a call's arguments; no arguments at all is an empty object."""
-        if block.arguments.strip() in ("", "null"):
+        if has_no_arguments(block.arguments):
             return cls(block.id, block.name, {}, block.arguments)
         try:
             parsed = msgspec.json.decode(block.arguments)

@@ -7,9 +7,8 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.wire import INVALID_JSON, WrongShape, is_object, without
-from bardo.values.blocks import Opaque
+from bardo.values.blocks import Opaque, has_no_arguments
 from bardo.values.events import (
     BlockFields,
     ContentChunk,

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
@@ -20,6 +19,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    has_no_arguments,
 )
 from bardo.values.request import Message, Request
 

@@ -13,14 +13,13 @@ from bardo.dialects.anthropic_messages.collector import MessageCollector
 from bardo.dialects.anthropic_messages.errors import error_object
 from bardo.dialects.anthropic_messages.usage import encode_usage
 from bardo.dialects.anthropic_messages.words import NAME, REASONS, SIGNED_BLOCKS
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.block_writer import Kind
 from bardo.dialects.losses import with_wrapped
 from bardo.dialects.response_events import response_events
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.dialects.wire import INVALID_JSON, encode_json, is_object
 from bardo.streams.sse import encode_sse
-from bardo.values.blocks import ToolCallBlock
+from bardo.values.blocks import ToolCallBlock, has_no_arguments
 from bardo.values.errors import BardoError
 from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request

@@ -6,7 +6,6 @@ import re
 import zlib
 from typing import Any
 
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.bedrock_converse.encode_whole import text_block
 from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.fragments import laid_into
@@ -21,6 +20,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    has_no_arguments,
 )
 from bardo.values.request import Message, Request
 

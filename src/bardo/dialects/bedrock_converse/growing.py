@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.wire import INVALID_JSON, is_object
+from bardo.values.blocks import has_no_arguments
 
 Kind = Literal["text", "think", "redacted", "call", "other"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.arguments import argument_text
 from bardo.dialects.cohere.usage import encode_usage
 from bardo.dialects.cohere.words import NAME, PLAN, write_finish
 from bardo.dialects.sealing import seal
@@ -17,6 +16,7 @@ from bardo.values.blocks import (
     TextBlock,
     ToolCallBlock,
     UnknownBlock,
+    argument_text,
     fields_for,
 )
 from bardo.values.request import Request

@@ -7,9 +7,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.sealing import seal, unseal
-from bardo.values.blocks import Opaque
+from bardo.values.blocks import Opaque, has_no_arguments
 from bardo.values.events import Finish, FinishReason
 
 NAME = "gemini"

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.arguments import has_no_arguments
 from bardo.dialects.losses import Losses
 from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.encode_whole import join_thinking
@@ -20,6 +19,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    has_no_arguments,
 )
 from bardo.values.request import Message, Request
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import Quirks
-from bardo.dialects.arguments import argument_text
 from bardo.dialects.openai_chat.encode_whole import write_call
 from bardo.dialects.openai_chat.extra import merge_extra, write_states
 from bardo.dialects.openai_chat.replay import Replay, given_back
@@ -24,6 +23,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    argument_text,
     fields_for,
 )
 from bardo.values.degradation import Degradation, DegradationList

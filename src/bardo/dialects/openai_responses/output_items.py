@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.arguments import argument_text
 from bardo.dialects.openai_responses.notes import Notes
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
 from bardo.values.blocks import (
@@ -21,6 +20,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    argument_text,
     fields_for,
 )
 from bardo.values.request import Message, Request
