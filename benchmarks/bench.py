@@ -12,7 +12,7 @@ from typing import Self
 
 import msgspec
 
-from benchmarks.contestants import CannotStart, Contestant, Gateway, bardo, place_for, start
+from benchmarks.contestants import CannotStart, Contestant, Gateway, bardo, bare_proxy, place_for, start
 from benchmarks.load import Asked, Job, Result
 from benchmarks.peers import PEERS, python_of, version_of
 from benchmarks.processes import Cores, Started
@@ -79,8 +79,8 @@ class Bench:
         return started
 
     def contestants(self) -> tuple[Contestant, ...]:
-        """Return bardo and the peers; a quick run has one variant of each."""
-        return (bardo(), *(peer for peer in PEERS if not (peer.variant and self.pace.quick)))
+        """Return bardo, the bare proxy and the peers; a quick run has one variant of each."""
+        return (bardo(), bare_proxy(), *(peer for peer in PEERS if not (peer.variant and self.pace.quick)))
 
     def start(self, contestant: Contestant, cores: Cores | None = None) -> Gateway | None:
         """Start a gateway, or note why it cannot be started and return None."""

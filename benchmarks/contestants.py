@@ -145,6 +145,20 @@ def place_for(name: str, folder: Path, upstream_port: int, python: str = sys.exe
     return Place(folder=own, port=free_port(), upstream=f"http://127.0.0.1:{upstream_port}/v1", python=python)
 
 
+FLOOR = "bare proxy"
+
+
+def bare_proxy() -> Contestant:
+    """Return the floor: a proxy that passes chat requests on unread. Its one figure stands beside each of bardo's lanes."""
+
+    def command(place: Place) -> list[str]:
+        script = ROOT / "benchmarks" / "bare_proxy.py"
+        return [place.python, str(script), place.upstream.removesuffix("/v1"), str(place.port)]
+
+    lanes = tuple(Lane(name=name) for name in ("forwarded", "rebuilt", "translated"))
+    return Contestant(name=FLOOR, lanes=lanes, command=command)
+
+
 def bardo(workers: int = 1, factory: str = "") -> Contestant:
     """Return bardo with its inference log on. A `factory` takes the place of its own application."""
     name = "bardo" if workers == 1 else f"bardo, {workers} workers"

@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from bardo.catalog.load import builtin
-from bardo.engine.exchange import Attempt, plan
 from bardo.engine.knowledge import BUILTIN
+from bardo.engine.planning import Attempt, plan
 from bardo.engine.receipt import early_headers, late_headers, receipt
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import observation, observe, plan_reasoning, receipt_header
@@ -51,14 +51,18 @@ def run(bench: Bench) -> tuple[list[Table], list[Aim]]:
 def works() -> dict[str, Callable[[], object]]:
     """Return what is timed: each does its part for every model once."""
     targets = [_target(provider, model) for provider, model in _MODELS.items()]
-    known = [BUILTIN.known(target) for target in targets]
+    known = [BUILTIN.of(target).known for target in targets]
     made = [plan(_REQUEST, target) for target in targets]
     return {
         PLANNED: lambda: [plan_reasoning(_POLICY, one, max_output_tokens=8192) for one in known],
         WRITTEN: lambda: [plan(_REQUEST, target) for target in targets],
         RECEIPT: lambda: _verdicts(made),
         TOLD: lambda: [
-            (early_headers("req_1", one, _RESPONSE), late_headers(_RESPONSE, one), receipt(_RESPONSE, one))
+            (
+                early_headers("req_1", one, _RESPONSE),
+                late_headers(_RESPONSE, one),
+                receipt(_RESPONSE, one, forwarded=False),
+            )
             for one in made
         ],
     }

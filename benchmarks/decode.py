@@ -12,15 +12,15 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.framing import open_framing
-from bardo.engine.pipeline import ReplyReader
+from bardo.engine.reply_framing import open_framing
+from bardo.engine.reply_reader import ReplyReader
 from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
 from benchmarks.bench import Bench
 from benchmarks.canned import stream_body
 from benchmarks.figures import Figure, Row, Table
-from benchmarks.yardstick import openai_reader
+from benchmarks.openai_reader import openai_reader
 
 # A provider of each dialect, and one more of Chat whose text is looked through for thinking.
 _PROVIDERS = {

@@ -53,13 +53,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Table(msgspec.Struct, frozen=True, kw_only=True):
-    """The rows of one subject. `columns` begins with the one that others are compared with."""
+    """The rows of one subject. `columns` begins with the one that others are compared with.
+
+    `floor` names the column of what no contestant is expected to undercut: figures show their ratio to it too.
+    """
 
     subject: str
     title: str
     columns: tuple[str, ...]
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
+    floor: str = ""
 
     def figure(self, measure: str, column: str) -> Figure | None:
         """Return one cell, None where it is empty."""
@@ -74,17 +78,28 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return f"## {self.title}\n\n{table}\n{notes}\n" if notes else f"## {self.title}\n\n{table}\n"
 
     def _cells(self, row: Row) -> tuple[str, ...]:
-        base = row.figures.get(self.columns[0])
-        return f"{row.measure}, {row.unit}", *(_cell(row, name, base) for name in self.columns)
+        base, floor = row.figures.get(self.columns[0]), row.figures.get(self.floor)
+        return f"{row.measure}, {row.unit}", *(_cell(row, name, base, floor) for name in self.columns)
+
+    def ratio(self, measure: str, column: str, base: str) -> float | None:
+        """Return how many times the figure of `base` that of `column` is; None where one is missing or not above zero."""
+        return _ratio(self.figure(measure, column), self.figure(measure, base))
 
 
-def _cell(row: Row, column: str, base: Figure | None) -> str:
+def _ratio(figure: Figure | None, base: Figure | None) -> float | None:
+    if figure is None or base is None or figure.median <= 0 or base.median <= 0:
+        return None
+    return figure.median / base.median
+
+
+def _cell(row: Row, column: str, base: Figure | None, floor: Figure | None) -> str:
     figure = row.figures.get(column)
     if figure is None:
         return "failed" if column in row.failed else "–"
-    if figure is base or base is None or base.median <= 0 or figure.median <= 0:
-        return figure.text()
-    return f"{figure.text()} ({in_digits(figure.median / base.median)}×)"
+    to_base = None if figure is base else _ratio(figure, base)
+    to_floor = None if figure is floor else _ratio(figure, floor)
+    text = figure.text() if to_base is None else f"{figure.text()} ({in_digits(to_base)}×)"
+    return text if to_floor is None else f"{text} [{in_digits(to_floor)}×]"
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from benchmarks.bench import Bench, Sample
 from benchmarks.canned import events_of
-from benchmarks.contestants import Gateway, Lane, bardo
+from benchmarks.contestants import FLOOR, Gateway, Lane, bardo
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.gateway import LANES
 from benchmarks.load import Asked
@@ -50,6 +50,8 @@ def _prompts(bench: Bench) -> Table:
     cells: dict[Cell, tuple[Gateway, Asked]] = {}
     for gateway in gateways:
         for lane in gateway.contestant.lanes:
+            if lane.name != "forwarded" and gateway.contestant.name == FLOOR:
+                continue  # It does the same for every lane.
             if lane.name == "rebuilt" and gateway.contestant.packages:
                 continue  # What the peers do is the same as for `forwarded`.
             label = f"{gateway.contestant.name}, {_client(gateway, lane)}"

@@ -10,8 +10,8 @@ from contextlib import closing
 
 from benchmarks.bench import Bench, Sample
 from benchmarks.contestants import Gateway, bardo
+from benchmarks.counting_app import PATH
 from benchmarks.figures import Figure, Row, Table
-from benchmarks.watched import PATH
 
 _KINDS = (("forwarded", "whole"), ("translated", "whole"), ("forwarded", "burst-200"), ("translated", "burst-200"))
 _STEPS = 20
@@ -23,7 +23,7 @@ Seen = dict[str, float]
 
 def run(bench: Bench) -> Table:
     """Send all requests and return what was held on the way, and the log's count beside ours."""
-    gateway = bench.start(bardo(factory="benchmarks.watched:create_app"))
+    gateway = bench.start(bardo(factory="benchmarks.counting_app:create_app"))
     assert gateway is not None
     step = bench.pace.soak_requests // _STEPS
     curve: dict[int, Seen] = {}

@@ -1,4 +1,8 @@
-"""Real replies, read from the folder of recordings that lies beside the project (or at BARDO_RECORDINGS)."""
+"""Replies that the laws are tested over: a few of our own making, and real ones where there is a folder of them.
+
+Our own stand in `fixtures/replies`, written by hand in the shapes that providers send: one to four for each folder of the
+recordings. The real ones lie beside the project, or at BARDO_RECORDINGS.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +26,24 @@ def _find() -> Path | None:
 
 
 RECORDINGS = _find()
+OWN = Path(__file__).parent / "fixtures" / "replies"
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One recorded reply. `chunks` are the lengths of its network chunks, where they are known; `meta` is its line of the index."""
+    """One reply in `root`. `chunks` are the lengths of its network chunks, where they are known; `meta` is its line of the index."""
 
     file: str
     framing: str
     stream: bool
     chunks: tuple[int, ...]
     meta: dict[str, Any]
+    root: Path = OWN
 
     @property
     def body(self) -> bytes:
         """The bytes as recorded."""
-        assert RECORDINGS is not None
-        return (RECORDINGS / self.file).read_bytes()
+        return (self.root / self.file).read_bytes()
 
     def __str__(self) -> str:
         return self.file
@@ -46,24 +51,32 @@ class Recording:
 
 @cache
 def _index() -> tuple[Recording, ...]:
-    if RECORDINGS is None:
-        return ()
-    lines = (RECORDINGS / "index.jsonl").read_text(encoding="utf-8").splitlines()
-    return tuple(_recording(json.loads(line)) for line in lines if line.strip())
+    return tuple(one for root in (OWN, RECORDINGS) if root is not None for one in _in_folder(root))
 
 
-def _recording(meta: dict[str, Any]) -> Recording:
+def _in_folder(root: Path) -> Iterator[Recording]:
+    lines = (root / "index.jsonl").read_text(encoding="utf-8").splitlines()
+    return (_recording(json.loads(line), root) for line in lines if line.strip())
+
+
+def _recording(meta: dict[str, Any], root: Path) -> Recording:
     return Recording(
         file=meta["file"],
         framing=meta["framing"],
         stream=bool(meta["stream"]),
         chunks=tuple(meta.get("chunks") or ()),
         meta=meta,
+        root=root,
     )
 
 
+def folders() -> tuple[str, ...]:
+    """Return the names of the folders that hold replies, in order."""
+    return tuple(sorted({one.file.partition("/")[0] for one in _index()}))
+
+
 def rows(dialect_folder: str) -> list[Recording]:
-    """Return the recordings of one folder; none where there are no recordings on this machine."""
+    """Return the replies of one folder: our own, and the recorded ones where this machine has them."""
     return [one for one in _index() if one.file.startswith(f"{dialect_folder}/")]
 
 

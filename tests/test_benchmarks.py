@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 from benchmarks.bench import Bench, Pace
 from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
-from benchmarks.contestants import CHAT, MODELS, CannotStart, Contestant, Lane, Place, bardo, place_for, start
+from benchmarks.contestants import (
+    CHAT,
+    MODELS,
+    CannotStart,
+    Contestant,
+    Lane,
+    Place,
+    bardo,
+    bare_proxy,
+    place_for,
+    start,
+)
 from benchmarks.control import RECEIPT, works
 from benchmarks.decode import decode, encode, read, stream_in, translate
 from benchmarks.figures import Figure, Row, Table, Target, targets_markdown
@@ -135,6 +146,24 @@ def test_a_peer_that_cannot_start_is_left_out_with_a_note() -> None:
         assert bench.start(peer) is None
     assert len(bench.notes) == 1
     assert bench.notes[0].startswith("broken is left out")
+
+
+def test_the_bare_proxy_passes_replies_on() -> None:
+    told: list[str] = []
+    with Bench(TINY, told.append) as bench:
+        gateway = bench.start(bare_proxy())
+        assert gateway is not None
+        asked = tuple(lane.asked(model) for lane in gateway.contestant.lanes for model in ("whole", "burst-200"))
+        sample = bench.measure(gateway, asked, concurrency=2, seconds=0, least=len(asked))
+    assert sample.usable, told
+
+
+def test_a_figure_shows_its_ratio_to_the_first_column_and_to_the_floor() -> None:
+    figures = {name: Figure.of([value]) for name, value in (("own", 4.0), ("peer", 8.0), ("floor", 2.0))}
+    row = Row(measure="cost", unit="s", figures={name: figure for name, figure in figures.items() if figure})
+    table = Table(subject="t", title="t", columns=("own", "peer", "floor"), rows=(row,), floor="floor")
+    assert "| 4.00 [2.00×] | 8.00 (2.00×) [4.00×] | 2.00 (0.50×) |" in table.markdown()
+    assert (table.ratio("cost", "peer", "floor"), table.ratio("cost", "peer", "nobody")) == (4.0, None)
 
 
 def test_bardo_answers_in_every_lane() -> None:

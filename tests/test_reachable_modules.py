@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 import pytest
 
-from bardo.dialects import DIALECTS
+from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
+from bardo.dialects.base import Dialect
 from bardo.edge.log.revisions import MIGRATIONS
 from bardo.simulators import PRESETS
 from bardo.surfaces.cli.app import COMMANDS
 from bardo.surfaces.cli.serve import APP
+from bardo.surfaces.gateway.routes import find_route
 from support.source import imports, reached, trees
+from support.talk import ALL_CLIENTS, path_for
 
 MIGRATION_FILES = MIGRATIONS.replace(":", ".")
 ENTRY_POINTS: Mapping[str, set[str]] = {
@@ -19,6 +22,7 @@ ENTRY_POINTS: Mapping[str, set[str]] = {
     "the program": {"bardo.__main__", "bardo.surfaces.cli", *(f"bardo.surfaces.cli.{name}" for name in COMMANDS)},
     "the gateway": {APP.partition(":")[0]},
     "a dialect that a row names": {f"bardo.dialects.{name}" for name in DIALECTS},
+    "a form of a dialect that an endpoint names": {f"bardo.dialects.{name}" for name in CLIENT_FORMS},
     "a simulated provider": {"bardo.simulators", *(preset.__module__ for preset in PRESETS.values())},
     "a migration of the log, which Alembic loads by its file": {
         name for name in trees() if f"{name}.".startswith(f"{MIGRATION_FILES}.")
@@ -43,3 +47,19 @@ def test_an_entry_point_is_a_module_that_exists(place: str) -> None:
 def test_an_entry_point_that_only_others_import_is_reached_by_itself_alone(place: str) -> None:
     others = set().union(*(modules for name, modules in ENTRY_POINTS.items() if name != place))
     assert not ENTRY_POINTS[place] & reached(others, imports())
+
+
+SERVER_HALF = ("decode_request", "open_encoder", "encode_response", "encode_error")
+
+
+def server_half(name: str) -> set[str]:
+    """Return which functions for clients a dialect has."""
+    absent = Dialect.__dataclass_fields__
+    return {function for function in SERVER_HALF if getattr(dialect(name), function) is not absent[function].default}
+
+
+@pytest.mark.parametrize("name", [*DIALECTS, *CLIENT_FORMS])
+def test_what_a_dialect_has_for_clients_is_mounted_or_absent(name: str) -> None:
+    paths = [path_for(client, "m", stream=stream) for client in ALL_CLIENTS for stream in (False, True)]
+    mounted = {find_route("POST", path.partition("?")[0], b"").dialect for path in paths}
+    assert server_half(name) == (set(SERVER_HALF) if name in mounted else set())

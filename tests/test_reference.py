@@ -2,30 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import tomllib
+from difflib import unified_diff
+from itertools import islice
 from pathlib import Path
-from types import ModuleType
 
+import make_reference
 import pytest
 
 from bardo.simulators import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-
-
-def _tool() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_reference", ROOT / "tools" / "make_reference.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-make_reference = _tool()
 
 
 def text_of(name: str) -> str:
@@ -41,7 +30,15 @@ def in_source(pattern: str, below: str = "") -> set[str]:
 @pytest.mark.parametrize("page", make_reference.pages(), ids=lambda page: str(page.relative_to(DOCS)))
 def test_the_generated_parts_of_a_page_are_current(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    assert make_reference.renewed(text) == text, "run tools/make_reference.py"
+    if make_reference.renewed(text) != text:
+        difference = unified_diff(
+            text.splitlines(), make_reference.renewed(text).splitlines(), "the page", "the code", lineterm="", n=0
+        )
+        shown = "\n".join(islice(difference, 20))
+        pytest.fail(
+            f"docs/{page.relative_to(DOCS)} is stale: run .venv/bin/python tools/make_reference.py\n{shown}",
+            pytrace=False,
+        )
 
 
 def test_every_generated_part_stands_on_exactly_one_page() -> None:
@@ -57,7 +54,10 @@ def test_a_changed_page_would_be_noticed() -> None:
 
 def test_every_setting_has_a_meaning_and_every_meaning_a_setting() -> None:
     written = re.findall(r"^\| `\[+(\w+)\]+` `(\w+)`", make_reference.settings(), re.MULTILINE)
-    assert {f"{section}.{key}" for section, key in written} == set(make_reference.MEANINGS)
+    keys = {f"{section}.{key}" for section, key in written}
+    missing, gone = sorted(keys - set(make_reference.MEANINGS)), sorted(set(make_reference.MEANINGS) - keys)
+    assert not missing, f"MEANINGS in tools/make_reference.py has no meaning of the settings {', '.join(missing)}"
+    assert not gone, f"MEANINGS in tools/make_reference.py has meanings of {', '.join(gone)}, which are no settings"
 
 
 def test_the_headers_page_lists_exactly_the_headers_there_are() -> None:

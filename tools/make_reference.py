@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import get_args
 
+import code_reference
 import msgspec
 
 from bardo.catalog.load import builtin
@@ -19,10 +20,17 @@ from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import DialectName, ProviderRow, Quirks
-from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, ReplaySettings, TimeoutSettings
+from bardo.edge.settings import (
+    GatewaySettings,
+    HttpSettings,
+    LogSettings,
+    ProviderEntry,
+    ReplaySettings,
+    TimeoutSettings,
+)
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, plan_reasoning
-from bardo.reasoning.examples import example_of
+from bardo.reasoning.formats import example_of
 from bardo.simulators import PRESETS, presets
 from bardo.values.errors import (
     RETRYABLE_STATUSES,
@@ -114,6 +122,7 @@ MEANINGS = {
     "timeouts.first_byte": "seconds until the head of its reply, connecting included",
     "timeouts.idle": "seconds between two pieces of its reply",
     "timeouts.total": "seconds until a reply is complete, from sending the request; `0` is no bound",
+    "http.client": "what calls providers that need no proxy: `direct`, bardo's own client, or `aiohttp`, which calls the others always",
     "log.enabled": "whether calls are logged at all",
     "log.path": "the log's file; empty: `bardo/log.db` in `XDG_DATA_HOME`, else in `~/.local/share`",
     "log.content": "whether prompts and replies are kept too",
@@ -134,10 +143,12 @@ MEANINGS = {
     "`base_url` is your own",
     "providers.models": "the model ids it serves; left out: the provider is asked for its list",
     "providers.headers": "further headers of every call",
+    "providers.scope": 'the account\'s project, where every call must name it: `{ project_id = "…" }` for watsonx',
 }
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "gateway": GatewaySettings,
     "timeouts": TimeoutSettings,
+    "http": HttpSettings,
     "log": LogSettings,
     "replay": ReplaySettings,
     "providers": ProviderEntry,
@@ -153,7 +164,7 @@ def _settings() -> Iterator[tuple[str, str, str]]:
     for name, struct in _TABLES.items():
         heading = f"[[{name}]]" if struct is ProviderEntry else f"[{name}]"
         for field in msgspec.structs.fields(struct):
-            yield f"`{heading}` `{field.name}`", _default(field), MEANINGS[f"{name}.{field.name}"]
+            yield f"`{heading}` `{field.name}`", _default(field), MEANINGS.get(f"{name}.{field.name}", "")
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
@@ -352,7 +363,7 @@ def _system(plan: ControlPlan) -> str:
 
 def _marks(plan: ControlPlan) -> str:
     """Return what to know of a plan: ↯ off became the least there is, ≈ another amount than asked, ∅ cannot be said, ? unclassified."""
-    unsaid = plan.said == "nothing" and bool(plan.degraded)
+    unsaid = plan.emitted == "nothing" and bool(plan.degraded)
     marks = ("↯", plan.floored), ("≈", plan.clamped), ("∅", unsaid), ("?", plan.unclassified)
     return "".join(f" {mark}" for mark, holds in marks if holds)
 
@@ -438,6 +449,9 @@ def decisions() -> str:
 
 SECTIONS: dict[str, Callable[[], str]] = {
     "decisions": decisions,
+    "packages": code_reference.diagram,
+    "commands": code_reference.commands,
+    "library": code_reference.library,
     "providers": providers,
     "provider-names": provider_names,
     "quirks": quirks,

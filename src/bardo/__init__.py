@@ -1,8 +1,8 @@
 """bardo: say once how a model should think, and read every model's thinking in one form.
 
 `parse` reads a model's raw text, `decode` a provider's recorded reply; `Client` and `AsyncClient` ask any configured model, and `explain`
-says what they would send. Everything else is found where ARCHITECTURE says. Names are loaded when they are first used, so `import bardo`
-stays light.
+says what they would send. Everything that these take, return and raise is exported here. Names are loaded when they are first used, so that
+`import bardo` is fast. docs/reference/modules.md lists the other public modules.
 """
 
 from __future__ import annotations
@@ -13,83 +13,264 @@ from typing import TYPE_CHECKING, Any
 from bardo._version import __version__
 
 if TYPE_CHECKING:
+    from bardo.catalog.models import BudgetRange, ModelRow
+    from bardo.edge.formats import known_formats
+    from bardo.edge.settings import (
+        GatewaySettings,
+        HttpSettings,
+        InferenceSettings,
+        LogSettings,
+        ProviderEntry,
+        ReasoningSettings,
+        ReplaySettings,
+        Settings,
+        TimeoutSettings,
+        load_settings,
+        parse_settings,
+    )
     from bardo.engine.explanation import Explanation
-    from bardo.structured import UnusableAnswer
+    from bardo.reasoning.control.amounts import PortableBudgets
+    from bardo.reasoning.formats import ReasoningFormat
+    from bardo.structured import Extraction, Provenance, StructuredOutput, UnusableAnswer
+    from bardo.surfaces.library.asking import Options
     from bardo.surfaces.library.client import AsyncClient, Client
     from bardo.surfaces.library.decoding import decode, parse
     from bardo.surfaces.library.explaining import explain
+    from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream
     from bardo.surfaces.library.typed import TypedResponse
-    from bardo.values.blocks import ReasoningBlock
+    from bardo.values.blocks import (
+        Carried,
+        ImageBlock,
+        Opaque,
+        Origin,
+        ReasoningBlock,
+        RefusalBlock,
+        TextBlock,
+        ToolCallBlock,
+        ToolResultBlock,
+        UnknownBlock,
+    )
     from bardo.values.degradation import Degradation
-    from bardo.values.errors import BardoError, CallerError, OperatorError, ProviderError
-    from bardo.values.reasoning import ReasoningChain, ReasoningCost, ReasoningStep, ReasoningVisibility
+    from bardo.values.errors import (
+        BardoError,
+        BrokenStream,
+        CallerError,
+        ClientMisuse,
+        ConfigError,
+        Forbidden,
+        HeadersTooLarge,
+        InternalError,
+        InvalidRequest,
+        MalformedReply,
+        MethodNotAllowed,
+        MissingKey,
+        OperatorError,
+        Overloaded,
+        ProviderError,
+        RequestTimeout,
+        ShuttingDown,
+        TooLarge,
+        Unavailable,
+        UnknownModel,
+        UnknownRoute,
+        Unreachable,
+        Unsupported,
+        UnsupportedMediaType,
+        UpstreamRefused,
+        UpstreamTimeout,
+    )
+    from bardo.values.events import (
+        BlockFields,
+        ContentChunk,
+        Degraded,
+        EmptyThought,
+        Event,
+        Extension,
+        Failed,
+        Finish,
+        OpaqueState,
+        Partial,
+        RefusalChunk,
+        ReplyFields,
+        ReplyStart,
+        ThinkChunk,
+        ThinkEnd,
+        ThinkStart,
+        ToolCallChunk,
+        ToolCallEnd,
+        ToolCallStart,
+        UnknownContent,
+        UsageUpdate,
+        WithheldThought,
+    )
+    from bardo.values.operations import Embeddings, ModelInfo, TokenCount
+    from bardo.values.reasoning import (
+        ReasoningChain,
+        ReasoningCost,
+        ReasoningStep,
+        ReasoningStepType,
+        ReasoningVisibility,
+    )
     from bardo.values.request import Message, ReasoningPolicy, StructuredOptions, Tool
     from bardo.values.response import Response, ToolInvocation
     from bardo.values.usage import Usage
 
 _HOMES: dict[str, str] = {
-    "AsyncClient": "bardo.surfaces.library.client",
-    "BardoError": "bardo.values.errors",
-    "CallerError": "bardo.values.errors",
-    "Client": "bardo.surfaces.library.client",
-    "Degradation": "bardo.values.degradation",
-    "Explanation": "bardo.engine.explanation",
-    "Message": "bardo.values.request",
-    "OperatorError": "bardo.values.errors",
-    "ProviderError": "bardo.values.errors",
-    "ReasoningBlock": "bardo.values.blocks",
-    "ReasoningChain": "bardo.values.reasoning",
-    "ReasoningCost": "bardo.values.reasoning",
-    "ReasoningPolicy": "bardo.values.request",
-    "ReasoningStep": "bardo.values.reasoning",
-    "ReasoningVisibility": "bardo.values.reasoning",
-    "Response": "bardo.values.response",
-    "StructuredOptions": "bardo.values.request",
-    "Tool": "bardo.values.request",
-    "ToolInvocation": "bardo.values.response",
-    "TypedResponse": "bardo.surfaces.library.typed",
-    "UnusableAnswer": "bardo.structured",
-    "Usage": "bardo.values.usage",
-    "decode": "bardo.surfaces.library.decoding",
-    "explain": "bardo.surfaces.library.explaining",
-    "parse": "bardo.surfaces.library.decoding",
+    "bardo.catalog.models": "BudgetRange ModelRow",
+    "bardo.edge.formats": "known_formats",
+    "bardo.edge.settings": (
+        "GatewaySettings HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings Settings "
+        "TimeoutSettings load_settings parse_settings "
+    ),
+    "bardo.engine.explanation": "Explanation",
+    "bardo.reasoning.control.amounts": "PortableBudgets",
+    "bardo.reasoning.formats": "ReasoningFormat",
+    "bardo.structured": "Extraction Provenance StructuredOutput UnusableAnswer",
+    "bardo.surfaces.library.asking": "Options",
+    "bardo.surfaces.library.client": "AsyncClient Client",
+    "bardo.surfaces.library.decoding": "decode parse",
+    "bardo.surfaces.library.explaining": "explain",
+    "bardo.surfaces.library.stream": "AsyncReplyStream ReplyStream",
+    "bardo.surfaces.library.typed": "TypedResponse",
+    "bardo.values.blocks": (
+        "Carried ImageBlock Opaque Origin ReasoningBlock RefusalBlock TextBlock ToolCallBlock ToolResultBlock "
+        "UnknownBlock "
+    ),
+    "bardo.values.degradation": "Degradation",
+    "bardo.values.errors": (
+        "BardoError BrokenStream CallerError ClientMisuse ConfigError Forbidden HeadersTooLarge InternalError "
+        "InvalidRequest MalformedReply MethodNotAllowed MissingKey OperatorError Overloaded ProviderError "
+        "RequestTimeout ShuttingDown TooLarge Unavailable UnknownModel UnknownRoute Unreachable Unsupported "
+        "UnsupportedMediaType UpstreamRefused UpstreamTimeout "
+    ),
+    "bardo.values.events": (
+        "BlockFields ContentChunk Degraded EmptyThought Event Extension Failed Finish OpaqueState Partial RefusalChunk "
+        "ReplyFields ReplyStart ThinkChunk ThinkEnd ThinkStart ToolCallChunk ToolCallEnd ToolCallStart UnknownContent "
+        "UsageUpdate WithheldThought "
+    ),
+    "bardo.values.reasoning": "ReasoningChain ReasoningCost ReasoningStep ReasoningStepType ReasoningVisibility",
+    "bardo.values.request": "Message ReasoningPolicy StructuredOptions Tool",
+    "bardo.values.operations": "Embeddings ModelInfo TokenCount",
+    "bardo.values.response": "Response ToolInvocation",
+    "bardo.values.usage": "Usage",
 }
+"""The names that each module exports here."""
+_MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "AsyncClient",
+    "AsyncReplyStream",
     "BardoError",
+    "BlockFields",
+    "BrokenStream",
+    "BudgetRange",
     "CallerError",
+    "Carried",
     "Client",
+    "ClientMisuse",
+    "ConfigError",
+    "ContentChunk",
     "Degradation",
+    "Degraded",
+    "Embeddings",
+    "EmptyThought",
+    "Event",
     "Explanation",
+    "Extension",
+    "Extraction",
+    "Failed",
+    "Finish",
+    "Forbidden",
+    "GatewaySettings",
+    "HeadersTooLarge",
+    "HttpSettings",
+    "ImageBlock",
+    "InferenceSettings",
+    "InternalError",
+    "InvalidRequest",
+    "LogSettings",
+    "MalformedReply",
     "Message",
+    "MethodNotAllowed",
+    "MissingKey",
+    "ModelInfo",
+    "ModelRow",
+    "Opaque",
+    "OpaqueState",
     "OperatorError",
+    "Options",
+    "Origin",
+    "Overloaded",
+    "Partial",
+    "PortableBudgets",
+    "Provenance",
+    "ProviderEntry",
     "ProviderError",
     "ReasoningBlock",
     "ReasoningChain",
     "ReasoningCost",
+    "ReasoningFormat",
     "ReasoningPolicy",
+    "ReasoningSettings",
     "ReasoningStep",
+    "ReasoningStepType",
     "ReasoningVisibility",
+    "RefusalBlock",
+    "RefusalChunk",
+    "ReplaySettings",
+    "ReplyFields",
+    "ReplyStart",
+    "ReplyStream",
+    "RequestTimeout",
     "Response",
+    "Settings",
+    "ShuttingDown",
     "StructuredOptions",
+    "StructuredOutput",
+    "TextBlock",
+    "ThinkChunk",
+    "ThinkEnd",
+    "ThinkStart",
+    "TimeoutSettings",
+    "TokenCount",
+    "TooLarge",
     "Tool",
+    "ToolCallBlock",
+    "ToolCallChunk",
+    "ToolCallEnd",
+    "ToolCallStart",
     "ToolInvocation",
+    "ToolResultBlock",
     "TypedResponse",
+    "Unavailable",
+    "UnknownBlock",
+    "UnknownContent",
+    "UnknownModel",
+    "UnknownRoute",
+    "Unreachable",
+    "Unsupported",
+    "UnsupportedMediaType",
     "UnusableAnswer",
+    "UpstreamRefused",
+    "UpstreamTimeout",
     "Usage",
+    "UsageUpdate",
+    "WithheldThought",
     "__version__",
     "decode",
     "explain",
+    "known_formats",
+    "load_settings",
     "parse",
+    "parse_settings",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    home = _HOMES.get(name)
-    if home is None:
+    module = _MODULES.get(name)
+    if module is None:
         raise AttributeError(f"module 'bardo' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(home), name)
+    value = globals()[name] = getattr(import_module(module), name)
     return value
 
 

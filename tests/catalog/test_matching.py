@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bardo.catalog.matching import fits, matches_glob
+from bardo.catalog.matching import fits, matches_any, matches_glob
 from support.growth import growth
 
 
@@ -55,6 +55,13 @@ def test_a_pattern_is_a_part_of_the_id_or_a_glob_of_one(pattern: str, model_id: 
 )
 def test_a_glob_matches_the_whole_text(glob: str, text: str, matched: bool) -> None:
     assert matches_glob(text, glob) is matched
+
+
+@pytest.mark.parametrize("text", ["ab", "xb", "y", "a" * 1000])
+def test_one_of_several_globs_matches_whether_or_not_they_come_as_a_tuple(text: str) -> None:
+    globs = ("a*", "?b")
+    wanted = any(matches_glob(text, glob) for glob in globs)
+    assert [matches_any(text, globs), matches_any(text, globs), matches_any(text, iter(globs))] == [wanted] * 3
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from bardo.catalog.meaningful import kind_of_part
 from bardo.values.blocks import RefusalBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.response import Response
 from conformance.heard import Heard
@@ -44,8 +45,8 @@ def untold(said: Response, client: str) -> list[str]:
     """Return the kinds of content that the client's dialect has no place for and that no degradation names."""
     foreign = [block for block in said.blocks if isinstance(block, UnknownBlock) and block.dialect != client]
     names = {degradation.what for degradation in said.degraded}
-    kinds = [block.value.get("type") if isinstance(block.value, dict) else None for block in foreign]
-    return [f"content.{kind or 'unknown'}" for kind in kinds if f"content.{kind or 'unknown'}" not in names]
+    kinds = [f"content.{kind_of_part(block.value) or 'unknown'}" for block in foreign]
+    return [kind for kind in kinds if kind not in names]
 
 
 def _words(heard: Heard, said: Response, client: str) -> Iterator[tuple[str, Any, Any]]:

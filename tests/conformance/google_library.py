@@ -49,8 +49,21 @@ def _chunks(chunks: list[Any]) -> Heard:
         counts=_gemini_counts(usages[-1]) if usages else Counts(),
         id=chunks[-1].response_id or "",
         model=chunks[-1].model_version or "",
-        turn=lambda: {"contents": [{"role": "model", "parts": [plain(part, by_alias=True) for part in parts]}]},
+        turn=lambda: {"contents": [{"role": "model", "parts": _joined(candidates)}]},
     )
+
+
+def _joined(candidates: list[Any]) -> list[dict[str, Any]]:
+    """Return the parts as a client keeps them: text or a thought that begins a chunk continues that of the chunk before."""
+    joined: list[dict[str, Any]] = []
+    for one in candidates:
+        for place, part in enumerate((one.content.parts or ()) if one.content else ()):
+            sent = plain(part, by_alias=True)
+            if not place and joined and joined[-1].keys() == sent.keys() <= {"text", "thought"}:
+                joined[-1] = {**sent, "text": joined[-1]["text"] + sent["text"]}
+            elif sent != {"text": ""}:
+                joined.append(sent)
+    return joined
 
 
 def _gemini_finish(word: str, *, called: bool) -> FinishReason:

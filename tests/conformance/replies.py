@@ -11,20 +11,19 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.pipeline import ReplyReader
-from bardo.engine.receipt import ForeignContent
-from bardo.engine.reply_stages import Stamped
+from bardo.engine.foreign_content import ForeignContent
+from bardo.engine.reply_reader import ReplyReader
+from bardo.engine.reply_stages import FillMissingFields
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import ContentChunk, Event, ReplyStart, ThinkChunk, ToolCallChunk
 from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
-from recordings import RECORDINGS, Recording, rows
+from recordings import Recording, folders, rows
 
 CLIENTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
-FOLDERS = tuple(sorted(path.name for path in RECORDINGS.iterdir() if path.is_dir())) if RECORDINGS else ()
-ALL = tuple(recording for folder in FOLDERS for recording in rows(folder))
+ALL = tuple(recording for folder in folders() for recording in rows(folder))
 STAMP = ReplyStart(id="req_1", model="asked", created=7)
 _BY_FILE = {recording.file: recording for recording in ALL}
 
@@ -40,7 +39,7 @@ class Reply:
     def for_client(self, client: str) -> Reply:
         """Return the reply as the engine hands it to a client's encoder: stamped, and with a note of all its dialect cannot hold."""
         events: Sequence[Event] = self.events
-        for stage in (Stamped(STAMP), ForeignContent(client)):
+        for stage in (FillMissingFields(STAMP), ForeignContent(client)):
             events = [*(given for event in events for given in stage.feed(event)), *stage.finish()]
         return Reply(self.recording, tuple(events), fold(events))
 

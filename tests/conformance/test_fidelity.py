@@ -13,15 +13,15 @@ from google.genai import errors as google
 
 from bardo.dialects import dialect
 from bardo.values.blocks import Block, ReplyBlock
+from bardo.values.request import Message
 from bardo.values.wire import Arrival
 from conformance.agreement import WRAPPERS, differences, untold
 from conformance.clients import READERS
 from conformance.heard import Heard
 from conformance.replies import ALL, CLIENTS, Reply, in_fewer_pieces, reply_of, written_stream, written_whole
-from recordings import Recording, each_recording
+from recordings import RECORDINGS, Recording, each_recording
 
 pytestmark = [
-    pytest.mark.skipif(not ALL, reason="no recordings on this machine"),
     # xAI echoes tools of its own, which OpenAI's library has no type for.
     pytest.mark.filterwarnings("ignore:Pydantic serializer warnings"),
 ]
@@ -31,15 +31,17 @@ RAISED: dict[str, type[Exception]] = {
     "anthropic_messages": anthropic.APIStatusError,
     "gemini": google.APIError,
 }
-ONE_ENCODER = ("anthropic_messages",)
-"""Dialects whose whole replies are encoded by what encodes their streams: the library's own objects are the same then."""
+SAME_OBJECTS = ("anthropic_messages", "openai_responses")
+"""Dialects whose library makes the same objects of a whole reply and of its stream. The others' libraries join pieces in another way,
+or not at all: there it is the same that bardo reads when these objects are given back."""
 NOT_ALIKE = (
     "openai-responses/codex-mini-latest-stream-tool-07f0af2a.sse",
     "vercel-gateway/gemini-3-pro-preview-stream-thinking-a9a84cc4.sse",
     "anthropic-messages/claude-sonnet-4-0-thinking-servertool-2122c011.json",
+    "openrouter/o4-mini-stream-thinking-09211809.sse",
 )
-"""Two replies with state for a block after the next one began, which a stream cannot put back; and a call of an MCP server's tool, whose
-input Anthropic's library leaves empty when it comes in a delta."""
+"""Two replies with state for a block after the next one began, which a stream cannot put back; a call of an MCP server's tool, whose
+input Anthropic's library leaves empty when it comes in a delta; and thinking whose id comes after its text."""
 
 
 def written(reply: Reply, client: str, *, stream: bool) -> bytes:
@@ -58,8 +60,8 @@ def test_nothing_is_missing_for_any_client_and_opaque_state_comes_back(recording
         turns = []
         for stream in (False, True):
             heard = READERS[client](written(reply, client, stream=stream), stream=stream)
-            if client in ONE_ENCODER and recording.file not in NOT_ALIKE and not _has_cut_arguments(reply):
-                turns.append(heard.turn())
+            if recording.file not in NOT_ALIKE and not _has_cut_arguments(reply):
+                turns.append(heard.turn() if client in SAME_OBJECTS else _decoded(heard, client))
             assert differences(heard, reply.response, client) == [], (client, stream)
             if sent:
                 assert _sent_back(heard, client) == sent, (client, stream)
@@ -76,8 +78,11 @@ def states(blocks: Sequence[Block | ReplyBlock]) -> Counter[tuple[str, bytes]]:
 
 def _sent_back(heard: Heard, client: str) -> Counter[tuple[str, bytes]]:
     """Return the state in the turn that a library makes of its own objects."""
-    request = dialect(client).decode_request(json.dumps(heard.turn()).encode(), Arrival(model="m"))
-    return states([block for one in request.messages if one.role == "assistant" for block in one.blocks])
+    return states([block for one in _decoded(heard, client) if one.role == "assistant" for block in one.blocks])
+
+
+def _decoded(heard: Heard, client: str) -> tuple[Message, ...]:
+    return dialect(client).decode_request(json.dumps(heard.turn()).encode(), Arrival(model="m")).messages
 
 
 @each_recording(ALL)
@@ -95,9 +100,10 @@ def test_a_reply_that_broke_raises_its_own_words_in_every_client(recording: Reco
 
 def test_replies_of_every_kind_were_recorded() -> None:
     responses = [reply_of(recording).response for recording in ALL]
-    assert sum(response.error is None for response in responses) > 900
-    assert sum(response.error is not None for response in responses) > 20
-    assert sum(bool(states(response.blocks)) for response in responses) > 200
+    real = RECORDINGS is not None
+    assert sum(response.error is None for response in responses) > (900 if real else 110)
+    assert sum(response.error is not None for response in responses) > (20 if real else 5)
+    assert sum(bool(states(response.blocks)) for response in responses) > (200 if real else 15)
 
 
 @pytest.mark.parametrize("client", WRAPPERS)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.pipeline import ReplyReader
+from bardo.engine.reply_reader import ReplyReader
 from bardo.values.errors import ProviderError
 from bardo.values.events import Event, Failed
 from conformance.replies import ALL, CLIENTS, reply_of, row_of, written_stream, written_whole
@@ -98,7 +98,6 @@ def test_no_bytes_do_harm(dialect: str, data: st.DataObject) -> None:
             written_whole(response, client)
 
 
-@pytest.mark.skipif(not SMALL, reason="no recordings on this machine")
 def test_a_real_reply_weighs_little_more_than_its_bytes() -> None:
     for recording in SMALL:
         reader, events = read(row_of(recording), recording.body, streamed=recording.framing != "json", step=1000)

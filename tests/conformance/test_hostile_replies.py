@@ -8,8 +8,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.pipeline import ReplyReader
-from bardo.engine.receipt import ForeignContent
+from bardo.engine.foreign_content import ForeignContent
+from bardo.engine.reply_reader import ReplyReader
 from bardo.values.blocks import Opaque
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
@@ -187,7 +187,7 @@ def test_it_is_read_from_a_provider(shape: str, provider: str, streamed: bool) -
     assert row is not None
 
     def read(pieces: Sequence[bytes]) -> None:
-        reader = ReplyReader(row, streamed=streamed, model="m", further=[ForeignContent("anthropic_messages")])
+        reader = ReplyReader(row, streamed=streamed, model="m", stages=[ForeignContent("anthropic_messages")])
         for piece in pieces:
             reader.feed(piece)
         reader.finish()

@@ -10,8 +10,6 @@ from conformance.raw_usage import Raw, raw_counts
 from conformance.replies import ALL, reply_of, row_of
 from recordings import Recording, each_recording
 
-pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
-
 # Reasoning above an output that includes it, by the total's own word: capped at the output.
 MORE_REASONING_THAN_OUTPUT = (
     "doubleword/qwen3.5-9b-stream-thinking-122f3df2.sse",

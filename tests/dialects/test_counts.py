@@ -60,12 +60,14 @@ CASES: dict[str, tuple[tuple[int | None, int | None, int | None, int | None, boo
 
 @pytest.mark.parametrize(("told", "expected"), CASES.values(), ids=CASES.keys())
 def test_output_includes_reasoning(told: tuple[Any, ...], expected: tuple[int | None, int | None]) -> None:
-    output, reasoning, prompt, total, beside = told
-    assert output_with_reasoning(output, reasoning, prompt=prompt, total=total, beside=beside) == (*expected, ())
+    output, reasoning, prompt, total, excludes_reasoning = told
+    assert output_with_reasoning(
+        output, reasoning, prompt=prompt, total=total, excludes_reasoning=excludes_reasoning
+    ) == (*expected, ())
 
 
 def test_more_reasoning_than_the_output_that_includes_it_is_capped_and_reported() -> None:
-    output, reasoning, [doubt] = output_with_reasoning(10, 96, prompt=5, total=15, beside=None)
+    output, reasoning, [doubt] = output_with_reasoning(10, 96, prompt=5, total=15, excludes_reasoning=None)
     assert (output, reasoning) == (10, 10)
     why = "the provider reports more reasoning than output, which includes it"
     assert doubt == Degradation("usage.reasoning_tokens", asked=96, sent=10, why=why)
@@ -73,10 +75,10 @@ def test_more_reasoning_than_the_output_that_includes_it_is_capped_and_reported(
 
 def test_a_total_that_holds_more_than_it_names_was_spent_on_reasoning() -> None:
     # Gemini's Chat Completions route leaves thoughts out of its output and names them nowhere: 66 + 6 are told to be 100.
-    output, reasoning, [doubt] = output_with_reasoning(6, None, prompt=66, total=100, beside=None)
+    output, reasoning, [doubt] = output_with_reasoning(6, None, prompt=66, total=100, excludes_reasoning=None)
     assert (output, reasoning) == (34, 28)
     assert (doubt.what, doubt.asked, doubt.sent) == ("usage.reasoning_tokens", None, 28)
-    assert output_with_reasoning(6, None, prompt=66, total=100, beside=False) == (6, None, ())
+    assert output_with_reasoning(6, None, prompt=66, total=100, excludes_reasoning=False) == (6, None, ())
 
 
 counts = st.none() | st.integers(0, 100)
@@ -84,9 +86,11 @@ counts = st.none() | st.integers(0, 100)
 
 @given(counts, counts, counts, counts, st.sampled_from([None, True, False]))
 def test_the_algebra_always_holds(
-    output: int | None, reasoning: int | None, prompt: int | None, total: int | None, beside: bool | None
+    output: int | None, reasoning: int | None, prompt: int | None, total: int | None, excludes_reasoning: bool | None
 ) -> None:
-    found, thought, doubts = output_with_reasoning(output, reasoning, prompt=prompt, total=total, beside=beside)
+    found, thought, doubts = output_with_reasoning(
+        output, reasoning, prompt=prompt, total=total, excludes_reasoning=excludes_reasoning
+    )
     assert (found is None) is (output is None)
     if found is not None and thought is not None:
         assert thought <= found

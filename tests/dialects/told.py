@@ -9,5 +9,5 @@ from bardo.values.request import Control, Request
 
 def as_told(request: Request) -> Request:
     """Return the request with the client's own words of thinking as its control."""
-    fields = request.reasoning.told if request.reasoning is not None else {}
+    fields = request.reasoning.raw_fields if request.reasoning is not None else {}
     return msgspec.structs.replace(request, control=Control(fields=fields))

@@ -17,8 +17,8 @@ from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
-from bardo.engine.exchange import plan as plan_attempt
-from bardo.engine.partials import grown
+from bardo.engine.planning import plan as plan_attempt
+from bardo.engine.typed.partials import grown
 from bardo.structured import UnusableAnswer
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import UpstreamRefused
@@ -269,7 +269,7 @@ def test_a_further_choice_is_text_too() -> None:
         assembly = assemble(settings, transport=transport, environment={"K": "k"})
         request = Request(model="lab/m", messages=turn, output_format=shape, choices=2)
         live = await assembly.runner.open(request)
-        async for _ in live.steps():
+        async for _ in live.updates():
             pass
         await assembly.close()
         return live.response()
@@ -297,10 +297,10 @@ def test_a_reply_that_was_cut_at_its_limit_is_not_asked_again_and_stays_as_it_ca
     async def ask() -> tuple[Response, bool]:
         assembly = assemble(settings, transport=transport, environment={"K": "k"})
         live = await assembly.runner.open(request)
-        async for _ in live.steps():
+        async for _ in live.updates():
             pass
         await assembly.close()
-        return live.response(), live.attempt.forward
+        return live.response(), live.forwarded
 
     response, forward = asyncio.run(ask())
     assert forward

@@ -24,6 +24,8 @@ from support.tiny_provider import (
     played,
 )
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 KINDS = pytest.mark.parametrize("kind", ["real", "fake"])
 
 

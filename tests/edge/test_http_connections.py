@@ -19,6 +19,8 @@ from bardo.values.errors import BrokenStream
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, Stage, TinyProvider, answering, asked, played, real, speaking
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 OK = FakeReply(chunks=[b"ok"])
 
 
@@ -182,7 +184,7 @@ def test_what_came_before_a_break_is_read_after_it() -> None:
 
 
 def test_silent_connections_are_kept_alive() -> None:
-    from bardo.edge.http_connections import watched_socket
+    from bardo.edge.http_sockets import watched_socket
 
     with watched_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 1))) as watched:
         assert watched.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

@@ -22,6 +22,8 @@ from support.certificate import certificate, server_context
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL, TinyProvider, asked, never, port_of, real
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 
 class Listener:
     """A server that takes what comes and never answers; it reads no more than `first` bytes until it may `go_on`."""

@@ -18,6 +18,8 @@ from bardo.values.errors import BrokenStream
 from support.patience import PATIENCE
 from support.tiny_provider import USUAL
 
+pytestmark = pytest.mark.usefixtures("each_client")
+
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 STREAMED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n"
 RESET = struct.pack("ii", 1, 0)
@@ -154,9 +156,13 @@ def test_a_kept_connection_that_ends_at_the_next_request_is_replaced_once(
 
 async def first_byte(transport: HttpTransport) -> None:
     """Wait until the call that is open has read a byte of its reply."""
-    assert transport._session is not None
-    connections: Any = transport._session._client.connector
-    while not any(protocol.heard for protocol in connections._acquired):  # noqa: ASYNC110
+    if transport._direct is not None:
+        connections: Any = transport._direct._addresses
+    else:
+        assert transport._session is not None
+        aiohttps: Any = transport._session._client.connector
+        connections = aiohttps._acquired
+    while not any(connection.heard for connection in connections):  # noqa: ASYNC110
         await asyncio.sleep(0.001)
 
 

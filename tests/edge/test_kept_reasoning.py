@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.noting import _MOST_TIMES_KEPT, Noting
-from bardo.edge.reply_bytes import Step
+from bardo.edge.call_recorder import _MOST_TIMES_KEPT, CallRecorder
 from bardo.values.events import ContentChunk, Event, Finish
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Request
@@ -24,7 +23,7 @@ class Reader:
         self.fold = ResponseFold()
         self.looked = 0
 
-    def heard(self) -> Response:
+    def response_with_reasoning(self) -> Response:
         self.looked += 1
         return self.fold.response()
 
@@ -32,7 +31,7 @@ class Reader:
         return {}
 
 
-class Means:
+class CallContext:
     """What a call needs of its runner, for what is kept of it."""
 
     def __init__(self) -> None:
@@ -47,12 +46,13 @@ class Means:
         self.kept.append(response.text)
 
 
-async def keep(events: list[Event]) -> tuple[Means, Reader]:
-    means, reader = Means(), Reader()
-    call = Noting(means, Request(model="m", messages=()), "req", "")  # type: ignore[arg-type]
+async def keep(events: list[Event]) -> tuple[CallContext, Reader]:
+    means, reader = CallContext(), Reader()
+    call = CallRecorder(means, Request(model="m", messages=()), "req", "")  # type: ignore[arg-type]
     for event in events:
         reader.fold.feed(event)
-        await call.remember(Step([event]), reader, None)  # type: ignore[arg-type]
+        if call.is_due([event]):
+            await call.remember(reader, None)  # type: ignore[arg-type]
     await call.remember_rest(reader, None)  # type: ignore[arg-type]
     return means, reader
 

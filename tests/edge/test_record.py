@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from bardo.catalog.load import builtin
-from bardo.edge.record import Timing, log_row
-from bardo.engine.exchange import Attempt, plan
+from bardo.edge.call_recorder import Timing, log_row
+from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
@@ -52,7 +52,7 @@ def test_a_call_that_was_planned_has_its_receipt_in_words() -> None:
     attempt = plan(asked, msgspec.structs.replace(ATTEMPT.target, model="Qwen/Qwen3-32B"))
     assert attempt.control is not None
     row = log_row("r", asked, TIMING, outcome="ok", attempt=attempt, response=RESPONSE)
-    assert (row.reasoning_intent, row.reasoning_emitted) == ("high", attempt.control.said)
+    assert (row.reasoning_intent, row.reasoning_emitted) == ("high", attempt.control.emitted)
     assert (row.reasoning_layer, row.reasoning_verdict) == (
         attempt.control.layer,
         row.receipt and row.receipt["verdict"],

@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from bardo.edge import reply_bytes
+from bardo.edge import upstream_reply
 from bardo.edge.fake import FakeReply
 from bardo.edge.live_reply import LiveReply
-from bardo.edge.reply_bytes import Step
 from bardo.edge.settings import ProviderEntry
+from bardo.engine.forwarding import ReplyUpdate
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused, UpstreamTimeout
 from bardo.values.events import ContentChunk, Failed
 from edge.test_runner import DONE, JSON, SSE, STREAM, WHOLE, Bench, chunk, failed, opened, request
@@ -30,15 +30,15 @@ QUIET = {
 USAGE = b'data: {"id":"c1","choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}\n\n'
 
 
-def texts(steps: list[Step]) -> str:
+def texts(steps: list[ReplyUpdate]) -> str:
     return "".join(one.text for step in steps for one in step.events if isinstance(one, ContentChunk))
 
 
-def raw(steps: list[Step]) -> bytes:
+def raw(steps: list[ReplyUpdate]) -> bytes:
     return b"".join(step.raw for step in steps)
 
 
-def read(chunks: list[Any], headers: dict[str, str] = SSE, **asked: Any) -> tuple[LiveReply, list[Step]]:
+def read(chunks: list[Any], headers: dict[str, str] = SSE, **asked: Any) -> tuple[LiveReply, list[ReplyUpdate]]:
     return opened(Bench({"one": FakeReply(headers=headers, chunks=chunks)}), request(**asked))
 
 
@@ -67,6 +67,32 @@ def test_an_error_does_not_follow_half_a_frame(half: bytes, end: list[Any]) -> N
     assert isinstance(steps[-1].events[-1], Failed)
 
 
+WITHOUT_END = {
+    "over": STREAM,
+    "over in the middle of an empty line": [*STREAM[:-1], STREAM[-1].rstrip(b"\n")],
+    "cut behind the finish": [*STREAM, BrokenStream("cut")],
+}
+
+
+@pytest.mark.parametrize("chunks", WITHOUT_END.values(), ids=WITHOUT_END)
+def test_the_client_of_a_forwarded_stream_gets_the_end_that_its_provider_left_out(chunks: list[Any]) -> None:
+    live, steps = read(chunks)
+    assert live.forwarded
+    assert live.response().error is None
+    assert raw(steps) == b"".join([*STREAM, DONE])
+
+
+@pytest.mark.parametrize("line_end", [b"\n\n", b"\n", b""])
+def test_an_end_that_the_provider_wrote_is_not_written_again(line_end: bytes) -> None:
+    _, steps = read([*STREAM, DONE.rstrip() + line_end])
+    assert raw(steps) == b"".join(STREAM) + DONE.rstrip() + line_end
+
+
+def test_a_forwarded_stream_that_broke_does_not_end_as_if_it_were_whole() -> None:
+    _, steps = read(STREAM[:2])
+    assert raw(steps) == b"".join(STREAM[:2])
+
+
 BROKEN = {
     "no UTF-8": b"F\xff\xfeour",
     "a lone surrogate": b"F\\ud800our",
@@ -86,7 +112,7 @@ def test_a_forwarded_frame_that_a_strict_reader_refuses_is_mended_and_reported(t
         if line and line != "data: [DONE]":
             msgspec.json.decode(line.removeprefix("data: "))
     assert "our" in texts(steps)
-    assert live.attempt.forward
+    assert live.forwarded
     assert [one.what for one in live.response().degraded] == ["reply.bytes"]
 
 
@@ -101,7 +127,7 @@ def test_a_number_that_is_none_is_mended_in_a_forwarded_frame() -> None:
 
 def test_a_whole_forwarded_body_is_mended_too() -> None:
     live, steps = read([WHOLE.replace(b"Four", b"F\xffour")], JSON, stream=False)
-    assert live.attempt.forward
+    assert live.forwarded
     assert msgspec.json.decode(raw(steps))["choices"][0]["message"]["content"] == "F\ufffdour."
     assert [one.what for one in live.response().degraded] == ["reply.bytes"]
 
@@ -119,7 +145,7 @@ def test_one_bad_byte_costs_no_reply_and_is_reported_once(dialect: str, put: byt
     assert [one.what for one in live.response().degraded].count("reply.bytes") == 1
 
 
-def read_from(dialect: str, chunks: list[Any], **asked: Any) -> tuple[LiveReply, list[Step]]:
+def read_from(dialect: str, chunks: list[Any], **asked: Any) -> tuple[LiveReply, list[ReplyUpdate]]:
     upstream = REPLIES[dialect]
     bench = Bench({"one": FakeReply(headers={"content-type": upstream.content_type}, chunks=chunks)})
     one = ProviderEntry(id="one", preset=upstream.preset, base_url="http://upstream", models=("m",), api_key_env="KEY")
@@ -155,7 +181,7 @@ def test_a_break_between_the_finish_reason_and_the_end_is_no_failure(end: Any) -
 
 
 def test_a_server_that_stays_open_behind_the_finish_reason_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reply_bytes, "_BEHIND_THE_END_SECONDS", 0.01)
+    monkeypatch.setattr(upstream_reply, "_BEHIND_THE_END_SECONDS", 0.01)
     live, _ = read([*STREAM, USAGE, asyncio.Event()])
     assert (live.response().text, live.response().error) == ("Four.", None)
     assert live.response().usage.output_tokens == 3
@@ -225,7 +251,7 @@ def test_a_reply_in_the_other_form_than_its_head_says_is_read(dialect: str, stre
     live, _ = opened(bench, request(stream=stream))
     assert (live.response().text, live.response().error) == (TEXT, None)
     if dialect != "ollama" or not stream:
-        assert not live.attempt.forward
+        assert not live.forwarded
 
 
 def test_a_page_that_says_so_is_quoted() -> None:

@@ -17,9 +17,9 @@ from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.log import LogRow
-from bardo.edge.reply_bytes import Step
 from bardo.edge.runner import Runner
 from bardo.edge.settings import ProviderEntry, Settings
+from bardo.engine.forwarding import ReplyUpdate
 from bardo.values.errors import (
     BardoError,
     BrokenStream,
@@ -100,9 +100,9 @@ def request(*, stream: bool = True, language: str = "openai_chat", **fields: Any
     return dialect(language).decode_request(msgspec.json.encode(body), Arrival())
 
 
-async def read(live: LiveReply) -> list[Step]:
+async def read(live: LiveReply) -> list[ReplyUpdate]:
     try:
-        return [step async for step in live.steps()]
+        return [step async for step in live.updates()]
     finally:
         await live.close()
 
@@ -111,8 +111,8 @@ def run(work: Callable[[], Coroutine[Any, Any, T]]) -> T:
     return asyncio.run(work())
 
 
-def opened(bench: Bench, asked: Request) -> tuple[LiveReply, list[Step]]:
-    async def work() -> tuple[LiveReply, list[Step]]:
+def opened(bench: Bench, asked: Request) -> tuple[LiveReply, list[ReplyUpdate]]:
+    async def work() -> tuple[LiveReply, list[ReplyUpdate]]:
         live = await bench.runner.open(asked)
         return live, await read(live)
 
@@ -172,7 +172,7 @@ def test_a_stream_that_was_answered_whole_is_still_a_stream(language: str) -> No
     bench = Bench({"one": FakeReply(headers=JSON, chunks=[WHOLE])})
     live, steps = opened(bench, request(language=language))
     # The provider's bytes are no stream, so they are not the client's.
-    assert not live.attempt.forward
+    assert not live.forwarded
     assert live.response().text == "Four."
     assert any(isinstance(event, ContentChunk) for step in steps for event in step.events)
     assert bench.rows[0].input_tokens == 7
@@ -182,7 +182,7 @@ def test_a_stream_that_was_answered_whole_is_still_a_stream(language: str) -> No
 def test_a_whole_reply_that_was_streamed_is_still_whole(language: str) -> None:
     bench = Bench({"one": FakeReply(headers=SSE, chunks=[*STREAM, DONE])})
     live, _ = opened(bench, request(stream=False, language=language))
-    assert not live.attempt.forward
+    assert not live.forwarded
     assert live.response().text == "Four."
 
 
@@ -281,7 +281,7 @@ def test_a_mistake_is_noted_as_one() -> None:
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    with dialect_with("openai_chat", encode_request=broken), pytest.raises(ZeroDivisionError):
+    with dialect_with("openai_chat", open_decoder=broken), pytest.raises(ZeroDivisionError):
         run(lambda: bench.runner.open(request()))
     (row,) = bench.rows
     assert (row.outcome, row.error_class, row.error_message) == (
@@ -316,7 +316,7 @@ def test_cancelling_before_the_reply_is_noted_and_hangs_up() -> None:
 def test_closing_in_mid_stream_is_noted_once_and_hangs_up() -> None:
     async def work() -> None:
         live = await bench.runner.open(request())
-        async for _ in live.steps():
+        async for _ in live.updates():
             break
         await live.close()
         await live.close()

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.lifecycle import Message, Receive, Scope, Send
+from bardo.edge.graceful_shutdown import Message, Receive, Scope, Send
 from bardo.edge.server_limits import ServerBounds
 from bardo.edge.serving import BackgroundServer
 from support.patience import PATIENCE

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import queue
 import signal
@@ -17,7 +18,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.lifecycle import Application, Message, Receive, Scope, Send
+from bardo.edge.graceful_shutdown import Application, Message, Receive, Scope, Send
 from bardo.edge.serving import BackgroundServer, load_factory, serve
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE, read_line
@@ -243,7 +244,7 @@ def test_a_path_that_names_no_app_is_a_matter_of_configuration(path: str) -> Non
 
 
 SERVED = """
-import asyncio, os
+import asyncio, gc, os
 
 def say(word):
     os.write(1, word.encode() + b"\\n")  # In one piece: workers share this pipe.
@@ -255,6 +256,8 @@ async def app(scope, receive, send):
             if os.environ.get("FAIL"):
                 raise RuntimeError("no providers")
             say(kind)
+            if kind == "lifespan.shutdown" and os.environ.get("TELL_COLLECTION"):
+                say(f"{gc.get_threshold()[0]} {gc.get_freeze_count() > 0}")
             await send({"type": kind + ".complete"})
             if kind == "lifespan.shutdown":
                 return
@@ -350,6 +353,22 @@ def test_serve_runs_as_many_workers_as_asked(tmp_path: Path) -> None:
         code, output, _ = process.stop()
     assert len(workers) == 2
     assert (code, output.split().count("lifespan.shutdown")) == (0, 2)
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_process_that_only_serves_collects_less_garbage(tmp_path: Path, workers: int) -> None:
+    with process_serving(tmp_path, f"workers={workers}", TELL_COLLECTION="1") as process:
+        rest(process.ask())
+        _, output, _ = process.stop()
+    told = [line for line in output.splitlines() if not line.startswith("lifespan")]
+    assert told == ["10000 True"] * workers
+
+
+def test_a_server_in_the_background_leaves_the_collector_of_its_process_alone() -> None:
+    thresholds, frozen = gc.get_threshold(), gc.get_freeze_count()
+    with BackgroundServer(app_of(hello, queue.Queue())):
+        assert gc.get_threshold() == thresholds
+        assert gc.get_freeze_count() <= frozen  # Frozen objects still die when nobody refers to them.
 
 
 def test_serve_ends_with_an_error_where_the_app_cannot_start(tmp_path: Path) -> None:

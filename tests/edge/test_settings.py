@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import get_args
@@ -9,9 +10,12 @@ from typing import get_args
 import pytest
 
 from bardo.catalog.rows import DialectName
+from bardo.dialects import dialect
 from bardo.edge.settings import ProviderEntry, Settings, default_log_path, load_settings, parse_settings, provider_of
 from bardo.edge.settings_secrets import secrets_of
+from bardo.values.blocks import TextBlock
 from bardo.values.errors import ConfigError
+from bardo.values.request import Message, Request
 
 CONTRACT = """
 [gateway]
@@ -313,3 +317,30 @@ def test_secrets_in_a_table_are_found_by_their_place() -> None:
 def test_the_log_stands_in_the_users_data_folder() -> None:
     assert default_log_path({"XDG_DATA_HOME": "/data"}) == Path("/data/bardo/log.db")
     assert default_log_path({}) == Path.home() / ".local" / "share" / "bardo" / "log.db"
+
+
+WATSONX = """
+[[providers]]
+id = "ibm"
+preset = "watsonx"
+base_url = "https://us-south.ml.cloud.ibm.com/ml/v1"
+scope = { project_id = "p1" }
+"""
+
+
+def test_a_call_to_watsonx_names_the_configured_project() -> None:
+    provider = provider_of(parse_settings(WATSONX).providers[0])
+    request = Request(model="m", messages=(Message("user", (TextBlock("hi"),)),), dialect="openai_chat")
+    wire = dialect(provider.row.dialect).encode_request(request, provider.row)
+    assert json.loads(wire.body) == {"model_id": "m", "input": "hi", "project_id": "p1"}
+
+
+@pytest.mark.parametrize(
+    ("preset", "field", "hint"),
+    [("watsonx", "project", "project_id or space_id"), ("vllm", "project_id", "takes none")],
+)
+def test_a_scope_that_requests_do_not_have_is_refused(preset: str, field: str, hint: str) -> None:
+    text = WATSONX.replace('"watsonx"', f'"{preset}"').replace("project_id", field)
+    with pytest.raises(ConfigError, match=f"scope has no field '{field}'") as caught:
+        provider_of(parse_settings(text).providers[0])
+    assert hint in str(caught.value)

@@ -14,7 +14,7 @@ import bardo
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
-from bardo.engine.partials import grown
+from bardo.engine.typed.partials import grown
 from bardo.structured import UnusableAnswer
 from bardo.values.errors import BardoError
 from bardo.values.request import StructuredOptions
@@ -197,7 +197,7 @@ STREAMS: dict[str, tuple[str, str]] = {
     "a number as text": (TEXT.replace("1200", '"1200"'), "invalid"),
     "a comma too many": (TEXT[:-1] + ",}", "invalid"),
     "single quotes": (TEXT.replace('"', "'"), "invalid"),
-    "a shell": (f'{{"answer": {TEXT}}}', "invalid"),
+    "a wrapper": (f'{{"answer": {TEXT}}}', "invalid"),
     "a key twice": (TEXT[:-1] + ', "who": "al"}', "invalid"),
     "NaN": (TEXT.replace("1200", "NaN"), "invalid"),
 }

@@ -53,7 +53,7 @@ def ask(
 
 async def _answered(assembly: Assembly, request: Request) -> Response:
     live = await assembly.runner.open(request, may_forward=True)
-    async for _ in live.steps():
+    async for _ in live.updates():
         pass
     await live.close()
     await assembly.close()

@@ -8,11 +8,11 @@ import logging
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.edge import unclassified
+from bardo.edge import model_facts
 from bardo.edge.fake import FakeReply, FakeTransport
+from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
-from bardo.edge.unclassified import UnclassifiedModels
-from bardo.engine.exchange import Attempt, plan
+from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Provider, Target
 from bardo.surfaces.library.client import AsyncClient
 from bardo.values.blocks import TextBlock
@@ -31,10 +31,10 @@ def attempt(model: str, *, provider: str = "lab", policy: ReasoningPolicy | None
 
 
 def warned(caplog: pytest.LogCaptureFixture, *seen: Attempt) -> list[logging.LogRecord]:
-    models = UnclassifiedModels()
+    facts = ModelFacts()
     with caplog.at_level(logging.WARNING, logger="bardo.control"):
         for one in seen:
-            models.see(one)
+            facts.warn_of_unclassified(one)
     return caplog.records
 
 
@@ -68,7 +68,7 @@ def test_a_known_model_and_a_call_that_asks_nothing_are_not_warned_of(
 def test_names_that_clients_make_up_cannot_fill_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(unclassified, "MOST_NOTED", 3)
+    monkeypatch.setattr(model_facts, "_MOST_WARNED", 3)
     assert len(warned(caplog, *(attempt(f"made-up-{number}") for number in range(9)))) == 3
 
 
@@ -77,17 +77,17 @@ def test_a_name_stays_on_its_line(caplog: pytest.LogCaptureFixture) -> None:
     assert "\n" not in record.getMessage()
 
 
-def test_a_call_to_such_a_model_is_warned_of_once_in_the_process(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_call_to_such_a_model_is_warned_of_once_by_a_client(caplog: pytest.LogCaptureFixture) -> None:
     transport = FakeTransport(lambda call: FakeReply(headers={"content-type": "application/json"}, chunks=(REPLY,)))
-    entry = ProviderEntry(id="lab", preset="vllm", base_url="http://lab/v1", models=("seen-once-in-this-process",))
+    entry = ProviderEntry(id="lab", preset="vllm", base_url="http://lab/v1", models=("my-finetune",))
     settings = Settings(providers=(entry,), log=LogSettings(enabled=False))
 
     async def ask() -> None:
         async with AsyncClient(settings, transport=transport) as client:
-            await client.respond("x", model="seen-once-in-this-process", reasoning="high")
+            for _ in range(2):
+                await client.respond("x", model="my-finetune", reasoning="high")
 
     with caplog.at_level(logging.WARNING, logger="bardo.control"):
         asyncio.run(ask())
-        asyncio.run(ask())
     warned_of = [vars(record)["model"] for record in caplog.records if record.name == "bardo.control"]
-    assert warned_of == ["seen-once-in-this-process"]
+    assert warned_of == ["my-finetune"]

@@ -67,7 +67,7 @@ async def _heard(settings: Settings, transport: FakeTransport, asked: Sequence[R
     for request in asked:
         live = await assembly.runner.open(request, may_forward=True)
         early: set[str] = set()
-        async for step in live.steps():
+        async for step in live.updates():
             if live.response().finish.reason == "unknown":
                 early |= {type(event).__name__ for event in step.events}
         await live.close()

@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.exchange import Attempt, plan
+from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Provider, Target
 from bardo.values.wire import Arrival
 

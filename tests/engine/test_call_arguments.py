@@ -9,7 +9,7 @@ import pytest
 
 import bardo
 from bardo.dialects import dialect
-from bardo.engine.pipeline import ReplyReader
+from bardo.engine.reply_reader import ReplyReader
 from bardo.streams.eventstream import encode_event
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Event, ToolCallChunk

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.exchange import plan
+from bardo.engine.planning import plan
 from bardo.engine.route import Provider, Target
 from bardo.values.wire import Arrival
 from engine.controlled import Sent, sent
@@ -211,7 +211,6 @@ ANSWERED = [
 ]
 
 
-@pytest.mark.skipif(not ANSWERED, reason="no recordings on this machine")
 @each_recording(ANSWERED)
 def test_recorded_words_for_thinking_go_on_in_the_models_own_field(recording: Recording) -> None:
     """Claude's `reasoning_config` is written as `thinking`; all else is what was answered."""

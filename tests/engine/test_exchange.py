@@ -10,7 +10,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.exchange import Attempt, attempts, plan
+from bardo.engine.exchange import attempts, first_attempt
+from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Provider, Target
 from bardo.values.errors import (
     BardoError,
@@ -26,6 +27,7 @@ from bardo.values.errors import (
 )
 from bardo.values.request import BardoOptions, Request
 from bardo.values.wire import Arrival
+from support import exchanges
 
 
 def target(preset: str, model: str = "m") -> Target:
@@ -50,14 +52,13 @@ def tried(answer: Callable[[Attempt], BardoError | None]) -> list[str]:
     """Return whom a course of attempts reaches when each is answered so."""
     course = attempts(chat(), THREE)
     reached = []
-    attempt = next(course, None)
-    while attempt is not None:
+    attempt = exchanges.begin(course)
+    while True:
         reached.append(attempt.target.provider.id)
         try:
-            attempt = course.send(answer(attempt))
+            attempt, _ = exchanges.answer(course, answer(attempt))
         except StopIteration:
-            break
-    return reached
+            return reached
 
 
 def test_an_answered_attempt_is_the_last() -> None:
@@ -95,18 +96,18 @@ def test_a_failure_it_cannot_mend_ends_the_course(failure: BardoError) -> None:
 
 def test_a_target_that_cannot_express_the_request_is_passed_over() -> None:
     llama = target("bedrock-invoke", "meta.llama3-1-8b-instruct-v1:0")
-    taken = next(attempts(chat(), [llama, target("deepseek")]))
+    taken = first_attempt(chat(), [llama, target("deepseek")])
     assert taken.target.provider.id == "deepseek"
     assert [lost.asked for lost in taken.degraded] == ["bedrock-invoke"]
     with pytest.raises(Unsupported):
-        next(attempts(chat(), [llama]))
+        first_attempt(chat(), [llama])
 
 
 def test_each_provider_that_failed_is_told() -> None:
     course = attempts(chat(), THREE)
-    assert next(course).degraded == ()
-    course.send(Unreachable("down"))
-    third = course.send(UpstreamRefused("full", status=429))
+    assert exchanges.begin(course).degraded == ()
+    exchanges.answer(course, Unreachable("down"))
+    third, _ = exchanges.answer(course, UpstreamRefused("full", status=429))
     told = [(one.what, one.asked, one.sent, one.why) for one in third.degraded if one.what == "provider"]
     assert told == [("provider", "deepseek", "anthropic", "down"), ("provider", "vllm", "anthropic", "full")]
 
@@ -156,7 +157,7 @@ def test_a_wish_ends_forwarding(options: BardoOptions) -> None:
 
 def test_a_client_with_another_framing_gets_no_frames_forwarded() -> None:
     assert not plan(chat(stream=True), target("deepseek"), may_forward=False).forward
-    assert not next(attempts(chat(stream=True), THREE, may_forward=False)).forward
+    assert not first_attempt(chat(stream=True), THREE, may_forward=False).forward
 
 
 def test_a_request_without_a_body_is_encoded() -> None:
@@ -178,3 +179,12 @@ def test_usage_the_client_asked_for_is_not_withheld() -> None:
     attempt = plan(chat(stream=True, stream_options=asked), target("deepseek"))
     assert not attempt.withhold_usage
     assert body_of(attempt)["stream_options"] == asked
+
+
+def test_what_a_refusal_taught_is_yielded_before_the_attempt_that_heeds_it() -> None:
+    course = attempts(chat(reasoning_effort="high"), [target("openai-chat", "gpt-5.2")])
+    exchanges.begin(course)
+    refusal = UpstreamRefused("Unsupported value: 'high'. Supported values are: 'low' and 'medium'.", status=400)
+    again, lessons = exchanges.answer(course, refusal)
+    assert [type(lesson).__name__ for lesson in lessons] == ["RouteFact"]
+    assert "high" not in again.wire.body.decode()

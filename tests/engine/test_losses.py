@@ -9,7 +9,8 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
-from bardo.engine.exchange import Attempt, attempts, plan
+from bardo.engine.exchange import first_attempt
+from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Provider, Target
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request
@@ -201,6 +202,6 @@ def test_it_is_refused_among_more_differences_than_are_listed() -> None:
 
 def test_the_next_provider_that_has_the_state_is_asked() -> None:
     targets = [target(*TARGETS[CHAT]), target(*TARGETS[RESPONSES])]
-    attempt = next(attempts(asked(RESPONSES, previous_response_id="r"), targets))
+    attempt = first_attempt(asked(RESPONSES, previous_response_id="r"), targets)
     assert attempt.target is targets[1]
     assert msgspec.json.decode(attempt.wire.body)["previous_response_id"] == "r"

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.engine.exchange import Attempt, attempts
+from bardo.engine.exchange import first_attempt
+from bardo.engine.planning import Attempt
 from bardo.engine.receipt import early_headers, late_headers
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import TextBlock
@@ -23,7 +24,7 @@ def _attempt(degraded: tuple[Degradation, ...], model: str = "m1") -> Attempt:
     assert row is not None
     target = Target(provider=Provider(id="deepseek", row=row, base_url=row.base_url), model=model)
     request = Request(model=model, messages=(Message("user", (TextBlock("x"),)),))
-    return msgspec.structs.replace(next(attempts(request, [target])), degraded=distinct(degraded))
+    return msgspec.structs.replace(first_attempt(request, [target]), degraded=distinct(degraded))
 
 
 @pytest.mark.parametrize(

@@ -107,3 +107,20 @@ def test_a_path_is_joined_to_a_base_url(base_url: str, path: str, url: str) -> N
     row = builtin().provider("vllm")
     assert row is not None
     assert Provider(id="x", row=row, base_url=base_url).url(path) == url
+
+
+OLLAMA = provider("ollama", "ollama", "my-own:latest", "my-own:27b", configured=True)
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("my-own:latest", ["ollama: my-own:latest"]),
+        ("my-own", ["ollama: my-own:latest"]),
+        ("my-own:27b", ["ollama: my-own:27b"]),
+        ("claude-opus-4-8:latest", ["anthropic: claude-opus-4-8"]),
+        ("anthropic/claude-opus-4-8:latest", ["anthropic: claude-opus-4-8"]),
+    ],
+)
+def test_a_name_without_a_tag_is_the_one_with_ollamas_latest(model: str, expected: list[str]) -> None:
+    assert ways(model, [*EVERYONE, OLLAMA]) == expected

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.pipeline import ReplyReader
+from bardo.engine.reply_reader import ReplyReader
 from bardo.values.events import ContentChunk
 from bardo.values.response import Response
 
@@ -35,7 +35,7 @@ def stream(texts: Sequence[str], field: str = "content") -> bytes:
 
 def read(pieces: Sequence[bytes], *, joined: bool) -> tuple[Response, bytes]:
     reader = ReplyReader(ROW, streamed=True)
-    taken = [one for piece in pieces for one in reader.take(piece, joined=joined)] + reader.take_rest()
+    taken = [one for piece in pieces for one in reader.read(piece, joined=joined)] + reader.read_rest()
     return reader.fold.response(), b"".join(said for _, said in taken)
 
 
@@ -57,10 +57,10 @@ def test_any_cut_says_the_same_and_keeps_every_byte(
 
 def test_what_many_frames_say_is_one_event_where_that_is_wanted() -> None:
     reader = ReplyReader(ROW, streamed=True)
-    reader.take(frame(START) + frame({"content": "a"}) * 2, joined=True)
+    reader.read(frame(START) + frame({"content": "a"}) * 2, joined=True)
     many = frame({"content": "b"}) + frame({"content": "c"}) + frame({"content": "d"})
-    assert reader.take(many, joined=True) == [((ContentChunk(0, "bcd", 0),), many)]
-    assert [event for events, _ in reader.take(many, joined=False) for event in events] == [
+    assert reader.read(many, joined=True) == [((ContentChunk(0, "bcd", 0),), many)]
+    assert [event for events, _ in reader.read(many, joined=False) for event in events] == [
         ContentChunk(0, text, 0) for text in "bcd"
     ]
 

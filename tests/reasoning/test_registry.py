@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bardo.reasoning import ReasoningFormat, UnknownFormat, formats, split
-from bardo.reasoning.examples import ANSWER, THOUGHT, example_of
+from bardo.reasoning.formats import EXAMPLE_ANSWER, EXAMPLE_THOUGHT, example_of
 from bardo.reasoning.registry import PASSTHROUGH, FormatRegistry, builtin_formats
 
 LAB = ReasoningFormat(name="Lab-One", start="[[", end="]]", patterns=("lab-",), aliases=("lab",))
@@ -104,4 +104,4 @@ def test_every_format_has_an_example_that_is_read_as_it_says(row: ReasoningForma
         assert answer
         assert len(reasoning) + len(answer) < len(row.example)
     else:
-        assert (reasoning, answer) == (THOUGHT, ANSWER)
+        assert (reasoning, answer) == (EXAMPLE_THOUGHT, EXAMPLE_ANSWER)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bardo.reasoning.formats import format_of_template
 from bardo.reasoning.starting import starting_state
-from bardo.reasoning.templates import format_of_template
 from bardo.values.errors import CallerError
 from support.splitting import cuts, read
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from bardo.streams.frames import Frame, OversizedFrame
 from bardo.streams.sse import KEEP_ALIVE, SseDecoder, encode_sse
-from recordings import RECORDINGS, Recording, rows
+from recordings import Recording, rows
 
 
 def frames_of(pieces: list[bytes], *, limit: int | None = None) -> list[Frame]:
@@ -110,7 +110,6 @@ def test_a_long_stream_of_small_frames_is_within_the_limit() -> None:
     assert len(frames_of([b"data: a\n\n" * 1000], limit=50)) == 1000
 
 
-@pytest.mark.skipif(RECORDINGS is None, reason="no recordings here")
 @pytest.mark.parametrize("folder", ["groq", "perplexity", "gemini", "anthropic-messages", "openrouter"])
 def test_recorded_streams_say_the_same_however_they_are_cut(folder: str) -> None:
     recordings: list[Recording] = [one for one in rows(folder) if one.framing == "sse"]

@@ -36,7 +36,7 @@ WRITTEN: dict[str, tuple[Any, str]] = {
     "in prose": (NESTED, "Here you are: {} and that is all, see [1]."),
     "behind a draft": (NESTED, 'A draft: {"name": "Bo", "last": 1}.\nThe answer: {}'),
     "behind thinking": (NESTED, '<think>{"last": 1}</think>{}'),
-    "in a shell": ({"answer": NESTED}, "{}"),
+    "in a wrapper": ({"answer": NESTED}, "{}"),
     "an array": ([{"n": 1}, {"n": 22}, {"n": 333}], "{}"),
     "numbers": ([1, 22, 333], "{}"),
     "a number": (1200, "{}"),

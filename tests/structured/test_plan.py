@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bardo.structured.apply import apply
-from bardo.structured.modes import SchemaTarget
+from bardo.structured.extraction import Provenance
+from bardo.structured.modes import SchemaTarget, StructuredSettings
 from bardo.structured.plan import plan
-from bardo.structured.provenance import Provenance
-from bardo.structured.settings import StructuredSettings
+from bardo.structured.types import schema_of
+from bardo.structured.validation import checker
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, OutputFormat, Request, Tool, ToolChoice
@@ -249,3 +250,34 @@ def test_llama_server_enforces_a_schema_only_where_it_builds_a_grammar(dialect: 
 def test_the_messages_route_of_a_server_of_ones_own_is_not_trusted_to_enforce(provider: str) -> None:
     target = SchemaTarget(provider=provider, model="m", dialect="anthropic_messages")
     assert plan({"type": "object"}, target).mode != "schema_enforced"
+
+
+def test_a_schema_that_its_owner_changes_is_planned_anew() -> None:
+    mine: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    kept = checker(mine)
+    first = plan(mine, NOWHERE)
+    mine["properties"]["b"] = {"type": "integer"}
+    second = plan(mine, NOWHERE)
+    assert "'b'" not in str(first.schema)
+    assert second.schema == mine
+    assert plan(kept, NOWHERE) is plan(kept.schema, NOWHERE) is first
+
+
+def test_a_type_is_planned_from_the_schema_that_its_checker_owns() -> None:
+    schema = schema_of(dict[str, int]).schema
+    assert checker(schema).schema is schema
+    assert plan(schema, NOWHERE) is plan(schema, NOWHERE)
+    assert plan(schema, NOWHERE) is not plan(schema, NOWHERE, streaming=True)
+
+
+def test_what_is_kept_of_many_schemas_is_bounded_and_dropped_whole() -> None:
+    first = checker({"const": "first"})
+    for number in range(300):
+        checker({"const": number})
+    again = checker({"const": "first"})
+    assert again is not first
+    assert checker(again.schema) is again
+    assert checker(first.schema) is again
+    for number in range(100):
+        plan(again, NOWHERE, name=f"n{number}")
+    assert len(again.derived) <= 32

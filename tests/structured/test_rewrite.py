@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bardo.structured.rewrite import Inexpressible, Rewritten, rewrite
-from bardo.structured.rewrite.limits import size_of
+from bardo.structured.rewrite.rules import size_of
 from bardo.structured.subsets import Limits, subset
 from bardo.structured.validation import Checker
 from bardo.values.errors import InvalidRequest
@@ -264,6 +264,22 @@ def test_what_a_target_has_no_words_for_is_told_with_its_place(case: str) -> Non
         rewrite(schema, subset(name))
 
 
+def test_many_arms_told_apart_by_a_member_are_lossless() -> None:
+    arms = [closed({"kind": {"const": f"k{n}"}, "a": STRING}) for n in range(60)]
+    for schema, effect in ((arms, "lossless"), ([*arms, arms[0]], "widening")):
+        found = rewrite(closed({"x": {"oneOf": schema}}), subset("openai_strict"))
+        assert effects(found)["one_of_as_any_of /properties/x"] == effect
+
+
+def test_definitions_with_one_name_keep_apart() -> None:
+    places = {f"p{n}": closed({"same": {"type": "array", "items": {"const": n}}}) for n in range(3)}
+    references = {f"r{n}": {"$ref": f"#/$defs/p{n}/properties/same"} for n in range(3)}
+    found = rewrite({**closed(references), "$defs": places}, subset("openai_strict"))
+    assert found.schema["$defs"].keys() == {"same", "same_2", "same_3"}
+    assert Checker(found.schema).accepts({"r0": [0], "r1": [1], "r2": [2]})
+    assert not Checker(found.schema).accepts({"r0": [0], "r1": [0], "r2": [2]})
+
+
 def test_recursion_in_a_required_place_is_unrolled_for_gemini_and_ends_in_null() -> None:
     found = rewrite(RECURSIVE, subset("gemini_json_schema"))
     assert "recursion_unrolled" in {one.kind for one in found.rewrites}
@@ -283,7 +299,7 @@ def test_anthropic_has_24_optional_properties_and_16_more_as_nulls() -> None:
 
     found = rewrite(optional(40), subset("anthropic"))
     size = size_of(found.schema, Limits())
-    assert (size.optional, size.unions) == (24, 16)
+    assert (size["optional"], size["unions"]) == (24, 16)
     assert found.restore({"p39": None}) == {}
     with pytest.raises(Inexpressible, match="17 places with several types"):
         rewrite(optional(41), subset("anthropic"))

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from bardo.structured.rewrite import Inexpressible, Rewritten, rewrite
-from bardo.structured.rewrite.limits import check_limits
+from bardo.structured.rewrite.rules import check_limits
 from bardo.structured.subsets import Subset, subset, subsets
 from bardo.structured.validation import Checker
 from bardo.values.errors import InvalidRequest

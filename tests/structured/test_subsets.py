@@ -6,7 +6,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.structured.modes import MODE_OF, Circumstances, SchemaTarget, ladders, ordered, refusal, rungs_of
-from bardo.structured.rewrite.words import RULES
+from bardo.structured.rewrite.keywords import RULES
 from bardo.structured.subsets import subset, subsets
 from bardo.values.errors import InternalError
 

@@ -9,11 +9,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from bardo.edge.call_context import Limits
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogRow
-from bardo.edge.means import Limits
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
@@ -29,6 +29,7 @@ SECRET = "sk-recognisable-0123456789abcdef"
 # Models that the real providers have, where a dialect looks at the name.
 _MODELS = {
     "anthropic": "claude-sonnet-4-5",
+    "bedrock": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
     "gemini": "gemini-2.5-flash",
     "gemini_interactions": "gemini-2.5-flash",
     "openai_responses": "gpt-5",

@@ -11,12 +11,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from bardo.catalog.load import builtin
+from bardo.edge.call_context import Limits
 from bardo.edge.directory import Directory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogRow
-from bardo.edge.means import Limits
 from bardo.edge.runner import Runner
 from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
 from bardo.surfaces.gateway.app import Gateway

@@ -8,11 +8,20 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, unquote, urlsplit
 
 from support.patience import PATIENCE
 
 CLIENTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
+FURTHER_CLIENTS = (
+    "ollama",
+    "ollama_generate",
+    "bedrock_converse",
+    "bedrock_invoke",
+    "cohere",
+    "gemini_interactions",
+)
+ALL_CLIENTS = (*CLIENTS, *FURTHER_CLIENTS)
 QUESTION = "What is 27 * 43?"
 WEATHER = "What is the weather in Paris?"
 THOUGHT = "First 27 * 40 = 1080."
@@ -56,11 +65,23 @@ def path_for(client: str, model: str, *, stream: bool = False) -> str:
     """Return where a client asks."""
     if client == "gemini":
         return f"/v1beta/models/{model}:{'streamGenerateContent?alt=sse' if stream else 'generateContent'}"
+    if client in _BEDROCK_OPERATIONS:
+        return f"/model/{quote(unquote(model), safe='')}/{_BEDROCK_OPERATIONS[client][stream]}"
     return {
         "openai_chat": "/v1/chat/completions",
         "openai_responses": "/v1/responses",
         "anthropic_messages": "/v1/messages",
+        "ollama": "/api/chat",
+        "ollama_generate": "/api/generate",
+        "cohere": "/v2/chat",
+        "gemini_interactions": "/v1beta/interactions",
     }[client]
+
+
+_BEDROCK_OPERATIONS = {
+    "bedrock_converse": ("converse", "converse-stream"),
+    "bedrock_invoke": ("invoke", "invoke-with-response-stream"),
+}
 
 
 def body_for(
@@ -90,12 +111,48 @@ def body_for(
             body = {"model": model, "messages": turns, "stream": stream, "max_tokens": 8000}
             body |= {"thinking": {"type": "enabled", "budget_tokens": 2048}} if thinks else {}
             body |= {"tools": [{"name": "weather", "input_schema": SCHEMA}]} if tools else {}
+        case _ if client in FURTHER_CLIENTS:
+            body = _further_body(client, model, stream=stream, question=question, thinks=thinks, tools=tools)
         case _:
             body = {"contents": [{"role": "user", "parts": [{"text": question}]}]}
             body |= {"generationConfig": {"thinkingConfig": {"includeThoughts": True}}} if thinks else {}
             function = {"name": "weather", "parameters": SCHEMA}
             body |= {"tools": [{"functionDeclarations": [function]}]} if tools else {}
     return {**body, **further}
+
+
+def _further_body(client: str, model: str, *, stream: bool, question: str, thinks: bool, tools: bool) -> dict[str, Any]:
+    turns = [{"role": "user", "content": question}]
+    function = {"name": "weather", "parameters": SCHEMA}
+    thinking = {"type": "enabled", "budget_tokens": 2048}
+    body: dict[str, Any]
+    match client:
+        case "ollama":
+            body = {"model": model, "messages": turns, "stream": stream}
+            body |= {"think": "low"} if thinks else {}
+            body |= {"tools": [{"type": "function", "function": function}]} if tools else {}
+        case "ollama_generate":
+            assert not tools, "a completion has no tools"
+            body = {"model": model, "prompt": question, "stream": stream, **({"think": "low"} if thinks else {})}
+        case "cohere":
+            body = {"model": model, "messages": turns, "stream": stream}
+            body |= {"thinking": {"type": "enabled"}} if thinks else {}
+            body |= {"tools": [{"type": "function", "function": function}]} if tools else {}
+        case "gemini_interactions":
+            body = {"model": model, "input": question, "stream": stream}
+            config = {"thinking_level": "low", "thinking_summaries": "auto"}
+            body |= {"generation_config": config} if thinks else {}
+            body |= {"tools": [{"type": "function", **function}]} if tools else {}
+        case "bedrock_converse":
+            body = {"messages": [{"role": "user", "content": [{"text": question}]}]}
+            body |= {"additionalModelRequestFields": {"thinking": thinking}} if thinks else {}
+            spec = {"name": "weather", "inputSchema": {"json": SCHEMA}}
+            body |= {"toolConfig": {"tools": [{"toolSpec": spec}]}} if tools else {}
+        case _:
+            body = {"anthropic_version": "bedrock-2023-05-31", "messages": turns, "max_tokens": 8000}
+            body |= {"thinking": thinking} if thinks else {}
+            body |= {"tools": [{"name": "weather", "input_schema": SCHEMA}]} if tools else {}
+    return body
 
 
 def ask(

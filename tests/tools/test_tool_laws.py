@@ -199,8 +199,8 @@ def test_huge_arguments_go_on_as_they_arrive_and_nothing_is_kept(name: str, begi
     for at in range(2000):
         piece = f"{at:04}" * 50
         assert reading.feed(piece) == [CallArguments(0, piece)]
-        assert len(reading._tape.unread) == 0
-        assert reading._tape._record is None
+        assert len(reading._scanner.unread) == 0
+        assert reading._scanner._record is None
     assert isinstance(joined([*reader(name).feed(begin + "x" * 200_000 + end)])[-1], CallEnd)
     assert [type(piece) for piece in reading.feed(end)] == [CallArguments, CallEnd]
 

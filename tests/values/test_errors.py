@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bardo.values import errors
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import BardoError, InvalidRequest, ProviderError, UpstreamRefused, kind_of_status
+
+WITHOUT_STATUS = {
+    "BardoError": "the root",
+    "CallerError": "each of its kinds has one",
+    "OperatorError": "each of its kinds has one",
+    "ProviderError": "each of its kinds has one",
+    "UpstreamRefused": "has the provider's",
+}
+"""The errors whose line in the tree has no status, and why."""
 
 
 def family(root: type[BardoError]) -> list[type[BardoError]]:
@@ -18,7 +29,27 @@ def family(root: type[BardoError]) -> list[type[BardoError]]:
 
 @pytest.mark.parametrize("kind", family(BardoError), ids=lambda kind: kind.__name__)
 def test_the_tree_at_the_top_of_the_file_names_every_error(kind: type[BardoError]) -> None:
-    assert kind.__name__ in (errors.__doc__ or "")
+    tree = {line.strip("│├└─ ").partition(" ")[0] for line in (errors.__doc__ or "").splitlines()}
+    if kind.__name__ not in tree:
+        pytest.fail(
+            f"the tree at the top of src/bardo/values/errors.py does not name {kind.__name__}: add its line with its status and whose turn "
+            "it is",
+            pytrace=False,
+        )
+
+
+@pytest.mark.parametrize("kind", family(BardoError), ids=lambda kind: kind.__name__)
+def test_the_tree_gives_each_error_its_status(kind: type[BardoError]) -> None:
+    written = re.search(rf"─ {kind.__name__} +(\d{{3}})", errors.__doc__ or "")
+    if written is not None:
+        assert int(written[1]) == kind.status, (
+            f"the tree gives {kind.__name__} another status than its class: correct one of the two"
+        )
+    else:
+        assert kind.__name__ in WITHOUT_STATUS, (
+            f"{kind.__name__} has no HTTP status in the tree at the top of src/bardo/values/errors.py: write it there, "
+            "and `status` in the class"
+        )
 
 
 @pytest.mark.parametrize(

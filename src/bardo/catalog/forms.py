@@ -14,11 +14,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.fragments import Fragment
 from bardo.catalog.models import Control, Facts
 from bardo.values.errors import ConfigError
 from bardo.values.request import Effort
-
-Fragment = dict[str, Any]
 
 
 class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

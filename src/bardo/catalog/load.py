@@ -21,10 +21,15 @@ class Catalog:
         self.providers = tuple(providers)
         by_alias = {alias: row for row in reversed(self.providers) for alias in row.aliases}
         self._by_name = by_alias | {row.id: row for row in reversed(self.providers)}
+        self._generic: dict[str, ProviderRow] = {row.dialect: row for row in reversed(self.providers) if row.generic}
 
     def provider(self, name: str) -> ProviderRow | None:
         """Return the row called `name`: an id goes before an alias."""
         return self._by_name.get(name)
+
+    def generic(self, dialect: str) -> ProviderRow | None:
+        """Return the row that stands for any server of a dialect."""
+        return self._generic.get(dialect)
 
     def names(self) -> list[str]:
         """Return every name a row goes by, sorted."""

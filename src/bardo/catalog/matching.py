@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 
+_LONGEST_CACHED = 256
 _TOKENS = re.compile(r"\*+|\?|\[!?\]?[^\]]+\]|.", re.DOTALL)
 
 
@@ -19,8 +20,19 @@ def matches_glob(text: str, glob: str) -> bool:
 
 
 def matches_any(text: str, globs: Iterable[str]) -> bool:
-    """Return whether the whole text matches one of the globs."""
+    """Return whether the whole text matches one of the globs. Answers for tuples of globs are cached."""
+    if type(globs) is tuple and len(text) <= _LONGEST_CACHED:
+        return _cached_match(text, globs)
+    return _matches_any(text, globs)
+
+
+def _matches_any(text: str, globs: Iterable[str]) -> bool:
     return any(_compiled(glob).fullmatch(text) is not None for glob in globs)
+
+
+@lru_cache(maxsize=4096)
+def _cached_match(text: str, globs: tuple[str, ...]) -> bool:
+    return _matches_any(text, globs)
 
 
 def fits(pattern: str, model_id: str) -> bool:

@@ -78,12 +78,17 @@ class MeaningfulFields:
         return self._names.get((dialect, role, kind_of_part(value)), "")
 
 
+_BESIDE_CONTENT = frozenset({"thoughtSignature", "thought", "partMetadata", "videoMetadata", "mediaResolution"})
+
+
 def kind_of_part(value: Any) -> str:
-    """Return what a part of a message is in its own dialect."""
+    """Return what a part of a message is in its own dialect. A part without a type is named after its content."""
     if not isinstance(value, dict):
         return ""
     named = value.get("type")
-    return named if isinstance(named, str) else next(iter(value), "")
+    if isinstance(named, str):
+        return named
+    return next((name for name in value if name not in _BESIDE_CONTENT), next(iter(value), ""))
 
 
 @cache

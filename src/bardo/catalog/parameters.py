@@ -52,7 +52,7 @@ class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return here and spoken and (not self.models or matches_any(model, self.models))
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ParameterStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """`top_k` up to `top_k` is about this `top_p`."""
 
     top_k: int
@@ -63,7 +63,7 @@ class Parameters(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """All rules, and what stands in for `top_k` where only `top_p` is known, in rising order."""
 
     rule: tuple[ParameterRule, ...]
-    step: tuple[Step, ...]
+    step: tuple[ParameterStep, ...]
 
     @cached_property
     def rules(self) -> Callable[[str, str, str, tuple[str, ...]], tuple[ParameterRule, ...]]:

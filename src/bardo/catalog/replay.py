@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
@@ -89,6 +89,18 @@ class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     source: str = ""
 
 
+class DialectState(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What is true of opaque state in one dialect.
+
+    `formats` are what the dialect's native state may be, since its fields do not say. `bound_ids`: an item's id is refused where the
+    reasoning item it belongs to is left out.
+    """
+
+    name: str
+    formats: tuple[str, ...] = ()
+    bound_ids: bool = False
+
+
 class Reader(msgspec.Struct, frozen=True, kw_only=True):
     """Who is to read earlier reasoning: a configured provider, the platform its row belongs to, and a model."""
 
@@ -116,14 +128,18 @@ class ReplayRules:
         needed: Iterable[Needed] = (),
         expected: Iterable[Needed] = (),
         signed: Iterable[Needed] = (),
+        dialects: Iterable[DialectState] = (),
     ) -> None:
         self._platforms = {row: platform.name for platform in platforms for row in platform.providers}
         self.states = tuple(states)
         self.texts = tuple(texts)
         self.bindings = tuple(bindings)
+        # Asked for every call; the names of models come from clients.
+        self._binding_at = lru_cache(maxsize=1024)(self._find_binding)
         self.needed = tuple(needed)
         self.expected = tuple(expected)
         self.signed = tuple(signed)
+        self._dialects = {row.name: row for row in dialects}
 
     def reader(self, provider: str, row: ProviderRow, model: str) -> Reader:
         """Return who reads at a configured provider. A server known only by its dialect is a platform of its own."""
@@ -141,21 +157,34 @@ class ReplayRules:
         """Return what becomes of foreign text at `reader`."""
         return next((rule for rule in self.texts if _any(reader.row.id, rule.providers)), TextRule(providers=("*",)))
 
+    def native(self, dialect: str, format_name: str) -> bool:
+        """Whether native state of `dialect` may be of this format."""
+        row = self._dialects.get(dialect)
+        return row is not None and format_name in row.formats
+
+    def binds_ids(self, dialect: str) -> bool:
+        """Whether the ids of a dialect's items are refused without the reasoning items they belong to."""
+        row = self._dialects.get(dialect)
+        return row is not None and row.bound_ids
+
     def needs_thinking(self, reader: Reader) -> bool:
         """Whether `reader` can think only behind calls that have their thinking."""
-        return any(_at(reader, rule) for rule in self.needed)
+        return any(_at(reader.platform, reader.model, rule) for rule in self.needed)
 
     def expects_thinking(self, reader: Reader) -> bool:
         """Whether `reader` is given the thinking behind earlier calls back, so that a loss of it has to be reported."""
-        return any(_at(reader, rule) for rule in self.expected)
+        return any(_at(reader.platform, reader.model, rule) for rule in self.expected)
 
     def needs_signatures(self, reader: Reader) -> bool:
         """Whether `reader` refuses thinking that has no signature."""
-        return any(_at(reader, rule) for rule in self.signed)
+        return any(_at(reader.platform, reader.model, rule) for rule in self.signed)
 
     def binding(self, reader: Reader) -> Binding | None:
         """Return how `reader` binds state to its prefix, None where it does not."""
-        return next((binding for binding in self.bindings if _at(reader, binding)), None)
+        return self._binding_at(reader.platform, reader.model)
+
+    def _find_binding(self, platform: str, model: str) -> Binding | None:
+        return next((binding for binding in self.bindings if _at(platform, model, binding)), None)
 
 
 def plain_id(model: str) -> str:
@@ -167,8 +196,8 @@ def _any(name: str, globs: Iterable[str]) -> bool:
     return matches_any(name, globs)
 
 
-def _at(reader: Reader, rule: Binding | Needed) -> bool:
-    return _any(reader.platform, rule.platforms) and _any(plain_id(reader.model), rule.models)
+def _at(platform: str, model: str, rule: Binding | Needed) -> bool:
+    return _any(platform, rule.platforms) and _any(plain_id(model), rule.models)
 
 
 def _fits(rule: StateRule, format_name: str, origin: Origin | None, reader: Reader) -> bool:
@@ -213,6 +242,7 @@ def read_replay(data: Mapping[str, Any]) -> ReplayRules:
             msgspec.convert(data.get("needed", []), list[Needed]),
             msgspec.convert(data.get("expected", []), list[Needed]),
             msgspec.convert(data.get("signed", []), list[Needed]),
+            msgspec.convert(data.get("dialect", []), list[DialectState]),
         )
     except msgspec.ValidationError as problem:
         raise ConfigError(f"replay.toml: {problem}") from problem

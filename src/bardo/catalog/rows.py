@@ -35,7 +35,7 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The text format that may stand inside the content, by its name in `reasoning_formats.toml`; empty: content is only content."""
     separates_reasoning: bool = False
     """Whether the server takes the thinking out of the content unless it is told otherwise; `inline_reasoning` may stand there then."""
-    reasoning_beside_output: bool | None = None
+    output_excludes_reasoning: bool | None = None
     """Whether the output count leaves reasoning out. None: believe the reply's own total."""
     reply_field: str = "reasoning_content"
     """Where the reply's reasoning stands; anything but bardo's own choice for the dialect means that frames cannot be forwarded."""
@@ -56,17 +56,45 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         """Whether a reply needs nothing changed for a client of the same dialect."""
         return (
             not self.inline_reasoning
-            and not self.reasoning_beside_output
+            and not self.output_excludes_reasoning
             and not self.repeats_role
             and self.reply_field in ("", "reasoning_content")
         )
+
+
+class EmbedEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where a provider makes vectors of texts, and what it takes there.
+
+    `dialect` is the one that is spoken there, which need not be the one for replies; `payload` is the family of a model whose provider
+    only wraps what the family takes (Bedrock). `models` are globs of the models that make vectors, empty where their names do not tell;
+    `fixed` those whose vectors have one length only. `most_inputs` go into one call, 0 is no bound. `tasks` are the provider's words for
+    what vectors are for, where OpenAI's dialect is spoken: it has none of its own.
+    """
+
+    dialect: DialectName
+    path: str = ""
+    payload: Literal["", "titan", "cohere"] = ""
+    models: tuple[str, ...] = ()
+    fixed: tuple[str, ...] = ()
+    most_inputs: int = 0
+    tasks: dict[str, str] = {}
+
+    def serves(self, model: str) -> bool:
+        """Whether the model may be asked for vectors here."""
+        return not self.models or matches_any(model.lower(), self.models)
+
+    def fixes_dimensions(self, model: str) -> bool:
+        """Whether the model's vectors have one length only."""
+        return matches_any(model.lower(), self.fixed)
 
 
 class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Who runs models, and how to speak with them.
 
     `key_variables` are tried in order. `models` are globs of the model ids it serves, used for bare model names. `port` is set for local
-    servers that are looked for at start. `folders` are further names under which its replies are filed.
+    servers that are looked for at start. `scope_fields` are the fields of a request that name the account's project; `scope` holds what is
+    configured for them. `generic`: the row stands for any server of its dialect, where only the dialect is configured.
+    `counts_tokens`: it has its dialect's endpoint that counts the tokens of a request. `embeddings` are where it makes vectors of texts.
     """
 
     id: str
@@ -76,11 +104,16 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     auth: Auth = "bearer"
     key_variables: tuple[str, ...] = ()
     headers: dict[str, str] = {}
+    scope_fields: tuple[str, ...] = ()
+    scope: dict[str, str] = {}
     models: tuple[str, ...] = ()
     model_list: str = "models"
     port: int | None = None
     aliases: tuple[str, ...] = ()
     billed_as_output: bool = True
+    generic: bool = False
+    counts_tokens: bool = False
+    embeddings: tuple[EmbedEndpoint, ...] = ()
     quirks: Quirks = Quirks()
 
     @property
@@ -92,6 +125,10 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def at_users_address(self) -> bool:
         """Whether its address is the user's own: on the user's machine, or named in the configuration alone."""
         return not self.base_url or self.base_url.startswith("http://127.0.0.1:")
+
+    def embeds(self, model: str) -> EmbedEndpoint | None:
+        """Return where the model is asked for vectors; None where the provider makes none of it."""
+        return next((endpoint for endpoint in self.embeddings if endpoint.serves(model)), None)
 
     def serves(self, model: str) -> bool:
         """Whether one of the row's globs fits the model id, case aside."""

@@ -19,12 +19,16 @@ DIALECTS: tuple[str, ...] = (
     "openai_responses",
     "watsonx_text",
 )
+DEFAULT_DIALECT = "openai_chat"
+"""The dialect that most clients speak: for errors that are answered before a client's own is known."""
+CLIENT_FORMS: tuple[str, ...] = ("ollama_generate",)
+"""Further forms of a dialect, which only clients use: requests are decoded as the dialect's own."""
 
 
 @cache
 def dialect(name: str) -> Dialect:
-    """Return the dialect called `name`. Raises KeyError for a name not in DIALECTS."""
-    if name not in DIALECTS:
+    """Return the dialect called `name`. Raises KeyError for a name in neither table."""
+    if name not in DIALECTS and name not in CLIENT_FORMS:
         raise KeyError(name)
     found: Dialect = import_module(f"bardo.dialects.{name}").DIALECT
     return found

@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.declaration import Declaration
+from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks
+from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
+from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.events import Event
@@ -58,7 +63,7 @@ class SwitchableDecoder:
     """A decoder of a dialect whose streams can be written anew from any frame on: nothing in them counts the frames before.
 
     `lacks_ids`: a call came without the id that the dialect asks for. `waits`: the latest frames belong to a call that has not begun, for
-    want of its id.
+    want of its id. `missing_end` is the frame that ends a stream and has not come, which many servers leave out.
     """
 
     @property
@@ -69,6 +74,11 @@ class SwitchableDecoder:
     @property
     def waits(self) -> bool:
         """Whether frames that gave no events may still turn out to be of a call without an id."""
+        raise NotImplementedError
+
+    @property
+    def missing_end(self) -> bytes:
+        """Return the frame that ends a stream of the dialect; nothing where it has come."""
         raise NotImplementedError
 
 
@@ -101,28 +111,60 @@ def _not_for_clients(*_: Any) -> Any:
     raise Unsupported("no client can call bardo in this dialect")
 
 
+def _never(_: Request) -> bool:
+    return False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One wire format, as functions.
 
-    For providers: `encode_request` writes a request for one provider; what cannot be expressed is in its `degraded`. `open_decoder` begins
-    to read one reply, whole or streamed: its frames tell which. `decode_error` reads an error answer (status, body, headers, the provider's
-    id); a body that is not the dialect's is quoted, shortened.
+    For providers: `declaration` says what of a request can be expressed, and `encode_body` writes that; what is lost beside goes into the
+    Losses it is given. `request_path` returns the path below a provider's base URL. `encode_control` writes the fragment of the body that
+    is about thinking. `open_decoder` begins to read one reply, whole or streamed: its frames tell which. `decode_error` reads an error
+    answer (status, body, headers, the provider's id); a body that is not the dialect's is quoted, shortened. `wraps` gives, for a model,
+    the dialect whose body this one wraps: then that one's declaration holds. `mends` tells of a request in this dialect whether it has
+    values that its own servers refuse, which `encode_body` leaves out.
 
-    For clients, where they may call bardo in it: `decode_request` reads a request and raises InvalidRequest, naming the field.
-    `open_encoder` begins to write one streamed reply, `encode_response` writes a whole one, with `response.bardo` under `bardo` where it is
-    not empty. `encode_error` writes an error body as the dialect's own servers do.
+    For clients, where they may call bardo in it: `reply` says what of a reply can be expressed. `decode_request` reads a request and
+    raises InvalidRequest, naming the field. `open_encoder` begins to write one streamed reply, `encode_response` writes a whole one,
+    with `response.bardo` under `bardo` where it is not empty. `encode_error` writes an error body as the dialect's own servers do.
 
-    `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order.
+    `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `model_in_path`: the model
+    is named in a request's URL, not in its body. `embeddings`, `token_count` and `models` are how it asks for vectors, counts of tokens and
+    lists of models; None where it has no such thing.
     """
 
     name: str
     stream_framing: Framing
-    encode_request: Callable[[Request, ProviderRow], WireRequest]
+    declaration: Declaration
+    request_path: Callable[[Request], str]
+    encode_body: Callable[[Request, ProviderRow, Losses], dict[str, Any]]
+    encode_control: Callable[[Request, Losses], dict[str, Any]]
     open_decoder: Callable[[ProviderRow], ReplyDecoder]
     decode_error: Callable[[int, bytes, dict[str, str], str], UpstreamRefused]
     decode_request: Callable[[bytes, Arrival], Request] = _not_for_clients
     open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_for_clients
     encode_response: Callable[[Response, Request], bytes] = _not_for_clients
     encode_error: Callable[[BardoError], bytes] = _not_for_clients
+    reply: ReplyDeclaration | None = None
+    mends: Callable[[Request], bool] = _never
+    wraps: Callable[[str], Dialect] | None = None
     omits_call_ids: bool = False
+    model_in_path: bool = False
+    embeddings: EmbeddingForm | None = None
+    token_count: CountForm | None = None
+    models: ModelsForm | None = None
+
+    def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
+        """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
+        losses = self.field_losses(request)
+        report_message_lacks(request, losses)
+        body = write_json(self.encode_body(request, row, losses))
+        return WireRequest(path=self.request_path(request), body=body, degraded=losses.all)
+
+    def field_losses(self, request: Request) -> Losses:
+        """Return what the request's fields, its tools among them, say that cannot be expressed. The messages are not looked at."""
+        losses = Losses(self.declaration if self.wraps is None else self.wraps(request.model).declaration)
+        report_field_lacks(request, losses)
+        return losses

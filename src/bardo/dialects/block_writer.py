@@ -20,7 +20,9 @@ _CHUNKS: dict[Kind, type] = {
 
 
 class Frames(Protocol):
-    """The frames of one reply."""
+    """The frames of one reply. `streamed` False: they are collected into one whole reply instead."""
+
+    streamed: bool
 
     def take(self) -> list[bytes]:
         """Return the frames written since the last time."""

@@ -11,6 +11,10 @@ _LARGEST = 1 << 53
 
 def whole(value: Any) -> int | None:
     """Return a token count, or None where it is absent, negative, absurdly large, or no whole number."""
+    if value is None:
+        return None
+    if type(value) is int:
+        return value if 0 <= value < _LARGEST else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return int(value) if 0 <= value < _LARGEST and value == int(value) else None
@@ -24,23 +28,23 @@ def doubted(name: str, value: Any) -> tuple[Degradation, ...]:
 
 
 def output_with_reasoning(
-    output: int | None, reasoning: int | None, *, prompt: int | None, total: int | None, beside: bool | None
+    output: int | None, reasoning: int | None, *, prompt: int | None, total: int | None, excludes_reasoning: bool | None
 ) -> tuple[int | None, int | None, tuple[Degradation, ...]]:
     """Return (output including reasoning, reasoning, what had to be corrected).
 
-    `beside` is the provider's fact: its output count leaves reasoning out. Where that is not known, its own total tells: prompt +
-    output + reasoning is beside, prompt + output inside. Where the total tells nothing, reasoning above the output is beside it, for it
-    cannot be inside. Reasoning above an output that includes it is capped there. A total that holds more than prompt and output, where
-    no reasoning is named, holds reasoning.
+    `excludes_reasoning` is the provider's fact: its output count leaves reasoning out. Where that is not known, the reply's total decides:
+    prompt + output + reasoning means that it is left out, prompt + output that it is included. Where the total decides nothing, reasoning
+    above the output is left out of it. Reasoning above an output that includes it is capped there. A total that holds more than prompt and
+    output, where no reasoning is named, holds reasoning.
     """
-    if reasoning is None and beside is not False:
+    if reasoning is None and excludes_reasoning is not False:
         return _with_unnamed(output, prompt, total)
     if output is None or not reasoning:
         return output, reasoning, ()
-    if beside is None:
+    if excludes_reasoning is None:
         told = None if prompt is None or total is None else total - prompt
-        beside = told == output + reasoning or (reasoning > output and told != output)
-    if beside:
+        excludes_reasoning = told == output + reasoning or (reasoning > output and told != output)
+    if excludes_reasoning:
         return output + reasoning, reasoning, ()
     if reasoning > output:
         why = "the provider reports more reasoning than output, which includes it"
@@ -56,6 +60,8 @@ def cache_within_input(
         return cached, written, ()
     read = None if cached is None else min(cached, prompt)
     kept = None if written is None else min(written, prompt - (read or 0))
+    if read == cached and kept == written:
+        return read, kept, ()
     why = "the provider reports more of it than input, which includes it"
     pairs = (("usage.cached_input_tokens", cached, read), ("usage.cache_write_tokens", written, kept))
     return read, kept, tuple(Degradation(what, asked=was, sent=now, why=why) for what, was, now in pairs if was != now)

@@ -34,7 +34,7 @@ def write_tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
     if tool.hosted:
         own = fields_for(losses.dialect, tool.carried)
         if not own:
-            losses.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
+            losses.lose_tool(tool)
         return [own] if own else []
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:

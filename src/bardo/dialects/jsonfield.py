@@ -41,7 +41,9 @@ def take(value: Any, kind: type[T] | tuple[type[T], ...], param: str) -> T:
 def optional(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T | None:
     """Return `fields[name]` checked, or None where it is absent or null."""
     value = fields.get(name)
-    return None if value is None else take(value, kind, f"{at}{name}")
+    if value is None or type(value) is kind:
+        return value
+    return take(value, kind, f"{at}{name}")
 
 
 def number(fields: dict[str, Any], name: str, at: str = "") -> float | None:

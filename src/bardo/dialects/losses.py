@@ -1,27 +1,29 @@
-"""What a request loses on its way to a dialect, each kind of loss told once; and what a reply that is written must say of its calls."""
+"""What a request loses on its way to a dialect, each kind of loss reported once; and what a reply that is written must say of its calls.
+
+`report_field_lacks` and `report_message_lacks` are the driver above all encoders: what they report follows from what a dialect declares.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from bardo.values.blocks import Carried, Opaque, ToolCallBlock, UnknownBlock
+import msgspec
+
+from bardo.dialects.declaration import Check, Checks, Declaration
+from bardo.values.blocks import Block, Carried, Opaque, ReasoningBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
-from bardo.values.request import Request
+from bardo.values.request import Message, Request, Sampling, Tool
+
+_SILENT = Sampling()
 
 
 class Losses:
-    """Collects degradations for `dialect`, which people call `title`. Those of one name and key are one.
+    """Collects the degradations of one request for a dialect. Those of one name and key are one."""
 
-    `own_format` is the format of opaque state that the dialect takes back, None where it takes none; `reasoning_why` says why reasoning in
-    any other format is lost.
-    """
-
-    def __init__(self, dialect: str, title: str, *, own_format: str | None = None, reasoning_why: str = "") -> None:
-        self.dialect = dialect
-        self._title = title
-        self._own_format = own_format
-        self._reasoning_why = reasoning_why or f"{title} takes earlier thinking as text only"
+    def __init__(self, declaration: Declaration) -> None:
+        self.declaration = declaration
+        self.dialect = declaration.dialect
         self._by_key: dict[tuple[str, str], Degradation] = {}
 
     @property
@@ -45,35 +47,125 @@ class Losses:
     def lose_states(self, states: Iterable[Opaque], *, sent: str | None = None) -> None:
         """Report opaque state that the dialect does not take back; `sent` is what was left of the reasoning."""
         for state in states:
-            if state.format != self._own_format:
+            if state.format != self.declaration.own_format:
                 self.lose_reasoning(state.format, sent=sent)
 
     def lose_reasoning(self, form: str, why: str = "", *, sent: str | None = None) -> None:
         """Report reasoning of a format that is not sent, or of which only `sent` is left."""
-        self.lose("reasoning", form or "unsigned", why or self._reasoning_why, sent=sent, key=form)
+        default = self.declaration.reasoning_why or f"{self.declaration.title} takes earlier thinking as text only"
+        self.lose("reasoning", form or "unsigned", why or default, sent=sent, key=form)
 
     def lose_unknown(self, block: UnknownBlock) -> None:
         """Report a block that only its own dialect knows."""
-        kind = block.value.get("type") if isinstance(block.value, dict) else None
-        self.lose(f"{block.dialect} {kind or 'content'}", kind, "a block only its own dialect knows", key=str(kind))
+        named = block.value.get("type") if isinstance(block.value, dict) else None
+        kind = named if isinstance(named, str) else block.dialect
+        self.lose(f"content.{kind}", kind, f"a block that only {block.dialect} knows")
+
+    def lose_tool(self, tool: Tool) -> None:
+        """Report a tool that another provider runs itself."""
+        self.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
+
+    def lose_fields(self, carried: Carried | None) -> None:
+        """Report fields of another dialect; one that is null says nothing."""
+        if carried is not None and carried.dialect != self.dialect:
+            for name, value in carried.fields.items():
+                if value is not None:
+                    self.lose(name, value, f"a field of {carried.dialect}")
 
     def own_fields(self, carried: Carried | None) -> dict[str, Any]:
-        """Return the fields of this dialect; those of another are lost."""
-        if carried is None:
-            return {}
-        if carried.dialect == self.dialect:
-            return carried.fields
-        for name, value in carried.fields.items():
-            self.lose(name, value, f"a field of {carried.dialect}")
-        return {}
+        """Return the fields of this dialect; the driver reports those of others."""
+        return carried.fields if carried is not None and carried.dialect == self.dialect else {}
 
     def own_extra(self, request: Request) -> dict[str, Any]:
-        """Return the request's further fields where it came in this dialect; those of another are lost."""
-        if request.dialect == self.dialect:
-            return request.extra
-        for name, value in request.extra.items():
-            self.lose(name, value, f"{self._title} has no such field")
-        return {}
+        """Return the request's further fields where they are of this dialect; the driver reports those of others."""
+        return request.extra if request.dialect in self.declaration.speaks else {}
+
+
+def report_field_lacks(request: Request, losses: Losses) -> None:
+    """Report all that a request says beside its messages and the dialect declares to lack, and fields of other dialects.
+
+    A field at its default says nothing.
+    """
+    declaration = losses.declaration
+    own = request.dialect in declaration.speaks
+    checks = declaration.own_checks if own else declaration.foreign_checks
+    _report(request, checks.fields.get("", ()), losses)
+    if request.sampling != _SILENT:
+        _report(request.sampling, checks.fields.get("sampling", ()), losses)
+    if request.tool_choice is not None:
+        _report(request.tool_choice, checks.fields.get("tool_choice", ()), losses)
+    if request.output_format is not None:
+        _report(request.output_format, checks.fields.get("output_format", ()), losses)
+    if request.reasoning is not None:
+        losses.lose_fields(request.reasoning.carried)
+    for tool in request.tools:
+        if not tool.hosted:
+            _report(tool, checks.fields.get("tools", ()), losses)
+            losses.lose_fields(tool.carried)
+    if not own:
+        _report_foreign(request, losses)
+
+
+def report_message_lacks(request: Request, losses: Losses) -> None:
+    """Report all that the messages of a request hold and the dialect declares to lack, and fields of other dialects.
+
+    Fields of reasoning are reported by the encoders, which send it or report the whole of it.
+    """
+    declaration = losses.declaration
+    own = request.dialect in declaration.speaks
+    checks = declaration.own_checks if own else declaration.foreign_checks
+    for message in request.messages:
+        _report_message(message, losses, checks)
+
+
+def _report(part: msgspec.Struct, checks: Iterable[Check], losses: Losses) -> None:
+    for attribute, default, what, lack in checks:
+        value = getattr(part, attribute)
+        if value != default and value is not None and value != () and value not in lack.same:
+            losses.lose(what, _plain(value), lack.why, sent=lack.sent)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as a person is told it: of a struct its name or mode."""
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, msgspec.Struct):
+        return getattr(value, "name", "") or getattr(value, "mode", "")
+    return value
+
+
+def _report_foreign(request: Request, losses: Losses) -> None:
+    why = f"{losses.declaration.title} has no such field"
+    for name, value in request.extra.items():
+        losses.lose(name, value, why)
+    for name, value in request.headers.items():
+        losses.lose(name, value, f"a header of {request.dialect}")
+
+
+def _report_message(message: Message, losses: Losses, checks: Checks) -> None:
+    losses.lose_fields(message.carried)
+    for block in message.blocks:
+        kind = type(block)
+        if kind is not ReasoningBlock or kind in checks.kinds:
+            _report_block(block, kind, losses, checks)
+
+
+def _report_block(block: Block, kind: type, losses: Losses, checks: Checks) -> None:
+    if isinstance(block, UnknownBlock):
+        if block.dialect != losses.dialect:
+            losses.lose_unknown(block)
+        return
+    if kind in checks.kinds:
+        name, lack = checks.kinds[kind]
+        losses.lose(name, name, lack.why, sent=lack.sent)
+        return
+    if block.carried is not None:
+        losses.lose_fields(block.carried)
+    if kind in checks.blocks:
+        _report(block, checks.blocks[kind], losses)
+    if isinstance(block, ToolResultBlock):
+        for part in block.content:
+            _report_block(part, type(part), losses, checks)
 
 
 def with_wrapped(bardo: dict[str, Any], calls: Iterable[ToolCallBlock], *, what: str, key: str) -> dict[str, Any]:

@@ -60,13 +60,16 @@ class SerialEncoder(Generic[Writer, FramesOf]):
     """Encode one streamed reply. `name` is the dialect's name: fields of other dialects are left out.
 
     `signed_blocks` hold opaque state of a block that has ended; a dialect with another place for it overrides `add_late_state`.
+    `hides_thinking`: the caller asked, in this dialect, for thinking without its text.
     """
 
     name = ""
     signed_blocks: SignedBlocks
 
     def __init__(self, request: Request, frames: FramesOf) -> None:
+        policy = request.reasoning
         self.start = ReplyStart(model=request.model)
+        self.hides_thinking = request.dialect == self.name and policy is not None and policy.visible is False
         self.usage = Usage()
         self.finish_event: Finish | None = None
         self.extension: dict[str, Any] = {}
@@ -105,14 +108,13 @@ class SerialEncoder(Generic[Writer, FramesOf]):
             and item.block == block.number  # type: ignore[union-attr]
             and not item.choice  # type: ignore[union-attr]
         ):
-            if isinstance(item, ContentChunk):
-                return (block.frame(item.text),)
-            if isinstance(item, ToolCallChunk):
-                return (block.frame(item.arguments),)
-            if isinstance(item, ThinkChunk) and item.part == block.part:
-                return (block.frame(item.text),)
+            kind = type(item)
+            if kind is ToolCallChunk:
+                return (block.frame(item.arguments),)  # type: ignore[union-attr]
+            if kind is not ThinkChunk or item.part == block.part:  # type: ignore[union-attr]
+                return (block.frame(item.text),)  # type: ignore[union-attr]
         if not self._over:
-            self._take(item)
+            self.take(item)
         return self.frames.take()
 
     def finish(self) -> Sequence[bytes]:
@@ -148,6 +150,10 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         for value in late:
             self.frames.whole(value)
 
+    def abandon_block(self) -> None:
+        """Leave the open block without an end."""
+        self._block = None
+
     def interrupt(self) -> None:
         """Have the next piece of the open block written with what stands beside it."""
         if self._block is not None:
@@ -167,28 +173,36 @@ class SerialEncoder(Generic[Writer, FramesOf]):
             return self._block
         return self.closed.get(number)
 
-    def _take(self, item: Event) -> None:
-        if isinstance(item, BlockEvent):
-            if not item.choice:
+    def take(self, item: Event) -> None:
+        """Have the event written, now or when the open tool call has ended."""
+        if item.__class__ in _TAKE:
+            if not item.choice:  # type: ignore[union-attr]
                 self.begin()
-                self._take_or_hold(item)
-        elif isinstance(item, ReplyStart):
-            self.take_start(item)
-        elif isinstance(item, UsageUpdate):
-            self.usage = item.usage
-        elif isinstance(item, ReplyFields):
-            if item.dialect == self.name and not item.choice:
-                self.take_reply_fields(item)
-        elif isinstance(item, Finish):
-            self.finish_event = self.finish_event if item.choice else item
-        elif isinstance(item, Extension):
-            self.extension |= item.fields
-        elif isinstance(item, Failed):
-            self.fail(item.error)
+                self._take_or_hold(item)  # type: ignore[arg-type]
+        elif (take := _TAKE_OF_REPLY.get(item.__class__)) is not None:
+            take(self, item)
 
     def take_start(self, item: ReplyStart) -> None:
-        """Take the id and the model of the reply."""
-        self.start = ReplyStart(id=item.id or self.start.id, model=item.model or self.start.model)
+        """Take the id, the model and the time of the reply."""
+        self.start = ReplyStart(
+            id=item.id or self.start.id,
+            model=item.model or self.start.model,
+            created=self.start.created if item.created is None else item.created,
+        )
+
+    def _take_usage(self, item: UsageUpdate) -> None:
+        self.usage = item.usage
+
+    def _take_own_fields(self, item: ReplyFields) -> None:
+        if item.dialect == self.name and not item.choice:
+            self.take_reply_fields(item)
+
+    def _take_finish(self, item: Finish) -> None:
+        if not item.choice:
+            self.finish_event = item
+
+    def _take_extension(self, item: Extension) -> None:
+        self.extension |= item.fields
 
     def take_reply_fields(self, item: ReplyFields) -> None:
         """Keep fields of the dialect's own for the start or the end of the reply."""
@@ -289,4 +303,12 @@ _TAKE: dict[type, Callable[[SerialEncoder[Any, Any], Any], None]] = {
     OpaqueState: SerialEncoder._take_state,
     BlockFields: SerialEncoder._take_fields,
     UnknownContent: SerialEncoder._take_unknown,
+}
+_TAKE_OF_REPLY: dict[type, Callable[[SerialEncoder[Any, Any], Any], None]] = {
+    ReplyStart: lambda encoder, item: encoder.take_start(item),
+    UsageUpdate: SerialEncoder._take_usage,
+    ReplyFields: SerialEncoder._take_own_fields,
+    Finish: SerialEncoder._take_finish,
+    Extension: SerialEncoder._take_extension,
+    Failed: lambda encoder, item: encoder.fail(item.error),
 }

@@ -29,11 +29,13 @@ def want(value: Any, kind: type[T] | tuple[type[T], ...], what: str) -> T:
 
 
 def write_json(value: Any) -> bytes:
-    """Return `value` as JSON. Raises InvalidRequest where it is nested too deeply to be written."""
+    """Return `value` as JSON. Raises InvalidRequest where it cannot be written: it is nested too deeply."""
     try:
         return encode_json(value)
     except RecursionError:
         raise InvalidRequest("the request is nested too deeply") from None
+    except msgspec.MsgspecError as problem:
+        raise InvalidRequest("the request cannot be written as JSON") from problem
 
 
 def without(fields: dict[str, Any], *known: str) -> dict[str, Any]:

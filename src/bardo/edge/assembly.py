@@ -7,14 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bardo.edge.call_context import Limits
 from bardo.edge.directory import Directory
 from bardo.edge.formats import formats_of
 from bardo.edge.http import Deadlines, HttpTransport, Transport
 from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
-from bardo.edge.knowing import Knowing
-from bardo.edge.learned_forms import LearnedForms
-from bardo.edge.means import Limits
+from bardo.edge.model_facts import ModelFacts
 from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
@@ -61,12 +60,11 @@ def assemble(
     environment: Mapping[str, str] | None = None,
 ) -> Assembly:
     """Return the engine that `settings` describe. A `transport` that is given stays the caller's to close."""
-    own = HttpTransport() if transport is None else None
+    own = HttpTransport(settings.http.client) if transport is None else None
     used: Transport = own if own is not None else transport  # type: ignore[assignment]
     keyring = Keyring(environment)
     directory = Directory.of(settings, used, keyring, clock=time.monotonic)
     introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
-    knowledge = _knowledge(settings, introspector)
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     log = open_log(settings, environment)
     try:
@@ -80,7 +78,7 @@ def assemble(
         used,
         keyring,
         limits=_limits(settings),
-        knowledge=knowledge,
+        facts=model_facts(settings, introspector),
         log=log,
         journal=log,
         replay=replay,
@@ -101,23 +99,14 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _knowledge(settings: Settings, introspector: Introspector | None) -> Knowledge:
-    knowing = Knowing(settings.models, introspector=introspector)
-    forms = LearnedForms()
-    return Knowledge(
+def model_facts(settings: Settings, introspector: Introspector | None = None) -> ModelFacts:
+    """Return what a call of these settings draws on. Without an `introspector` no server is asked."""
+    planning = Knowledge(
         formats=formats_of(settings),
-        known=knowing.known,
-        layers=knowing.layers,
-        rendered=knowing.rendered,
-        seen_start=knowing.seen_start,
-        learn_start=knowing.learn_start,
-        learn=knowing.learn,
-        today=knowing.today,
         budgets=settings.reasoning.budgets,
         structured=settings.inference.structured_outputs,
-        refused_forms=forms.refused,
-        learn_form=forms.learn,
     )
+    return ModelFacts(settings.models, settings=planning, introspector=introspector)
 
 
 def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:

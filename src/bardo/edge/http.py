@@ -9,51 +9,73 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from bardo.edge.http_calls import Call, Deadlines, Reply, Transport
+from bardo.edge.http_calls import Call, Client, Deadlines, Reply, Transport
 from bardo.values.errors import ClientMisuse, InternalError
 
 if TYPE_CHECKING:
+    from bardo.edge.direct_transport import DirectTransport
     from bardo.edge.http_session import Session
 
-__all__ = ["Call", "Deadlines", "HttpTransport", "Reply", "Transport"]
+__all__ = ["Call", "Client", "Deadlines", "HttpTransport", "Reply", "Transport"]
 
 
 class HttpTransport:
-    """Send calls through aiohttp. Construct it anywhere; it belongs to the event loop of its first call.
+    """Send calls directly, and those that need a proxy through aiohttp. With `client` "aiohttp", all of them.
 
-    Whoever cancels a call hangs up on the provider at once. A call that found its kept connection closed, without a byte of a reply, is
-    sent once more on a fresh one.
+    Construct it anywhere; it belongs to the event loop of its first call. Whoever cancels a call hangs up on the provider at once. A call
+    that found its kept connection closed, without a byte of a reply, is sent once more on a fresh one.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client = "direct") -> None:
+        self._client = client
+        self._direct: DirectTransport | None = None
         self._session: Session | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
     async def send(self, call: Call, deadlines: Deadlines) -> Reply:
-        session = self._session or self._open()
         if self._loop is not asyncio.get_running_loop():
-            raise another_loop("the HTTP client")
-        return await session.send(call, deadlines)
+            self._begin()
+        if self._client == "direct":
+            from bardo.edge.direct_transport import takes
+
+            if takes(call):
+                return await (self._direct or self._open_direct()).send(call, deadlines)
+        return await (self._session or self._open_session()).send(call, deadlines)
 
     async def close(self) -> None:
         self._closed = True
         session, self._session = self._session, None
-        if session is None:
-            return
-        if self._loop is asyncio.get_running_loop():
-            await session.close()
-        else:
-            session.let_go()
+        direct, self._direct = self._direct, None
+        here = self._loop is asyncio.get_running_loop()
+        for opened in (direct, session):
+            if opened is not None and here:
+                await opened.close()
+            elif opened is not None:
+                opened.let_go()
 
-    def _open(self) -> Session:
+    def _begin(self) -> None:
+        if self._loop is not None:
+            raise another_loop("the HTTP client")
+        self._loop = asyncio.get_running_loop()
+
+    def _open_direct(self) -> DirectTransport:
+        from bardo.edge.direct_transport import DirectTransport
+
+        self._check_open()
+        self._direct = DirectTransport()
+        return self._direct
+
+    def _open_session(self) -> Session:
         from bardo.edge.http_session import Session
 
-        if self._closed:
-            raise InternalError("the HTTP client is closed")
-        self._loop = asyncio.get_running_loop()
+        self._check_open()
         self._session = Session()
         return self._session
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise InternalError("the HTTP client is closed")
 
 
 def another_loop(what: str) -> ClientMisuse:

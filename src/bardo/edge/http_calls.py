@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
-from typing import Protocol
+from functools import lru_cache
+from typing import Literal, Protocol
 
 import msgspec
+
+_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
+Client = Literal["direct", "aiohttp"]
+"""What sends calls that need no proxy."""
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
@@ -82,3 +88,13 @@ class Transport(Protocol):
     async def close(self) -> None:
         """Let go of every connection; nothing can be sent afterwards."""
         ...
+
+
+def can_be_sent(name: str, value: str) -> bool:
+    """Whether HTTP allows a header: its name is a token (RFC 9110, section 5.6.2), its value has no control characters."""
+    return value.isprintable() and _is_token(name)
+
+
+@lru_cache(maxsize=1024)
+def _is_token(name: str) -> bool:
+    return _TOKEN.fullmatch(name) is not None

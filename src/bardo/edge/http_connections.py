@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import re
-import select
-import socket
 from contextvars import ContextVar
 from time import monotonic
 from typing import Any
@@ -22,16 +19,10 @@ from aiohttp import (
     TCPConnector,
 )
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.connector import AddrInfoType, Connection
+from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
-# Shorter than servers and networks usually keep a silent connection.
-_IDLE_SECONDS = 50
-_DNS_SECONDS = 60
-_KEEP_ALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPALIVE", 60), ("TCP_KEEPINTVL", 30), ("TCP_KEEPCNT", 4))
-
-
-_TIMEOUT = re.compile(r"(?i)(?:^|[\s,;])timeout\s*=\s*\"?(\d{1,9})")
+from bardo.edge.http_sockets import IDLE_SECONDS, NAME_SECONDS, has_something_to_read, idle_limit, watched_socket
 
 
 class ReplyProtocol(ResponseHandler):
@@ -77,11 +68,10 @@ class Sending:
         return ended and not isinstance(failure, ClientConnectorError)
 
     def keep(self, header: str | None) -> None:
-        """Take what the reply says of how long its connection is kept. A second, or half, is left for the way there."""
-        found = _TIMEOUT.search(header) if header else None
-        if found is not None and self.protocol is not None:
-            seconds = float(found[1])
-            self.protocol.idle_limit = max(seconds - 1, seconds / 2)
+        """Take what the reply says of how long its connection is kept."""
+        limit = idle_limit(header)
+        if limit is not None and self.protocol is not None:
+            self.protocol.idle_limit = limit
 
 
 SENDING: ContextVar[Sending] = ContextVar("sending")
@@ -95,7 +85,7 @@ class Connections(TCPConnector):
 
     def __init__(self, owner: object) -> None:
         super().__init__(
-            limit=0, ttl_dns_cache=_DNS_SECONDS, keepalive_timeout=_IDLE_SECONDS, socket_factory=watched_socket
+            limit=0, ttl_dns_cache=int(NAME_SECONDS), keepalive_timeout=IDLE_SECONDS, socket_factory=watched_socket
         )
         self._factory = functools.partial(ReplyProtocol, loop=self._loop)  # type: ignore[assignment]
         self._owner = ref(owner)
@@ -127,7 +117,7 @@ class Connections(TCPConnector):
                 return connection
             if not protocol.served:
                 break
-            if not (sending.fresh or protocol.expired or _has_something_to_read(connection)):
+            if not (sending.fresh or protocol.expired or has_something_to_read(_socket_of(connection))):
                 break
             connection.close()
         sending.protocol, sending.reused = protocol, protocol.served
@@ -135,26 +125,8 @@ class Connections(TCPConnector):
         return connection
 
 
-def _has_something_to_read(connection: Connection) -> bool:
-    watched = connection.transport.get_extra_info("socket") if connection.transport else None
-    if watched is None:
-        return True
-    if not hasattr(select, "poll"):
-        return bool(select.select([watched], [], [], 0)[0])
-    poll = select.poll()
-    poll.register(watched, select.POLLIN)
-    return bool(poll.poll(0))
-
-
-def watched_socket(address: AddrInfoType) -> socket.socket:
-    """Return a socket that keeps a silent connection alive: a model may think for longer than a firewall remembers it."""
-    family, kind, protocol, *_ = address
-    watched = socket.socket(family, kind, protocol)
-    watched.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in _KEEP_ALIVE:
-        if hasattr(socket, option):
-            watched.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return watched
+def _socket_of(connection: Connection) -> Any:
+    return connection.transport.get_extra_info("socket") if connection.transport else None
 
 
 class AbruptResponse(ClientResponse):

@@ -6,6 +6,8 @@ Nothing here quotes a header, a key, a path or a query string.
 from __future__ import annotations
 
 import os
+import socket
+import ssl
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -69,7 +71,7 @@ def unanswered(failure: ClientError, call: Call, deadlines: Deadlines) -> BardoE
             return unreadable(call, failure.message)
         case InvalidURL() | NonHttpUrlClientError():
             return unsendable_address(call)
-    return broken_off(call, f"no answer came, {_reason(failure)}")
+    return broken_off(call, f"no answer came, {reason(failure)}")
 
 
 def unreachable(failure: ClientConnectorError, call: Call) -> Unreachable:
@@ -85,15 +87,32 @@ def unreachable(failure: ClientConnectorError, call: Call) -> Unreachable:
     place = _host_and_port(failure.host, failure.port)
     match failure:
         case ClientConnectorDNSError():
-            message, hint = f"the name in {place} cannot be resolved", _CHECK_NAME
+            cause: Exception = socket.gaierror()
         case ClientSSLError() | ClientConnectorCertificateError():
-            message, hint = f"no TLS connection to {place}: {_reason(failure)}", _CHECK_TLS
+            cause = ssl.SSLError()
         case ClientProxyConnectionError():
-            message, hint = f"no connection to the proxy {place}: {_reason(failure)}", _CHECK_PROXY
-        case _ if isinstance(failure.os_error, ConnectionRefusedError):
+            message = f"no connection to the proxy {place}: {reason(failure)}"
+            return Unreachable(message, hint=_CHECK_PROXY, provider=call.provider)
+        case _:
+            cause = failure.os_error
+    return _no_way(place, cause, reason(failure), call)
+
+
+def unconnected(failure: OSError, call: Call) -> Unreachable:
+    """Say at which step a direct connection failed: the name, the network or TLS."""
+    return _no_way(origin(call.url), failure, reason(failure), call)
+
+
+def _no_way(place: str, cause: Exception, why: str, call: Call) -> Unreachable:
+    match cause:
+        case socket.gaierror():
+            message, hint = f"the name in {place} cannot be resolved", _CHECK_NAME
+        case ssl.SSLError():
+            message, hint = f"no TLS connection to {place}: {why}", _CHECK_TLS
+        case ConnectionRefusedError():
             message, hint = f"{place} refuses connections", _CHECK_ADDRESS
         case _:
-            message, hint = f"no connection to {place}: {_reason(failure)}", _CHECK_NETWORK
+            message, hint = f"no connection to {place}: {why}", _CHECK_NETWORK
     return Unreachable(message, hint=hint, provider=call.provider)
 
 
@@ -179,7 +198,7 @@ def unsendable_header(call: Call) -> ConfigError:
     return ConfigError(message, hint="check its key and headers: a pasted key may end in a line break")
 
 
-def _reason(failure: BaseException) -> str:
+def reason(failure: BaseException) -> str:
     """Return a cause in plain words. The library's own may quote the whole URL."""
     cause = getattr(failure, "certificate_error", None) or getattr(failure, "os_error", failure)
     if detail := getattr(cause, "verify_message", None):

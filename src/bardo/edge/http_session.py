@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import io
 import re
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from functools import lru_cache
 
 from aiohttp import ClientError, ClientResponse, ClientSession, ClientTimeout, DummyCookieJar
@@ -16,11 +16,11 @@ from yarl import URL
 
 from bardo._version import __version__
 from bardo.edge import http_problems as problems
-from bardo.edge.http_bodies import read_bounded
-from bardo.edge.http_calls import Call, Deadlines
+from bardo.edge.http_bodies import TimedReply
+from bardo.edge.http_calls import Call, Deadlines, can_be_sent
 from bardo.edge.http_connections import SENDING, AbruptResponse, Connections, Sending
 from bardo.edge.http_proxy import is_loopback, proxy_for
-from bardo.values.errors import BardoError, InternalError
+from bardo.values.errors import BardoError
 
 USER_AGENT = f"bardo/{__version__}"
 
@@ -29,12 +29,7 @@ _HEADER_BYTES = 64 * 1024
 _BUFFER_BYTES = 64 * 1024
 # aiohttp warns of more bytes than these in one piece: writing them would hold up the loop.
 _LARGE_BODY = 2**20
-# How often a reader that waits makes sure that there is something to wait for.
-_LOOK_SECONDS = 1.0
-# How long the end of a body may take that said all: its connection serves again when it comes, and is closed when it does not.
-_END_SECONDS = 2.0
 _COMPLETE = re.compile(r"[!-~]+")
-_TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 
 
 class Session:
@@ -42,7 +37,7 @@ class Session:
 
     def __init__(self) -> None:
         self._way = lru_cache(maxsize=1024)(_way)
-        self._unfinished: set[PieceByPiece] = set()
+        self._unfinished: set[TimedReply] = set()
         self._client = ClientSession(
             connector=Connections(self),
             # Replies are small and often streamed: compressing them costs latency and saves nothing. A reply that is
@@ -111,7 +106,7 @@ class Session:
 
     def _request(self, call: Call, connect: float) -> Awaitable[ClientResponse]:
         for name, value in call.headers.items():
-            if not value.isprintable() or not _is_token(name):
+            if not can_be_sent(name, value):
                 raise problems.unsendable_header(call)
         try:
             url, proxy = self._way(call.url)
@@ -144,112 +139,31 @@ def _timeout(connect: float) -> ClientTimeout:
     return ClientTimeout(total=None, connect=connect)
 
 
-@lru_cache(maxsize=1024)
-def _is_token(name: str) -> bool:
-    return _TOKEN.fullmatch(name) is not None
+class PieceByPiece(TimedReply):
+    """One reply over aiohttp."""
 
-
-class PieceByPiece:
-    """One reply over aiohttp, and the iterator over its body. `unfinished` holds it as long as it is open."""
-
-    __slots__ = (
-        "_alarm",
-        "_call",
-        "_content",
-        "_done",
-        "_end",
-        "_idle",
-        "_loop",
-        "_patience_ends",
-        "_problem",
-        "_reading",
-        "_response",
-        "_unfinished",
-        "headers",
-        "resent",
-        "status",
-    )
+    __slots__ = ("_content", "_response")
 
     def __init__(
-        self, response: ClientResponse, call: Call, idle: float, unfinished: set[PieceByPiece], *, resent: bool
+        self, response: ClientResponse, call: Call, idle: float, unfinished: set[TimedReply], *, resent: bool
     ) -> None:
-        self.resent = resent
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        super().__init__(response.status, headers, call, idle, unfinished, resent=resent)
         self._response = response
         self._content = response.content
-        self._call = call
-        self._idle = idle
-        self._loop = asyncio.get_running_loop()
-        self._patience_ends = 0.0
-        self._alarm: asyncio.TimerHandle | None = None
-        self._end: asyncio.TimerHandle | None = None
-        self._problem: BardoError | None = None
-        self._reading = False
-        self._done = False
-        self._unfinished = unfinished
-        unfinished.add(self)
 
-    def chunks(self) -> AsyncIterator[bytes]:
-        return self
+    def _has_ended(self) -> bool:
+        return self._content.at_eof()
 
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self
-
-    async def __anext__(self) -> bytes:
-        if self._done:
-            raise StopAsyncIteration
-        chunk = await self._next_chunk()
-        if chunk:
-            return chunk
-        await self.close()
-        if self._problem is not None:
-            raise self._problem
-        raise StopAsyncIteration
-
-    async def read(self, limit: int) -> bytes:
-        return await read_bounded(self, self._call, limit)
-
-    async def close(self) -> None:
-        if self._reading:
-            raise InternalError("a reply was closed by one task while another was reading it")
-        if self._done:
-            return
-        self._done = True
-        self._unfinished.discard(self)
-        self._cancel_timers()
-        # After the end there is no connection left to close: it went back to the others.
+    def _hang_up(self) -> None:
         self._response.close()
 
-    async def finish(self) -> None:
-        if self._done or self._content.at_eof():
-            await self.close()
-            return
-        self._done = True
-        self._cancel_timers()
-        # aiohttp puts the connection back to the others when the end comes, whether anybody reads or not.
-        self._alarm = self._loop.call_later(_END_SECONDS, self._let_go)
-
-    def _cancel_timers(self) -> None:
-        for timer in (self._alarm, self._end):
-            if timer is not None:
-                timer.cancel()
-
-    def _let_go(self) -> None:
-        self._unfinished.discard(self)
-        self._response.close()
-
-    def end_by(self, when: float, total: float) -> None:
-        """Give the reply up where it is not complete at `when`, by the loop's clock; `total` is how long it was given."""
-        self._end = self._loop.call_at(when, self.break_off, problems.out_of_time(self._call, total))
-
-    def break_off(self, problem: BardoError) -> None:
-        """Hang up, and have whoever reads find `problem`."""
-        self._problem = problem
-        self._response.close()
+    def _lost(self) -> BardoError | None:
+        # aiohttp hangs up on a body that is not HTTP any more, and leaves its reader waiting.
+        connection = self._response.connection
+        return problems.cut_off(self._call) if connection is not None and connection.closed else None
 
     async def _next_chunk(self) -> bytes:
-        """Return what has come, waiting for something to come; nothing at the end, and once `_problem` is set."""
         if self._problem is None:
             try:
                 return self._content.read_nowait() or await self._wait()
@@ -260,31 +174,11 @@ class PieceByPiece:
     async def _wait(self) -> bytes:
         if self._content.at_eof():
             return b""
-        self._patience_ends = self._loop.time() + self._idle
-        if self._alarm is None:
-            self._set_alarm()
-        self._reading = True
+        self._begin_waiting()
         try:
             return await self._content.readany()
         finally:
             self._reading = False
-
-    def _set_alarm(self) -> None:
-        self._alarm = self._loop.call_at(min(self._loop.time() + _LOOK_SECONDS, self._patience_ends), self._look)
-
-    def _look(self) -> None:
-        """Give up a reply that stalls. One timer that looks now and then is cheaper than one for each piece."""
-        self._alarm = None
-        connection = self._response.connection
-        if not self._reading or connection is None:
-            return
-        if connection.closed:
-            # aiohttp hangs up on a body that is not HTTP any more, and leaves its reader waiting.
-            self.break_off(problems.cut_off(self._call))
-        elif self._loop.time() >= self._patience_ends:
-            self.break_off(problems.stalled(self._call, self._idle))
-        else:
-            self._set_alarm()
 
     def _left_over(self) -> bytes:
         """Return what came before the reply broke off and was not read yet: aiohttp tells of the break first."""

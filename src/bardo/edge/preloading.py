@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
+from urllib.request import getproxies
 
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
@@ -14,7 +15,8 @@ from bardo.catalog.meaningful import builtin_meaningful
 from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import builtin_parameters
 from bardo.catalog.replay import builtin_replay
-from bardo.dialects import DIALECTS, dialect
+from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
+from bardo.edge.http import Client
 from bardo.edge.introspect.adapters import builtin_adapters
 from bardo.reasoning.registry import builtin_formats
 from bardo.structured.modes import ladders
@@ -22,7 +24,15 @@ from bardo.structured.subsets import subsets
 from bardo.tools.formats import tool_call_formats
 
 # The HTTP client, JSON Schema, JSON repair, and names of hosts that are not ASCII.
-_MODULES = ("bardo.edge.http_session", "jsonschema_rs", "json_repair", "idna", "encodings.idna", "unicodedata")
+_MODULES = (
+    "bardo.edge.direct_transport",
+    "aiohappyeyeballs",
+    "jsonschema_rs",
+    "json_repair",
+    "idna",
+    "encodings.idna",
+    "unicodedata",
+)
 _TABLES: tuple[Callable[[], object], ...] = (
     builtin,
     builtin_adapters,
@@ -38,9 +48,14 @@ _TABLES: tuple[Callable[[], object], ...] = (
 )
 
 
-def preload() -> None:
-    """Import every dialect and library, and read every table of the catalog. It takes a few tenths of a second, once."""
-    for name in DIALECTS:
+def preload(client: Client) -> None:
+    """Import every dialect and library, and read every table of the catalog. It takes a few tenths of a second, once.
+
+    aiohttp is loaded where calls go through it: `client` says so, or a proxy of the environment.
+    """
+    if client == "aiohttp" or getproxies():
+        import_module("bardo.edge.http_session")
+    for name in (*DIALECTS, *CLIENT_FORMS):
         dialect(name)
     for module in _MODULES:
         import_module(module)

@@ -7,18 +7,19 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from bardo.edge.call_context import Limits
 from bardo.edge.directory import Directory
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import CallBegun, LogRow
 from bardo.edge.log_filter import SecretHolder, cover
-from bardo.edge.means import Limits
-from bardo.edge.unclassified import OF_THIS_PROCESS
-from bardo.engine.exchange import Attempt, attempts
-from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.edge.model_facts import ModelFacts
+from bardo.engine.exchange import Exchange, attempts
+from bardo.engine.knowledge import Lesson
+from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
-from bardo.engine.structuring import Take
+from bardo.engine.typed.plan import AnswerValidator
 from bardo.reasoning.replay import NOTHING
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, InternalError, Unreachable
@@ -62,7 +63,7 @@ class Runner(SecretHolder):
         keyring: Keyring,
         *,
         limits: Limits | None = None,
-        knowledge: Knowledge = BUILTIN,
+        facts: ModelFacts | None = None,
         log: LogSink | None = None,
         journal: CallJournal | None = None,
         replay: ReplayKeeper | None = None,
@@ -74,7 +75,7 @@ class Runner(SecretHolder):
         self.transport = transport
         self.keyring = keyring
         self.limits = limits or Limits()
-        self.knowledge = knowledge
+        self.facts = facts or ModelFacts()
         self.clock = clock
         self.watch = watch
         self._log = log
@@ -89,7 +90,7 @@ class Runner(SecretHolder):
         *,
         may_forward: bool = True,
         tenant: str = "",
-        take: Take | None = None,
+        validator: AnswerValidator | None = None,
         client_key: str = "",
         most_text: int | None = None,
     ) -> LiveReply:
@@ -99,43 +100,63 @@ class Runner(SecretHolder):
         reasoning may be recalled, `client_key` what it came with; `most_text` how many characters of a
         stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
-        live = LiveReply(self, request, tenant=tenant, take=take, client_key=client_key, most_text=most_text)
+        live = LiveReply(self, request, tenant=tenant, validator=validator, client_key=client_key, most_text=most_text)
         try:
             await self._begin(live, request, tenant, may_forward=may_forward)
             return live
         except BardoError as problem:
             live.clean(problem)
             problem.request_id = live.request_id
-            live.note("error", problem)
+            live.log("error", problem)
             raise
         except Exception as mistake:
-            live.note("error", InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
+            live.log("error", InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
             raise
         except asyncio.CancelledError as cancelled:
-            live.note_cancelled(cancelled)
+            live.log_cancelled(cancelled)
             raise
         except BaseException:
-            live.note("cancelled")
+            live.log("cancelled")
             raise
 
     async def _begin(self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool) -> None:
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
-        targets = await self.directory.targets(request.model)
-        if self._servers is not None:
-            await self._servers.ask_before(targets)
+        targets = await self.targets(request.model)
         recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
-        course = attempts(request, targets, knowledge=self.knowledge, recalled=recalled, may_forward=may_forward)
-        attempt = next(course)
+        knowledge = self.facts.knowledge(targets)
+        exchange = attempts(request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward)
+        attempt = self._attempt(next(exchange), exchange)
         while True:
-            OF_THIS_PROCESS.see(attempt)
+            self.facts.warn_of_unclassified(attempt)
             try:
-                await live.begin(attempt)
+                await live.begin(attempt, knowledge)
             except BardoError as problem:
-                attempt = _next_attempt(course.send, problem)
+                attempt = self._next_attempt(exchange, problem)
             else:
                 if self._servers is not None:
                     self._servers.answered(attempt.target)
                 return
+
+    async def targets(self, model: str) -> list[Target]:
+        """Return who may serve `model`, best first, each server asked once what it knows of its models. Raises UnknownModel."""
+        targets = await self.directory.targets(model)
+        if self._servers is not None:
+            await self._servers.ask_before(targets)
+        return targets
+
+    def _next_attempt(self, exchange: Exchange, problem: BardoError) -> Attempt:
+        """Return what is tried after an attempt that failed. Raises its `problem` where nothing is."""
+        try:
+            return self._attempt(exchange.send(problem), exchange)
+        except StopIteration:
+            raise problem from None
+
+    def _attempt(self, item: Attempt | Lesson, exchange: Exchange) -> Attempt:
+        """Keep what was learned, and return the attempt that follows it."""
+        while not isinstance(item, Attempt):
+            self.facts.learn(item)
+            item = next(exchange)
+        return item
 
     async def remember(
         self,
@@ -172,10 +193,3 @@ class Runner(SecretHolder):
         """Note a finished call."""
         if self._log is not None:
             self._log.write(row)
-
-
-def _next_attempt(send: Callable[[BardoError], Attempt], problem: BardoError) -> Attempt:
-    try:
-        return send(problem)
-    except StopIteration:
-        raise problem from None

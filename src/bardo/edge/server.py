@@ -16,7 +16,7 @@ import uvicorn
 from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
-from bardo.edge.lifecycle import Application
+from bardo.edge.graceful_shutdown import Application
 from bardo.edge.server_protocol import BoundedProtocol
 
 Create = Callable[[], Application]

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects import dialect
+from bardo.dialects import DEFAULT_DIALECT, dialect
 from bardo.values.errors import BardoError, HeadersTooLarge, Overloaded
 
 Headers = list[tuple[bytes, bytes]]
@@ -47,7 +47,7 @@ EncodeError = Callable[[str, Headers, BardoError], ErrorReply]
 
 def encode_error(path: str, headers: Headers, problem: BardoError) -> ErrorReply:
     """Return an error in the form most clients read, for an application that has no form of its own."""
-    body = dialect("openai_chat").encode_error(problem)
+    body = dialect(DEFAULT_DIALECT).encode_error(problem)
     return ErrorReply(status=problem.status, headers=[(b"content-type", b"application/json")], body=body)
 
 

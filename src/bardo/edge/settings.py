@@ -19,11 +19,11 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelRow
 from bardo.catalog.rows import DialectName, ProviderRow
-from bardo.edge.settings_formats import choices_of, read_formats
+from bardo.edge.http_calls import Client
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
-from bardo.edge.settings_models import read_models
 from bardo.edge.settings_problems import Place, explain
+from bardo.edge.settings_rows import choices_of, read_formats, read_models
 from bardo.edge.settings_secrets import check_key_variable
 from bardo.engine.route import Provider
 from bardo.reasoning.control import PORTABLE, PortableBudgets
@@ -41,6 +41,12 @@ class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     first_byte: Seconds = 600.0
     idle: Seconds = 120.0
     total: Silence = 0.0
+
+
+class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How providers are called: `client` sends what needs no proxy; aiohttp sends the rest."""
+
+    client: Client = "direct"
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -94,6 +100,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     api_key_env: str = ""
     models: tuple[str, ...] | None = None
     headers: dict[str, str] = {}
+    scope: dict[str, str] = {}
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,6 +108,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
+    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
     reasoning: ReasoningSettings = ReasoningSettings()
@@ -158,6 +166,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         replay=read.replay,
         reasoning=read.reasoning,
         inference=read.inference,
+        http=read.http,
         providers=tuple(providers),
         reasoning_formats=read_formats(rows.reasoning_formats, text, source),
         models=read_models(rows.models, text, source),
@@ -170,6 +179,7 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
 
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
+    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
     reasoning: ReasoningSettings = ReasoningSettings()
@@ -195,6 +205,7 @@ _KEYS = frozenset(
         Settings,
         GatewaySettings,
         TimeoutSettings,
+        HttpSettings,
         LogSettings,
         ReplaySettings,
         ReasoningSettings,
@@ -243,21 +254,6 @@ def _check_ids(providers: list[ProviderEntry], text: str, source: str) -> None:
         provider_of(entry, source, place.of)
 
 
-# What a provider is read as where the file gives only its dialect.
-_GENERIC: dict[DialectName, str] = {
-    "openai_chat": "openai-compatible",
-    "openai_responses": "responses-compatible",
-    "anthropic_messages": "anthropic",
-    "gemini": "gemini",
-    "gemini_interactions": "gemini-interactions",
-    "ollama": "ollama",
-    "cohere": "cohere",
-    "bedrock_converse": "bedrock",
-    "bedrock_invoke": "bedrock-invoke",
-    "watsonx_text": "watsonx",
-}
-
-
 def _is_http_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
@@ -276,6 +272,7 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     where = where or (lambda key: source or "the settings")
     found = _row(entry, where)
     check_key_variable(entry, found.key_variables, where)
+    _check_scope(entry, found, where)
     row = _overridden(found, entry)
     base_url = entry.base_url or row.base_url
     if not _is_http_address(base_url):
@@ -285,10 +282,19 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     return Provider(id=entry.id, row=row, base_url=base_url, models=models, configured_models=entry.models is not None)
 
 
+def _check_scope(entry: ProviderEntry, row: ProviderRow, where: Callable[[str], str]) -> None:
+    """Raise ConfigError for a field of `scope` that the provider's requests do not have."""
+    unknown = sorted(entry.scope.keys() - set(row.scope_fields))
+    if unknown:
+        names = " or ".join(row.scope_fields)
+        hint = f"provider {row.id} takes {names}" if names else f"leave it out: provider {row.id} takes none"
+        raise ConfigError(f"{where('scope')}: scope has no field {unknown[0]!r}", hint=hint)
+
+
 def _row(entry: ProviderEntry, where: Callable[[str], str]) -> ProviderRow:
     catalog = builtin()
-    wanted = entry.preset or (_GENERIC[entry.dialect] if _by_dialect(entry) and entry.dialect else entry.id)
-    row = catalog.provider(wanted)
+    wanted = entry.preset or entry.id
+    row = catalog.generic(entry.dialect) if entry.dialect and _by_dialect(entry) else catalog.provider(wanted)
     if row is not None:
         return row
     near = get_close_matches(wanted, catalog.names(), n=3)
@@ -309,8 +315,11 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
     changes: dict[str, Any] = {}
     if entry.dialect and entry.dialect != row.dialect:
         changes["dialect"] = entry.dialect
+        changes["counts_tokens"] = False
     if entry.headers:
         changes["headers"] = {**row.headers, **{name.lower(): value for name, value in entry.headers.items()}}
+    if entry.scope:
+        changes["scope"] = entry.scope
     if entry.api_key_env:
         changes["key_variables"] = (entry.api_key_env,)
     elif own_address:

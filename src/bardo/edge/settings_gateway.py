@@ -48,10 +48,10 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_stream_bytes: Count = 256 * 1024 * 1024
     keep_alive_seconds: Silence = 15.0
 
-    @property
-    def bounds(self) -> ServerBounds:
-        """The bounds of a server process."""
-        return ServerBounds(**{name: getattr(self, name) for name in ServerBounds.__struct_fields__})
+
+def bounds_of(gateway: GatewaySettings) -> ServerBounds:
+    """Return the bounds of a server process."""
+    return ServerBounds(**{name: getattr(gateway, name) for name in ServerBounds.__struct_fields__})
 
 
 def check_gateway(gateway: GatewaySettings, place: Place) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from bardo.engine.knowledge import Knowledge
+from bardo.catalog.fragments import leaves, merge_fields, overwritten, value_at
+from bardo.engine.knowledge import Knowledge, TargetFacts
 from bardo.engine.route import Target
-from bardo.reasoning.control import ControlPlan, as_told, fit_parameters, merged, plan_reasoning, repair_refusal
-from bardo.reasoning.control.amounts import HEADROOM
-from bardo.reasoning.control.fragments import overwritten
+from bardo.reasoning.control import (
+    ControlPlan,
+    PortableBudgets,
+    RouteFact,
+    as_told,
+    fit_parameters,
+    plan_reasoning,
+    repair_refusal,
+)
 from bardo.values.blocks import TextBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import UpstreamRefused
@@ -24,28 +32,27 @@ class Controlled(msgspec.Struct, frozen=True):
     plan: ControlPlan
     degraded: tuple[Degradation, ...]
 
-    def says(self, body: dict[str, Any], written: bytes) -> bool:
-        """Whether a body in the target's own language says all of this already, no more of thinking, and nothing it refuses.
+    @property
+    def unchanged(self) -> bool:
+        """Whether nothing was taken out of the request, and nothing put in beside the fields of the control."""
+        return not (self.degraded or self.plan.system_text or self.request.options.reasoning is not None)
 
-        `written` is what would be sent in its place, but for the messages.
-        """
-        if self.degraded or self.plan.system_text or self.request.options.reasoning is not None:
-            return False
-        fields = self.request.control.fields if self.request.control is not None else {}
-        told = self.request.reasoning.told if self.request.reasoning is not None else {}
-        if merged(body, fields) == body and merged(fields, told) == fields:
-            return True
-        shape = msgspec.json.decode(written)
-        return all(shape.get(name) == body.get(name) for name in (*fields, *told))
+    def is_said_by(self, body: dict[str, Any], thinking: dict[str, Any]) -> bool:
+        """Whether a body in the target's own language says what is written of thinking, and no more of it."""
+        raw = self.request.reasoning.raw_fields if self.request.reasoning is not None else {}
+        return merge_fields(body, thinking) == body and merge_fields(thinking, raw) == thinking
 
 
-def control(request: Request, target: Target, knowledge: Knowledge) -> Controlled:
+def control(request: Request, target: Target, facts: TargetFacts, budgets: PortableBudgets) -> Controlled:
     """Return the request as the target takes it. Raises InvalidRequest and Unsupported, as planning does."""
     policy = _policy(request)
     plan = plan_reasoning(
         policy,
-        knowledge.known(target),
-        **conditions(request, target, knowledge),
+        facts.known,
+        max_output_tokens=request.max_output_tokens,
+        on_impossible=request.options.on_impossible,
+        budgets=budgets,
+        show=request.dialect not in dialects_of(target, facts),
     )
     if policy is request.reasoning and request.dialect == target.provider.row.dialect:
         plan = as_told(plan, request.max_output_tokens)
@@ -53,25 +60,29 @@ def control(request: Request, target: Target, knowledge: Knowledge) -> Controlle
 
 
 def repaired(
-    plan: ControlPlan, refusal: UpstreamRefused, request: Request, target: Target, knowledge: Knowledge
-) -> Controlled | None:
-    """Return the request written again by what a refusal says of the model's thinking; None where it says nothing new of it.
+    plan: ControlPlan,
+    refusal: UpstreamRefused,
+    request: Request,
+    target: Target,
+    facts: TargetFacts,
+    knowledge: Knowledge,
+) -> tuple[Controlled, RouteFact] | None:
+    """Return the request written again by what a refusal says of the model's thinking, and what that is.
 
-    What was learned goes into the knowledge. Raises CannotTurnOff, as planning does.
+    None: it says nothing new of it. Raises CannotTurnOff, as planning does.
     """
-    policy = _policy(request)
     repair = repair_refusal(
         plan,
         refusal.message,
         status=refusal.status,
-        date=knowledge.today(),
-        facts=knowledge.layers(target),
-        **conditions(request, target, knowledge),
+        date=knowledge.today,
+        facts=facts.layers,
+        max_output_tokens=request.max_output_tokens,
+        on_impossible=request.options.on_impossible,
+        budgets=knowledge.budgets,
+        show=request.dialect not in dialects_of(target, facts),
     )
-    if repair is None:
-        return None
-    knowledge.learn(repair.fact)
-    return _fitted(request, repair.plan, policy)
+    return None if repair is None else (_fitted(request, repair.plan, _policy(request)), repair.fact)
 
 
 def _policy(request: Request) -> ReasoningPolicy | None:
@@ -80,50 +91,37 @@ def _policy(request: Request) -> ReasoningPolicy | None:
     if asked is None or said is None:
         return asked or said
     visible = said.visible if asked.visible is None else asked.visible
-    return msgspec.structs.replace(asked, visible=visible, carried=said.carried, told=said.told)
+    return msgspec.structs.replace(asked, visible=visible, carried=said.carried, raw_fields=said.raw_fields)
 
 
 def _fitted(request: Request, plan: ControlPlan, policy: ReasoningPolicy | None) -> Controlled:
     fitted = fit_parameters(request, plan)
     plan = fitted.plan
-    written = Control(fields=merged(plan.fields, fitted.fields) if fitted.fields else plan.fields, thinks=plan.thinks)
+    written = Control(
+        fields=merge_fields(plan.fields, fitted.fields) if fitted.fields else plan.fields, thinks=plan.thinks
+    )
     changed = msgspec.structs.replace(fitted.request, reasoning=policy, control=written)
     if plan.system_text:
         changed = _told(changed, plan.system_text)
     return Controlled(changed, plan, (*plan.degraded, *fitted.degraded, *_replaced(request, written.fields)))
 
 
-def _replaced(request: Request, fields: dict[str, Any]) -> tuple[Degradation, ...]:
-    """Return what is written over fields of the caller's own that bardo has no word for."""
-    if not fields or not request.extra:
-        return ()
-    why = "it is written by what the request says of thinking"
-    return tuple(
-        Degradation(path, asked=own, sent=sent, why=why) for path, own, sent in overwritten(request.extra, fields)
-    )
+def _replaced(request: Request, fields: dict[str, Any]) -> Iterator[Degradation]:
+    """Give what is written over fields of the caller's own: those that bardo has no word for, and those that `bardo.reasoning` replaces."""
+    if fields and request.extra:
+        why = "it is written by what the request says of thinking"
+        for path, own, sent in overwritten(request.extra, fields):
+            yield Degradation(path, asked=own, sent=sent, why=why)
+    if request.options.reasoning is not None and request.reasoning is not None:
+        for path, own in leaves(request.reasoning.raw_fields):
+            sent = value_at(fields, path)
+            if sent != own:
+                yield Degradation(path, asked=own, sent=sent, why="what is asked of bardo itself goes before it")
 
 
-def conditions(request: Request, target: Target, knowledge: Knowledge) -> dict[str, Any]:
-    """Return under which conditions a policy is written: a repair of the plan is made under the same."""
-    spoken = _spoken(request, target, knowledge)
-    return {
-        "max_output_tokens": request.max_output_tokens,
-        "answer_headroom": HEADROOM,
-        "on_impossible": request.options.on_impossible,
-        "budgets": knowledge.budgets,
-        "show": not spoken,
-    }
-
-
-def _spoken(request: Request, target: Target, knowledge: Knowledge) -> bool:
-    """Whether the request came in the language that the target's model is told how to think in."""
-    return request.dialect in dialects_of(target, knowledge)
-
-
-def dialects_of(target: Target, knowledge: Knowledge) -> tuple[str | None, ...]:
+def dialects_of(target: Target, facts: TargetFacts) -> tuple[str | None, ...]:
     """Return the dialects that a target reads as they come: its own, and the one that its endpoint wraps for this model."""
-    known = knowledge.known(target)
-    return target.provider.row.dialect, known.endpoint.payloads.get(known.found.maker)
+    return target.provider.row.dialect, facts.known.endpoint.payloads.get(facts.known.found.maker)
 
 
 def _told(request: Request, text: str) -> Request:

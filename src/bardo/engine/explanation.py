@@ -13,6 +13,8 @@ from bardo.structured.plan import Skipped
 from bardo.structured.rewrite import Rewrite
 from bardo.values.degradation import Degradation
 
+__all__ = ["AnswerForm", "Candidate", "Explanation", "FieldSource", "PlannedReceipt", "Route", "TextReading"]
+
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A provider that may serve the model, and why it may. `passed_over` says why it is not asked, empty where it could be."""

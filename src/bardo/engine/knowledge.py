@@ -1,70 +1,110 @@
-"""What planning a call draws on beside the request: formats, models, and what servers said of themselves."""
+"""What planning a call draws on beside the request: settings, and what is known of each target's model. All of it is values."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from bardo.engine.reading import SeenStart
 from bardo.engine.route import Target
+from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import PORTABLE, ControlTarget, Known, Layer, PortableBudgets, RouteFact, know
 from bardo.reasoning.registry import FormatRegistry
+from bardo.reasoning.starting import SWITCHES, toggles_thinking
 from bardo.structured import StructuredSettings
 from bardo.structured.modes import Form
 
+PlaceName = tuple[str, str]
+"""The id of a provider in the configuration, and a model there."""
+
+
+class RenderedPrompt(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the prompt that a server renders opens the thinking: by default, and with thinking turned on or off by the `switch`.
+
+    None: the server did not show it. `switch` is the template argument that the server knows, empty where it did not say.
+    """
+
+    switch: str = ""
+    opens: bool | None = None
+    opens_on: bool | None = None
+    opens_off: bool | None = None
+
+    def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
+        """Return whether the prompt of a request with these template arguments opens the thinking; None where it was not seen."""
+        if not toggles:
+            return self.opens
+        understood = (self.switch,) if self.switch else SWITCHES
+        thinks = toggles_thinking(toggles)
+        if thinks is None or not all(name in understood for name in toggles):
+            return None
+        return self.opens_on if thinks else self.opens_off
+
+
+class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of one target.
+
+    `known` is all that is known of its model's control, and `layers` what of it an operator and live servers say. `prompt` is None where
+    no server showed its prompts. `seen_start` is how earlier replies began, `seen_start_off` how those to requests without thinking did.
+    `refused_forms` are the ways to ask for an answer in a schema that the target refused.
+    """
+
+    known: Known
+    layers: tuple[Layer, ...] = ()
+    prompt: RenderedPrompt | None = None
+    seen_start: SeenStart | None = None
+    seen_start_off: SeenStart | None = None
+    refused_forms: frozenset[Form] = frozenset()
+
+    def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
+        """Return whether the server's prompt for a request with these template arguments opens the thinking; None where nobody knows."""
+        return None if self.prompt is None else self.prompt.opens_thinking(toggles)
+
+    def start_of_replies(self, *, off: bool) -> SeenStart | None:
+        """Return how earlier replies began, to requests that asked for no thinking (`off`) or to others."""
+        return self.seen_start_off if off else self.seen_start
+
+
+class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
+    """What the plans of one call are made from: read once, when the call begins.
+
+    `formats` None stands for the formats that come with bardo. `budgets` is the one table between levels and tokens. `structured` is how
+    answers in a schema are asked for. `today` dates what a refusal teaches. `facts` holds the targets of which more is known than the
+    catalog says.
+    """
+
+    formats: FormatRegistry | None = None
+    budgets: PortableBudgets = PORTABLE
+    structured: StructuredSettings = StructuredSettings()
+    today: datetime.date = datetime.date.min
+    facts: Mapping[PlaceName, TargetFacts] = {}
+
+    def of(self, target: Target) -> TargetFacts:
+        """Return what is known of a target; of one that nobody resolved, what the catalog says."""
+        return self.facts.get(place_name(target)) or TargetFacts(known=know(control_target(target)))
+
+
+BUILTIN = Knowledge()
+
+
+class RefusedForm(msgspec.Struct, frozen=True):
+    """A way to ask for an answer in a schema that a target refused, whatever the schema is."""
+
+    target: Target
+    form: Form
+
+
+Lesson = RouteFact | RefusedForm
+"""What a provider's refusal taught: it holds for later calls too."""
+
 
 def control_target(target: Target) -> ControlTarget:
-    """Return a target as control knows it."""
+    """Return a target as reasoning control knows it."""
     row = target.provider.row
     return ControlTarget(row.id, row.dialect, target.model)
 
 
-def _known(target: Target) -> Known:
-    return know(control_target(target))
-
-
-def _nothing(_: Target) -> Sequence[Layer]:
-    return ()
-
-
-def _forget(_: RouteFact) -> None:
-    return
-
-
-def _none_refused(_: Target) -> frozenset[Form]:
-    return frozenset()
-
-
-def _forget_form(_: Target, __: Form) -> None:
-    return
-
-
-class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
-    """`formats` None stands for those that come with bardo.
-
-    `known` gives all that is known of a target's model, and `layers` what of it an operator and live servers say, from memory: planning
-    waits for nobody. `rendered` says whether the prompt that a server renders with some template arguments opens the thinking.
-    `seen_start` is how earlier replies of a target began, to requests that asked for no thinking or to others, and `learn_start` keeps how
-    one did (None: what was seen holds no more). `budgets` is the one table between levels and tokens. `learn` keeps what a refusal taught,
-    dated by `today`. `structured` is how answers in a schema are asked for, `refused_forms` the ways that a target was seen to refuse,
-    which `learn_form` keeps.
-    """
-
-    formats: FormatRegistry | None = None
-    known: Callable[[Target], Known] = _known
-    layers: Callable[[Target], Sequence[Layer]] = _nothing
-    rendered: Callable[[Target, Mapping[str, Any]], bool | None] = lambda _, __: None
-    seen_start: Callable[[Target, bool], SeenStart | None] = lambda _, __: None
-    learn_start: Callable[[Target, bool, SeenStart | None], None] = lambda _, __, ___: None
-    budgets: PortableBudgets = PORTABLE
-    learn: Callable[[RouteFact], None] = _forget
-    today: Callable[[], datetime.date] = lambda: datetime.date.min
-    structured: StructuredSettings = StructuredSettings()
-    refused_forms: Callable[[Target], frozenset[Form]] = _none_refused
-    learn_form: Callable[[Target, Form], None] = _forget_form
-
-
-BUILTIN = Knowledge()
+def place_name(target: Target) -> PlaceName:
+    """Return the key of a target in `Knowledge.facts`."""
+    return target.provider.id, target.model

@@ -6,16 +6,14 @@ from typing import Any
 
 import msgspec
 
-from bardo.engine.exchange import Attempt
-from bardo.engine.unsayable import unsayable_counts, unsayable_finish
+from bardo.engine.planning import Attempt
+from bardo.engine.route import Target
 from bardo.reasoning import control
 from bardo.reasoning.control import observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
 from bardo.values.degradation import UNLISTED, Degradation, unlisted
-from bardo.values.events import BlockFields, Degraded, Event, Failed, Finish, ThinkStart, UnknownContent, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.response import Response
-from bardo.values.usage import Usage
 
 _MAX_NAMES = 1_500
 """Characters of `X-Bardo-Degraded`. Proxies allow about 8 kB for all headers of a reply."""
@@ -24,14 +22,19 @@ _MAX_NAME = 100
 
 def early_headers(request_id: str, attempt: Attempt, response: Response | None = None) -> list[tuple[str, str]]:
     """Return the headers that are known before the first byte of a reply; a finished `response` knows all that was degraded."""
-    degraded = attempt.degraded if response is None else response.degraded
-    headers = [
-        ("X-Bardo-Request-Id", request_id),
-        ("X-Bardo-Provider", _printable(attempt.target.provider.id)),
-        ("X-Bardo-Model", _printable(attempt.target.model)),
-    ]
+    headers = call_headers(request_id, attempt.target, attempt.degraded if response is None else response.degraded)
     if attempt.control is not None and response is None:
         headers.append(("X-Bardo-Reasoning", _printable(receipt_header(attempt.control))))
+    return headers
+
+
+def call_headers(request_id: str, target: Target, degraded: tuple[Degradation, ...]) -> list[tuple[str, str]]:
+    """Return the headers of every call, whatever its operation: its id, who answered, and what was degraded."""
+    headers = [
+        ("X-Bardo-Request-Id", request_id),
+        ("X-Bardo-Provider", _printable(target.provider.id)),
+        ("X-Bardo-Model", _printable(target.model)),
+    ]
     if degraded:
         headers.append(("X-Bardo-Degraded", _names(degraded)))
     return headers
@@ -75,7 +78,9 @@ def _printable(text: str, longest: int = 400) -> str:
     return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
 
 
-def extension(request: Request, response: Response, attempt: Attempt, request_id: str) -> dict[str, Any]:
+def extension(
+    request: Request, response: Response, attempt: Attempt, request_id: str, *, forwarded: bool
+) -> dict[str, Any]:
     """Return the `bardo` object with what the client asked to have included."""
     fields: dict[str, Any] = {
         "request_id": request_id,
@@ -87,70 +92,23 @@ def extension(request: Request, response: Response, attempt: Attempt, request_id
     if "reasoning_chain" in request.options.include:
         fields["reasoning_chain"] = chain_fields(response.reasoning)
     if "receipt" in request.options.include:
-        fields["receipt"] = receipt(response, attempt)
+        fields["receipt"] = receipt(response, attempt, forwarded=forwarded)
     return fields
 
 
-def told(request: Request, response: Response, attempt: Attempt, request_id: str) -> Response:
+def with_receipt(
+    request: Request, response: Response, attempt: Attempt, request_id: str, *, forwarded: bool
+) -> Response:
     """Return the response with the `bardo` object a Python caller always gets: ids, cost and receipt; its thinking has steps."""
-    fields = extension(request, response, attempt, request_id)
-    bardo = {**fields, "receipt": receipt(response, attempt)}
+    fields = extension(request, response, attempt, request_id, forwarded=forwarded)
+    bardo = {**fields, "receipt": receipt(response, attempt, forwarded=forwarded)}
     chain = msgspec.structs.replace(response.reasoning, control=bardo["receipt"])
     return with_steps(msgspec.structs.replace(response, bardo=bardo, reasoning=chain))
 
 
-def receipt(response: Response, attempt: Attempt) -> dict[str, Any]:
+def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[str, Any]:
     """Return what was asked for, what was sent, and what was observed: `control.receipt`, and whether the reply was forwarded."""
     plan = attempt.control
     seen = observation(response.reasoning)
-    told = control.receipt(plan, seen, observe(plan, seen)) if plan is not None else {}
-    return {**told, "forwarded": attempt.forward}
-
-
-# How a dialect wraps its blocks (Responses' items): nothing of the model's is in it.
-_WRAPPING = frozenset({"item"})
-
-
-class ForeignContent:
-    """Notes what a reply holds that the client's dialect has no place or word for. A caller without a dialect gets everything."""
-
-    def __init__(self, client_dialect: str) -> None:
-        self._client = client_dialect
-        self._noted: set[str] = set()
-        self._usage = Usage()
-        self._thought = self._ended = False
-
-    def feed(self, item: Event) -> tuple[Event, ...]:
-        """Pass on, after a note the first time something is lost."""
-        match item:
-            case _ if not self._client:
-                return (item,)
-            case UnknownContent(dialect=dialect, value=value) if dialect != self._client:
-                kind = value.get("type") if isinstance(value, dict) else None
-                return (*self._note(f"content.{kind or 'unknown'}"), item)
-            case BlockFields(dialect=dialect, fields=fields) if dialect != self._client:
-                return (*(note for name in fields if name not in _WRAPPING for note in self._note(name)), item)
-            case Finish():
-                self._ended = True
-                return (*map(Degraded, unsayable_finish(self._client, item)), item)
-            case UsageUpdate(usage=usage):
-                self._usage = usage
-            case ThinkStart():
-                self._thought = True
-            case Failed():
-                self._ended = False
-            case _:
-                pass
-        return (item,)
-
-    def finish(self) -> tuple[Event, ...]:
-        """Note the counts that nobody gave, now that none can come any more."""
-        if not self._ended:
-            return ()
-        return tuple(map(Degraded, unsayable_counts(self._client, self._usage, thought=self._thought)))
-
-    def _note(self, what: str) -> tuple[Event, ...]:
-        if what in self._noted:
-            return ()
-        self._noted.add(what)
-        return (Degraded(Degradation(what, why="the client's dialect has no place for it")),)
+    fields = control.receipt(plan, seen, observe(plan, seen)) if plan is not None else {}
+    return {**fields, "forwarded": forwarded}

@@ -1,4 +1,4 @@
-"""The frames of one reply, in the framing that its bytes have: the head of a reply is sometimes wrong about it.
+"""The bytes of one reply as frames, in the framing that they have: the head of a reply is sometimes wrong about it.
 
 A server may answer a streaming request with one JSON object under a stream's content type, or the other way round, and a proxy
 may answer with a page. What is no reply at all is quoted.
@@ -6,20 +6,31 @@ may answer with a page. What is no reply at all is quoted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Self
 
-from bardo.dialects.base import Framing
+from bardo.dialects.base import Framing, RepeatingDecoder, ReplyDecoder
 from bardo.dialects.lenient import excerpt
-from bardo.engine.framing import open_framing
+from bardo.streams.eventstream import EventStreamDecoder
 from bardo.streams.frames import Frame, FramingError, WholeBody
+from bardo.streams.json_array import JsonArrayDecoder
 from bardo.streams.ndjson import NdjsonDecoder
+from bardo.streams.sse import SseDecoder
+from bardo.streams.stage import Stage
 from bardo.values.errors import MalformedReply
+from bardo.values.events import Event
 
 _QUOTED_BYTES = 1000
 _BEFORE_TEXT = b"\xef\xbb\xbf \t\r\n"
 _SSE_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 # Neither a field of an SSE frame nor the length of an event stream's message begins so.
 _JSON = (b"{", b"[")
+_DECODERS: dict[Framing, Callable[[], Stage[bytes, Frame]]] = {
+    "sse": SseDecoder,
+    "ndjson": NdjsonDecoder,
+    "json_array": JsonArrayDecoder,
+    "eventstream": EventStreamDecoder,
+}
 
 
 class ReplyFraming:
@@ -80,6 +91,36 @@ class ReplyFraming:
         if self._opening.lstrip(_BEFORE_TEXT).startswith(_JSON):
             self.reframed = True
             self.inner = open_framing(self._framing, streamed=False)
+
+
+class RepeatedFrames:
+    """Reads the frames of a stream that are alike in one go, where the framing and the decoder of a reply can both do so."""
+
+    __slots__ = ("_decoder", "framing")
+
+    def __init__(self, framing: SseDecoder, decoder: RepeatingDecoder) -> None:
+        self.framing = framing
+        self._decoder = decoder
+
+    @classmethod
+    def of(cls, framing: Stage[bytes, Frame], decoder: ReplyDecoder) -> Self | None:
+        """Return the reader of these two, None where one of them reads frame by frame."""
+        both = isinstance(framing, SseDecoder) and isinstance(decoder, RepeatingDecoder)
+        return cls(framing, decoder) if both else None  # type: ignore[arg-type]
+
+    def read(self, chunk: bytes, *, joined: bool) -> tuple[Sequence[Event], int] | None:
+        """Return the events of the frames that `chunk` begins with, and where they end; None where it must be fed."""
+        around = self._decoder.repeated()
+        if around is None:
+            return None
+        values, end = self.framing.run(chunk, *around)
+        events = self._decoder.again(values, joined=joined) if values else None
+        return None if events is None else (events, end)
+
+
+def open_framing(framing: Framing, *, streamed: bool) -> Stage[bytes, Frame]:
+    """Begin to cut one reply: a whole one is one frame."""
+    return _DECODERS[framing]() if streamed else WholeBody()
 
 
 def _is_stream(body: bytes, framing: Framing) -> bool:

@@ -1,25 +1,39 @@
-"""Stages of a reply between its decoder and its client: what is left out, and what is filled in."""
+"""Stages of a reply between its decoder and its client: what is left out, and what is filled in.
+
+A tool call gets an id where it came without one, since clients answer by it, and an empty object where it has no arguments, whichever way
+its provider says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from bardo.values.blocks import has_no_arguments
 from bardo.values.events import (
+    BlockFields,
     Event,
+    Failed,
+    Finish,
     OpaqueState,
     ReplyFields,
     ReplyStart,
     ThinkChunk,
     ThinkEnd,
     ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
     WithheldThought,
 )
 from bardo.values.fold import ResponseFold
 
 _LONGEST_NAME = 500
+_LONGEST_HELD = 64
+_FREE_TEXT = ("custom", "custom_tool_call")
 
 
-class Collecting:
+class FoldStage:
     """Collects all that passes, before some of it is left out."""
 
     def __init__(self, fold: ResponseFold) -> None:
@@ -42,34 +56,43 @@ class WithoutReasoning:
 
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on what is not thinking."""
-        match item:
-            case ThinkStart(block=block, choice=choice):
-                self._thinking.add((choice, block))
-                return ()
-            case ThinkChunk(text=text, choice=choice):
-                return self._withheld(text, choice)
-            case ThinkEnd():
-                return ()
-            case OpaqueState(block=block, choice=choice) if (choice, block) in self._thinking:
-                return ()
-            case _:
-                return (item,)
+        take = _THINKING.get(type(item))
+        return (item,) if take is None else take(self, item)
 
-    def _withheld(self, text: str, choice: int) -> Sequence[Event]:
-        if choice in self._readable or not text.strip():
+    def _start(self, item: ThinkStart) -> Sequence[Event]:
+        self._thinking.add((item.choice, item.block))
+        return ()
+
+    def _chunk(self, item: ThinkChunk) -> Sequence[Event]:
+        choice = item.choice
+        if choice in self._readable or not item.text.strip():
             return ()
         self._readable.add(choice)
         return (WithheldThought(choice),)
+
+    def _end(self, item: ThinkEnd) -> Sequence[Event]:
+        return ()
+
+    def _state(self, item: OpaqueState) -> Sequence[Event]:
+        return () if (item.choice, item.block) in self._thinking else (item,)
 
     def finish(self) -> Sequence[Event]:
         """Nothing is held."""
         return ()
 
 
-class Stamped:
+_THINKING: dict[type, Callable[[WithoutReasoning, Any], Sequence[Event]]] = {
+    ThinkStart: WithoutReasoning._start,
+    ThinkChunk: WithoutReasoning._chunk,
+    ThinkEnd: WithoutReasoning._end,
+    OpaqueState: WithoutReasoning._state,
+}
+
+
+class FillMissingFields:
     """Fills in the id, the model and the time that a provider left out, before any block of the reply.
 
-    A start without an id waits for the next, which may bring it: a client that was told one id is not told another.
+    A start without an id waits for the next, which may bring it: a client that was told one id, or one time, is not told another.
     """
 
     def __init__(self, stamp: ReplyStart) -> None:
@@ -96,9 +119,95 @@ class Stamped:
             # Both stand in every frame of some dialects.
             id=item.id[:_LONGEST_NAME] or self._stamp.id,
             model=item.model[:_LONGEST_NAME] or self._stamp.model,
-            created=item.created if item.created is not None else self._stamp.created,
+            created=self._stamp.created if self._begun or item.created is None else item.created,
         )
         if not item.id and not self._begun:
             return ()
         self._begun = True
         return (self._stamp,)
+
+
+class CallIds:
+    """The ids of one reply. `make_id` returns ids that no other call has; `minted` says whether one was needed."""
+
+    def __init__(self, make_id: Callable[[], str]) -> None:
+        self.minted = False
+        self._make_id = make_id
+        self._arguments = CallArguments()
+
+    def filled(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Return the events, with an id for each call that has none, and an empty object for one without arguments."""
+        if self._arguments.waiting:
+            return self._arguments.feed([self._with_id(one) for one in events])
+        for event in events:
+            if type(event) is ToolCallStart:
+                return self._arguments.feed([self._with_id(one) for one in events])
+        return events
+
+    def _with_id(self, event: Event) -> Event:
+        if type(event) is not ToolCallStart or event.id:
+            return event
+        self.minted = True
+        return ToolCallStart(event.block, self._make_id(), event.name, event.choice)
+
+
+class CallArguments:
+    """Holds the first pieces of a call's arguments as long as they may come to nothing or to `null`."""
+
+    def __init__(self) -> None:
+        self._held: dict[tuple[int, int], str] = {}
+
+    @property
+    def waiting(self) -> bool:
+        """Whether a call has said nothing yet."""
+        return bool(self._held)
+
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """Return the events, those held back at their place."""
+        given: list[Event] = []
+        for event in events:
+            take = _ARGUMENTS.get(type(event))
+            given += (event,) if take is None else take(self, event)
+        return given
+
+    def _start(self, event: ToolCallStart) -> Sequence[Event]:
+        self._held[event.choice, event.block] = ""
+        return (event,)
+
+    def _piece(self, event: ToolCallChunk) -> Sequence[Event]:
+        place = event.choice, event.block
+        if place not in self._held:
+            return (event,)
+        said = self._held[place] = self._held[place] + event.arguments
+        if len(said) <= _LONGEST_HELD and "null".startswith(said.strip()):
+            return ()
+        return self._release(*place)
+
+    def _end(self, event: ToolCallEnd) -> Sequence[Event]:
+        if not has_no_arguments(self._held.get((event.choice, event.block), "more")):
+            return (*self._release(event.choice, event.block), event)
+        del self._held[event.choice, event.block]
+        return (ToolCallChunk(event.block, "{}", event.choice), event)
+
+    def _fields(self, event: BlockFields) -> Sequence[Event]:
+        # The input of such a tool is any text.
+        free = event.fields.get("type") in _FREE_TEXT
+        return (*self._release(event.choice, event.block), event) if free else (event,)
+
+    def _release_all(self, event: Finish | Failed) -> Sequence[Event]:
+        pieces = [piece for choice, block in list(self._held) for piece in self._release(choice, block)]
+        return (*pieces, event)
+
+    def _release(self, choice: int, block: int) -> Sequence[Event]:
+        said = self._held.pop((choice, block), "")
+        return (ToolCallChunk(block, said, choice),) if said else ()
+
+
+_ARGUMENTS: dict[type, Callable[[CallArguments, Any], Sequence[Event]]] = {
+    ToolCallStart: CallArguments._start,
+    ToolCallChunk: CallArguments._piece,
+    ToolCallEnd: CallArguments._end,
+    BlockFields: CallArguments._fields,
+    Finish: CallArguments._release_all,
+    Failed: CallArguments._release_all,
+}

@@ -1,7 +1,7 @@
 """Which providers may serve a model, in order.
 
 A client names a bare model id or `provider/model`. A provider that lists the model goes before one whose catalog row only says that it
-serves such names; within each, the order of the configuration holds.
+serves such names; within each, the order of the configuration holds. A name without a tag and one with Ollama's `latest` are the same.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.values.errors import InvalidRequest, UnknownModel
+from bardo.values.wire import WireRequest
 
 MAX_MODEL_NAME = 256
 """Characters; the longest known ids, ARNs of inference profiles, have about 150."""
+# The tag that Ollama's clients add to a name without one, and that Ollama lists.
+_LATEST = ":latest"
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +34,10 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     def lists(self, model: str) -> bool:
         """Whether the provider is known to serve exactly this model id."""
         return model in self.models
+
+    def headers(self, wire: WireRequest) -> dict[str, str]:
+        """Return the headers of a request to the provider, without those that prove who pays."""
+        return {"content-type": "application/json", **self.row.headers, **wire.headers}
 
     def url(self, path: str) -> str:
         """Return the address of `path` at the provider: under the base URL, above it (`../props`), or at its host (`/props`).
@@ -52,6 +59,8 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     """Return the targets for a model name, best first. Raises UnknownModel, and InvalidRequest for what cannot be a name."""
     check_model_name(model)
+    if model.endswith(_LATEST) and not any(provider.lists(model) for provider in providers):
+        model = model.removesuffix(_LATEST)
     named = _named(model, providers)
     if named is not None:
         return [named]
@@ -62,6 +71,8 @@ def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
         if provider not in listing and not provider.configured_models and provider.row.serves(model)
     ]
     targets = [Target(provider=provider, model=model) for provider in (*listing, *fitting)]
+    tagged = model + _LATEST
+    targets = targets or [Target(provider=one, model=tagged) for one in providers if one.lists(tagged)]
     if not targets:
         raise unknown_model(model, providers)
     return targets

@@ -1,9 +1,9 @@
 """Reasoning in the text of replies: its formats, the splitter that reads them, and parsers by format or model."""
 
 from bardo.reasoning.factory import ReasoningParserFactory, open_parser
-from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.formats import ReasoningFormat, format_of_template
 from bardo.reasoning.machines import lacks_opener, split, splitter_for
-from bardo.reasoning.parser import ParserConfig, ParserResult, ReasoningParser
+from bardo.reasoning.parser import ParserConfig, ParserResult, ReasoningParser, Utf8Feed
 from bardo.reasoning.registry import (
     FormatChoice,
     FormatRegistry,
@@ -16,8 +16,6 @@ from bardo.reasoning.registry import (
 from bardo.reasoning.splitter import Segment, Splitter
 from bardo.reasoning.starting import Start, explain_start, starting_state
 from bardo.reasoning.steps import segment_steps
-from bardo.reasoning.templates import format_of_template
-from bardo.reasoning.utf8 import Utf8Feed
 
 __all__ = [
     "FormatChoice",

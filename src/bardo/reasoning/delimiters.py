@@ -4,11 +4,17 @@
     before ─ other text ─> outside ─ opener ─> inside          prefilled ─ echoed opener or other text ─> inside
 
 Where a format has a wrapper around its answer, `closed` and `wrapped` come before `after`; where calls stand inside
-blocks, `calling` interrupts a block, and `resumed` goes on with it.
+blocks, `calling` interrupts a block, and `resumed` continues it. Some checkpoints append a suffix of their own to a tag:
+`<think:opensource>`.
 """
 
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
 from bardo.reasoning.formats import ReasoningFormat, spellings
-from bardo.reasoning.phases import Move, Moves, Phase, Phases, content, reasoning, stripped
+from bardo.reasoning.phases import Maybe, Move, Moves, Phase, Phases, Run, content, reasoning, stripped
 
 
 def delimiter_phases(row: ReasoningFormat) -> Phases:
@@ -66,3 +72,24 @@ def _calling(row: ReasoningFormat, closing: Moves) -> dict[str, Phase]:
         "calling": content({**ends, **resuming}),
         "resumed": reasoning(closing, settles="inside", quiet=True),
     }
+
+
+SUFFIX = re.compile(r":[\w-]+>$")
+NAME = Run(r"[\w-]{1,64}+")
+
+
+def suffixed_phases(row: ReasoningFormat) -> Phases:
+    """Return the phases of a format by name. Its delimiters are written without suffix, and end with `>`."""
+    return {name: _suffixed(phase) for name, phase in delimiter_phases(row).items()}
+
+
+def _suffixed(phase: Phase) -> Phase:
+    moves: Mapping[str, Move] = phase.moves
+    shapes = [(marker.removesuffix(">"), Maybe((":", NAME)), ">") for marker in moves]
+
+    def read(marker: str) -> Move:
+        return moves[SUFFIX.sub(">", marker)]
+
+    if phase.reasoning:
+        return reasoning(moves, shapes=shapes, header=read, settles=phase.settles)
+    return content(moves, shapes=shapes, header=read, settles=phase.settles, fenced=phase.fenced)

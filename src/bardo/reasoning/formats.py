@@ -1,9 +1,14 @@
-"""The text formats models write their reasoning in: one row each, kept in `catalog/data/reasoning_formats.toml`.
+"""The text formats that models write their reasoning in: one row each, kept in `catalog/data/reasoning_formats.toml`.
 
-A row says how reasoning is marked in the text of one model family. `registry.py` finds the row for a name or a model.
+A row says how reasoning is marked in the text of one model family. `registry.py` finds the row for a name or a model. A checkpoint's
+tokenizer may declare its format in a `response_template`, which names the fields of a reply and the text that opens and closes each
+(transformers 5).
 """
 
-from typing import Literal
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import msgspec
 
@@ -126,3 +131,70 @@ def check_pair(
     if both:
         message = f"{whose}: {opener[0]} and {closer[0]} are both {min(both)!r}"
         raise BadDelimiter(message, key=closer[0], hint="an opener and its closer must differ")
+
+
+_THINKING_FIELDS = ("thinking", "reasoning", "reasoning_content")
+_ANSWER_FIELD = "content"
+
+
+class _Field(msgspec.Struct, frozen=True):
+    open: str | tuple[str, ...] = ()
+    close: str | tuple[str, ...] = ()
+    open_pattern: str = ""
+    close_pattern: str = ""
+    repeats: bool = False
+
+
+class _Template(msgspec.Struct, frozen=True):
+    fields: dict[str, _Field]
+    start_anchor: str | tuple[str, ...] = ()
+
+
+def format_of_template(template: Mapping[str, Any], *, name: str = "response_template") -> ReasoningFormat:
+    """Return the format that a response template means; where it declares no thinking, all is answer.
+
+    What opens and closes the answer is dropped, calls stay in the text. Raises InvalidRequest for what is no template, and
+    for thinking that is opened or closed by a pattern instead of a text.
+    """
+    try:
+        read = msgspec.convert(template, _Template)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"this is no response template: {error}", hint="give the tokenizer's own") from error
+    thinking = next((read.fields[word] for word in _THINKING_FIELDS if word in read.fields), _Field())
+    if thinking.open_pattern or thinking.close_pattern:
+        raise InvalidRequest(
+            f"the template {name!r} marks thinking by a pattern", hint="write a row with the texts it stands for"
+        )
+    return _format(name, read, thinking)
+
+
+def _format(name: str, template: _Template, thinking: _Field) -> ReasoningFormat:
+    answer = template.fields.get(_ANSWER_FIELD, _Field())
+    others = [field for field in template.fields.values() if field is not thinking]
+    # Thinking without an end of its own lasts until another field begins.
+    following = tuple(opener for field in others for opener in spellings(field.open))
+    return ReasoningFormat(
+        name=name,
+        start=thinking.open,
+        end=thinking.close,
+        implicit_ends=() if spellings(thinking.close) else following,
+        starts_inside="prompt",
+        blocks="multi" if thinking.repeats else "single",
+        dropped=(*spellings(answer.open), *spellings(answer.close)),
+        turns=spellings(template.start_anchor),
+    )
+
+
+EXAMPLE_THOUGHT = "6 * 7"
+EXAMPLE_ANSWER = "42"
+
+
+def example_of(row: ReasoningFormat) -> str:
+    """Return the row's own example, else one made of its delimiters; empty where it has neither.
+
+    A format whose replies begin inside a block shows no beginning, because the prompt holds it.
+    """
+    if row.example or not (row.starts and row.ends):
+        return row.example
+    opener = "" if row.starts_inside is True else row.starts[0]
+    return f"{opener}{EXAMPLE_THOUGHT}{row.ends[0]}{EXAMPLE_ANSWER}"

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Literal
 
 from bardo.reasoning.formats import ReasoningFormat
-from bardo.reasoning.patterns import Maybe, Run, Shape
-from bardo.reasoning.phases import Move, Moves, Phase, Phases, content, reasoning, stripped
+from bardo.reasoning.phases import Maybe, Move, Moves, Phase, Phases, Run, Shape, content, reasoning, stripped
 
 Kind = Literal["reasoning", "answer", "call"]
 

@@ -3,6 +3,9 @@
 Callers who need the exact order of pieces use the `Splitter` below it.
 """
 
+from __future__ import annotations
+
+from codecs import utf_8_decode
 from collections.abc import Sequence
 from copy import copy
 
@@ -11,7 +14,35 @@ import msgspec
 from bardo.reasoning.formats import ReasoningFormat, check_delimiters, check_pair
 from bardo.reasoning.machines import splitter_for
 from bardo.reasoning.splitter import Segment, Splitter
-from bardo.reasoning.utf8 import Utf8Feed
+
+
+class Utf8Feed:
+    """Decodes UTF-8 in pieces; a code point that is not complete yet is held.
+
+    `held` is what has come of it. Bytes that are not UTF-8 become U+FFFD, and `replaced` says for the whole reply that this happened.
+    """
+
+    __slots__ = ("held", "replaced")
+
+    def __init__(self) -> None:
+        self.held = b""
+        self.replaced = False
+
+    def feed(self, data: bytes) -> str:
+        return self._decode(data, final=False)
+
+    def finish(self) -> str:
+        return self._decode(b"", final=True) if self.held else ""
+
+    def _decode(self, data: bytes, *, final: bool) -> str:
+        data = self.held + data
+        try:
+            text, used = utf_8_decode(data, "strict", final)
+        except UnicodeDecodeError:
+            self.replaced = True
+            text, used = utf_8_decode(data, "replace", final)
+        self.held = data[used:]
+        return text
 
 
 class ParserConfig(msgspec.Struct, frozen=True):

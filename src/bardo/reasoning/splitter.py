@@ -11,11 +11,10 @@ from types import MappingProxyType
 
 import msgspec
 
-from bardo.reasoning.delimiters import delimiter_phases
+from bardo.reasoning.delimiters import delimiter_phases, suffixed_phases
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.messages import GRAMMARS, message_phases
 from bardo.reasoning.phases import Phase, Phases
-from bardo.reasoning.suffixed import suffixed_phases
 from bardo.streams.fences import FenceWatch
 
 

@@ -105,6 +105,8 @@ def _switched(row: ReasoningFormat, toggles: Mapping[str, Any]) -> bool | None:
 
 def toggles_thinking(toggles: Mapping[str, Any]) -> bool | None:
     """Say whether template arguments that any model may know turn thinking on or off; None where they say neither."""
+    if not toggles:
+        return None
     return next((said for name in sorted(SWITCHES) if (said := _means(toggles.get(name))) is not None), None)
 
 

@@ -15,6 +15,7 @@ from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
+from bardo.simulators.providers import openai_embeddings
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import JSON, Reply, data_event, streamed, whole
 from bardo.simulators.turns import ToolCall
@@ -32,9 +33,16 @@ class Chat(Provider):
     ends_with_done: ClassVar[bool] = True
     checks_tool_messages: ClassVar[bool] = False
     owner: ClassVar[str] = "system"
+    embeds: ClassVar[Literal["no", "any", "strict"]] = "no"
+    """Whether the server makes vectors of texts too, with any fields in a request for them or only with those it knows."""
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return path == "/chat/completions"
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        if path != "/embeddings" or self.embeds == "no" or incoming.method != "POST":
+            return None
+        return openai_embeddings.embeddings(incoming, strict=self.embeds == "strict")
 
     def read(self, incoming: Incoming, path: str) -> Conversation:
         return chat_request.read(incoming, checks_tool_messages=self.checks_tool_messages)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from bardo.simulators.fields import Fields
+from bardo.simulators.turns import tokens_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,3 +37,9 @@ class Conversation:
     streamed: bool = False
     sse: bool = True
     characters: int = 0
+
+    @property
+    def counted(self) -> int:
+        """How many tokens the request has, its tools included: what a count of tokens says."""
+        tools = sum(len(tool.name) + len(tool.description) + len(repr(tool.schema)) for tool in self.tools)
+        return max(1, tokens_of(self.characters + tools))

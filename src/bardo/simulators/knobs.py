@@ -1,7 +1,7 @@
 """How a simulated model takes a knob of thinking: as asked, all levels alike, not at all, or by refusing it.
 
-For programs that find out which knobs bite. How much it thinks depends on the question's length, on the knob, and on seeded noise, so a
-run can be repeated.
+For programs that measure which settings a model honours. How much it thinks depends on the question's length, on the knob, and on seeded
+noise, so a run can be repeated.
 """
 
 from __future__ import annotations

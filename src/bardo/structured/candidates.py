@@ -1,18 +1,18 @@
-"""The readings of a text that come after its plain values: fences, escaped or headless objects, lines of `key: value`, the repair library.
+"""Values a text may hold beside its plain JSON: in fences, escaped or headless objects, Python literals, what json_repair makes of it.
 
-Each gives values; whoever asked judges them.
+Also the values inside what a model puts around an answer. Each function returns values; its caller judges them by the schema.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 from bardo.structured.bounds import MAX_DEPTH, MAX_REPAIR
 from bardo.structured.completeness import is_closed, looks_like_data
 from bardo.structured.extraction import Json
-from bardo.structured.reading import Found
+from bardo.structured.reading import FoundValue
 from bardo.structured.scanning import Scan, depth_of, loads, scan
 
 _FENCE = re.compile(
@@ -28,14 +28,14 @@ def fences(text: str) -> list[str]:
     return [fence.group("body") for fence in _FENCE.finditer(text)]
 
 
-def whole(text: str) -> Iterator[Found]:
+def whole(text: str) -> Iterator[FoundValue]:
     """Give the text itself, or what one fence or quotation mark holds, where that is one JSON value of any kind."""
     for one in (text, *fences(text), _unquoted(text)):
         said = one.strip().removeprefix("\ufeff")
         if said[:1] in ("{", "["):
             continue
         try:
-            yield Found(loads(said), 0, len(text), strict=True)
+            yield FoundValue(loads(said), 0, len(text), strict=True)
         except ValueError:
             continue
 
@@ -66,7 +66,7 @@ def _unescaped(text: str) -> str:
     return said if isinstance(said, str) else ""
 
 
-def python_literal(text: str) -> Found | None:
+def python_literal(text: str) -> FoundValue | None:
     """Return what a Python literal says that begins and ends with brackets."""
     said = text.strip()
     if said[:1] not in ("{", "[", "(") or len(said) > MAX_REPAIR or depth_of(said) > MAX_DEPTH:
@@ -75,7 +75,7 @@ def python_literal(text: str) -> Found | None:
         value = _plain(ast.literal_eval(said))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError, Warning):
         return None
-    return Found(value, 0, len(text))
+    return FoundValue(value, 0, len(text))
 
 
 def _plain(value: object) -> Json:
@@ -93,7 +93,7 @@ def _plain(value: object) -> Json:
             raise ValueError(f"{type(value).__name__} has no form in JSON")
 
 
-def salvaged(text: str, failed: tuple[int, ...]) -> Iterator[Found]:
+def repair_library_values(text: str, failed: tuple[int, ...]) -> Iterator[FoundValue]:
     """Give what the repair library makes of the fences, and of the text from each bracket that began nothing readable."""
     left = MAX_REPAIR
     rests = (_to_last_closer(text, start) for start in failed[:3])
@@ -112,7 +112,7 @@ def _to_last_closer(text: str, start: int) -> str:
     return body if closed else text[start:]
 
 
-def _repaired(text: str) -> Iterator[Found]:
+def _repaired(text: str) -> Iterator[FoundValue]:
     import json_repair
 
     opener = re.search(r"[{\[]", text)
@@ -124,4 +124,63 @@ def _repaired(text: str) -> Iterator[Found]:
         return
     # Of {words in braces} the library makes a list.
     if isinstance(value, dict if opener.group() == "{" else list) and value:
-        yield Found(value, 0, len(text), unsure=True)
+        yield FoundValue(value, 0, len(text), unsure=True)
+
+
+_MAX_WRAPPERS = 4
+_ARGUMENTS = ("arguments", "parameters", "input", "args", "kwargs")
+_TOOL = frozenset(
+    {"name", "tool", "tool_name", "function", "function_name", "recipient_name", "action", "type", "id", "call_id"}
+)
+
+Unwrapped = tuple[Json, tuple[str, ...]]
+
+
+def forms(value: Json, known: Container[str]) -> Iterator[Unwrapped]:
+    """Give the value as it stands, then what is left after each wrapper, with the names of the wrappers removed off.
+
+    A single key that is the schema's own (`known`) is no wrapper, whatever is wrong with its value.
+    """
+    removed: tuple[str, ...] = ()
+    yield value, removed
+    for _ in range(_MAX_WRAPPERS):
+        if isinstance(value, dict) and len(value) == 1 and next(iter(value)) in known:
+            return
+        inner = _inside(value)
+        if inner is None:
+            return
+        wrapper, value = inner
+        removed = (*removed, wrapper)
+        yield value, removed
+
+
+def _inside(value: Json) -> tuple[str, Json] | None:
+    if isinstance(value, str):
+        return _in_string(value)
+    if isinstance(value, list):
+        return ("array", value[0]) if len(value) == 1 else None
+    return _in_object(value) if isinstance(value, dict) else None
+
+
+def _in_string(value: str) -> tuple[str, Json] | None:
+    if value.lstrip()[:1] not in ("{", "[", '"'):
+        return None
+    try:
+        return "string", loads(value)
+    except ValueError:
+        return None
+
+
+def _in_object(value: dict[str, Json]) -> tuple[str, Json] | None:
+    if len(value) == 1:
+        key = next(iter(value))
+        return key, value[key]
+    for key in _ARGUMENTS:
+        if key in value and value.keys() - {key} <= _TOOL:
+            return "tool_call", value[key]
+    if isinstance(value.get("function"), dict) and value.keys() - {"function"} <= _TOOL:
+        return "tool_call", value["function"]
+    # The values were written into the shape of the schema itself.
+    if value.get("type") == "object" and isinstance(value.get("properties"), dict):
+        return "properties", value["properties"]
+    return None

@@ -1,10 +1,13 @@
-"""What reading a typed answer out of a model's text gave: the value, or what was wrong with it, and everything done on the way."""
+"""A typed answer as it was read out of a model's text: the value, or what is wrong with it, and everything that was done on the way."""
 
 from __future__ import annotations
 
 from typing import Any, Literal, TypeAlias
 
 import msgspec
+
+from bardo.structured.modes import Mode
+from bardo.values.errors import MalformedReply
 
 Json: TypeAlias = Any
 """Any JSON value: dict with string keys, list, str, int, float, bool or None."""
@@ -33,9 +36,9 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
     and `too_complex`), not to be used as it stands, and `failures` tells the first places where it breaks the schema.
     `truncated`: the text ended inside the value. Without an error, only its closing brackets were missing from a finished reply.
     `repaired`: the text was not JSON as it stood. `salvaged`: a guess of the last resort was needed. `coerced`: paths whose type was
-    changed without loss, or whose number was not finite and is null. `unwrapped`: the shells taken off, outermost first. `defaulted`: paths
-    filled with a default of the schema. `dropped`: optional members left out because they broke the schema. `text` is what was read,
-    untouched.
+    changed without loss, or whose number was not finite and is null. `unwrapped`: the wrappers taken off, outermost first.
+    `defaulted`: paths filled with a default of the schema. `dropped`: optional members left out because they broke the schema. `text`
+    is what was read, untouched.
     """
 
     value: Json = None
@@ -79,3 +82,45 @@ class Extraction(msgspec.Struct, frozen=True, kw_only=True):
 def pointer(path: tuple[str | int, ...] | list[str | int]) -> str:
     """Return a path as a JSON Pointer (RFC 6901)."""
     return "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+
+
+class UnusableAnswer(MalformedReply):
+    """The model answered, and no value of the type asked for could be read. Another try, or another model, may give one."""
+
+    def __init__(self, extraction: Extraction, *, hint: str = "") -> None:
+        super().__init__(
+            extraction.message or "the answer cannot be used", hint=hint or _HINTS.get(extraction.error or "", "")
+        )
+        self.extraction = extraction
+
+    @property
+    def code(self) -> str:
+        """What is wrong with the answer: `no_json`, `invalid`, `truncated`, `refusal` or `too_complex`."""
+        found: Extraction | None = getattr(self, "extraction", None)
+        return (found.error if found is not None else None) or super().code
+
+
+_HINTS = {
+    "no_json": "ask again, or in a mode that enforces the schema",
+    "invalid": "ask again, or give the members of the schema defaults",
+    "truncated": "raise the token limit, or ask for a shorter answer",
+    "too_complex": "ask for a shorter answer, or in a mode that enforces the schema",
+    "refusal": "the model will not answer this; another try would be refused too",
+}
+
+
+class Provenance(msgspec.Struct, frozen=True, kw_only=True):
+    """What was done to get a typed answer.
+
+    `attempts`: how often the model was asked. `coerced`, `defaulted`: JSON Pointers into the answer. `unwrapped`: the wrappers taken off,
+    outermost first. `mode_downgraded`: whether the target could not be asked in the mode that was wanted.
+    """
+
+    mode: Mode
+    attempts: int = 1
+    coerced: tuple[str, ...] = ()
+    repaired: bool = False
+    unwrapped: tuple[str, ...] = ()
+    defaulted: tuple[str, ...] = ()
+    mode_downgraded: bool = False
+    error: ErrorCode | None = None

@@ -12,8 +12,7 @@ from typing import Literal
 
 from bardo.structured.coercion import accepted_types, followed, items_of, may_conform, members_of
 from bardo.structured.extraction import Json, JsonSchema
-from bardo.structured.lexemes import NUMBER, number
-from bardo.structured.partial_text import StringReader
+from bardo.structured.lexemes import NUMBER, StringReader, number
 
 _MAX_DEPTH = 200
 _MAX_TOKEN = 4096
@@ -138,7 +137,7 @@ class PartialJson:
         return self._end_string(at) if self._text.closed else at
 
     def _end_string(self, at: int) -> int:
-        said = self._text.said
+        said = self._text.value
         if self._key:
             top = self._stack[-1]
             # A key that comes twice would change what was given.
@@ -225,7 +224,7 @@ class PartialJson:
 
     def _show_string(self) -> None:
         top = self._stack[-1]
-        if top.text_grows and (said := self._text.said):
+        if top.text_grows and (said := self._text.value):
             self._attach(said)
             top.fresh = False
 

@@ -8,23 +8,17 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import msgspec
 
-from bardo.structured.bounds import MAX_SCHEMA_BYTES
+from bardo.structured.bounds import resolve
 from bardo.structured.extraction import Json, JsonSchema
-from bardo.structured.guidance import guidance as guidance_for
-from bardo.structured.guidance import tool_guidance
 from bardo.structured.modes import MODE_OF, Circumstances, Form, Mode, Rung, SchemaTarget, ordered, refusal, rungs_of
 from bardo.structured.rewrite import Inexpressible, Rewrite, Rewritten, rewrite
 from bardo.structured.subsets import subset
-from bardo.structured.validation import checker
-from bardo.values.errors import InvalidRequest
+from bardo.structured.validation import Checker, checker
 
-_KEPT_PLANS = 512
-_KEPT_SCHEMA_BYTES = 1 << 16
 _TOOL = "respond_"
 
 
@@ -82,7 +76,7 @@ class StructuredPlan:
 
 
 def plan(
-    schema: JsonSchema,
+    schema: JsonSchema | Checker,
     target: SchemaTarget,
     *,
     thinking: bool = False,
@@ -97,26 +91,23 @@ def plan(
 
     `thinking`, `streaming` and `tools` (of the caller's own) say what else the request asks for. `mode` is the best mode allowed; where
     the target cannot, a weaker one is taken and `skipped` says why. `guidance` replaces the instruction of prompt-guided forms.
-    Raises InvalidRequest for what is no JSON Schema, is too large, or refers to another document.
+    Raises InvalidRequest for what is no JSON Schema, is too large, or refers to another document. The same plan is returned for the
+    same arguments; a schema that was made by `checker` or `schema_of` is recognised without writing it again.
     """
-    try:
-        written = msgspec.json.encode(schema)
-    except (TypeError, ValueError, RecursionError) as problem:
-        raise InvalidRequest(f"the schema cannot be written as JSON: {str(problem)[:200]}", param="schema") from problem
+    judge = checker(schema)
     around = Circumstances(thinking=thinking, streaming=streaming, tools=tools)
-    if len(written) > MAX_SCHEMA_BYTES:
-        raise InvalidRequest(f"the schema takes {len(written):,} bytes, more than {MAX_SCHEMA_BYTES:,}", param="schema")
-    make = _kept if len(written) <= _KEPT_SCHEMA_BYTES else _planned
-    return make(written, target, around, prefer_schema_enforcement, mode, name, guidance)
+    key = (target, around, prefer_schema_enforcement, mode, name, guidance)
+    made = judge.derived.get(key)
+    if made is None:
+        made = judge.keep(key, _planned(judge, *key))
+    return made
 
 
 def _planned(
-    written: bytes, target: SchemaTarget, around: Circumstances, prefer: bool, mode: Mode | None, name: str, told: str
+    judge: Checker, target: SchemaTarget, around: Circumstances, prefer: bool, mode: Mode | None, name: str, told: str
 ) -> StructuredPlan:
-    schema = json.loads(written)
-    checker(schema)
     wanted: Mode = mode or ("schema_enforced" if prefer else "tool_use_workaround")
-    named = _name(name, schema)
+    named = _name(name, judge.schema)
     if mode == "none":
         return StructuredPlan(mode="none", form="none", name=named, wanted="none")
     skipped: list[Skipped] = []
@@ -124,27 +115,18 @@ def _planned(
         reason = refusal(rung, target, around)
         if not reason:
             try:
-                rewritten = _rewritten(written, rung.subset)
+                rewritten = _rewritten(judge, rung.subset)
             except Inexpressible as problem:
                 reason = f"its schemas cannot say this one: {problem}"
             else:
                 return _made(rung, rewritten, named, told, tuple(skipped), wanted)
         skipped.append(Skipped(rung.form, reason))
-    return _made(Rung(form="prompt"), Rewritten(schema), named, told, tuple(skipped), wanted)
+    return _made(Rung(form="prompt"), _rewritten(judge, "any"), named, told, tuple(skipped), wanted)
 
 
-_kept = lru_cache(maxsize=_KEPT_PLANS)(_planned)
-
-
-def _rewritten(written: bytes, name: str) -> Rewritten:
-    return (_rewritten_kept if len(written) <= _KEPT_SCHEMA_BYTES else _rewritten_now)(written, name)
-
-
-def _rewritten_now(written: bytes, name: str) -> Rewritten:
-    return rewrite(json.loads(written), subset(name))
-
-
-_rewritten_kept = lru_cache(maxsize=_KEPT_PLANS)(_rewritten_now)
+def _rewritten(judge: Checker, name: str) -> Rewritten:
+    found = judge.derived.get(name)
+    return judge.keep(name, rewrite(judge.schema, subset(name))) if found is None else found
 
 
 def _made(
@@ -180,3 +162,60 @@ def _name(name: str, schema: Any) -> str:
     said = name or (schema.get("title") if isinstance(schema, dict) else "")
     plain = re.sub(r"[^A-Za-z0-9_-]+", "_", said if isinstance(said, str) else "").strip("_")
     return plain[: 64 - len(_TOOL)] or "answer"
+
+
+_DEEPEST = 6
+_OF_TYPE: dict[str, Any] = {
+    "null": None,
+    "boolean": True,
+    "integer": 1,
+    "number": 1.5,
+    "string": "text",
+    "array": [],
+    "object": {},
+}
+
+
+def guidance_for(schema: Any, *, example: bool = False) -> str:
+    """Return an instruction that holds the schema, and an example where wanted. It says "JSON", which some providers demand."""
+    said = json.dumps(schema, ensure_ascii=False, indent=2)
+    told = f"Answer with one JSON value that conforms to this JSON Schema:\n\n```json\n{said}\n```\n"
+    if example:
+        told += f"\nAn example of its form, not of its content:\n\n```json\n{json.dumps(example_of(schema), ensure_ascii=False)}\n```\n"
+    return told + "\nWrite only that JSON: no text before or after it, and no code fence."
+
+
+def tool_guidance(name: str) -> str:
+    """Return an instruction to give the answer by calling a tool, for targets that cannot be made to call it."""
+    return f"Give your final answer only by calling the tool `{name}`, with all of its required arguments."
+
+
+def example_of(schema: Any) -> Any:
+    """Return a small value of a schema's form. It shows names and types; rules about values may not hold."""
+    return _example(schema, schema, 0)
+
+
+def _example(schema: Any, root: Any, depth: int) -> Any:
+    if not isinstance(schema, dict) or depth > _DEEPEST:
+        return None
+    for word in ("examples", "enum"):
+        if isinstance(schema.get(word), list) and schema[word]:
+            return schema[word][0]
+    if "const" in schema:
+        return schema["const"]
+    if isinstance(schema.get("$ref"), str):
+        return _example(resolve(root, schema["$ref"]), root, depth + 1)
+    for word in ("anyOf", "oneOf", "allOf"):
+        if isinstance(schema.get(word), list) and schema[word] and "properties" not in schema:
+            return _example(schema[word][0], root, depth + 1)
+    return _of_type(schema, root, depth)
+
+
+def _of_type(schema: dict[str, Any], root: Any, depth: int) -> Any:
+    kind = schema.get("type") or ("object" if "properties" in schema else "string")
+    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if kind == "object" and isinstance(schema.get("properties"), dict):
+        return {name: _example(one, root, depth + 1) for name, one in schema["properties"].items()}
+    if kind == "array" and isinstance(schema.get("items"), dict):
+        return [_example(schema["items"], root, depth + 1)]
+    return _OF_TYPE.get(str(kind))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Protocol, Self, TypeVar, runtime_checkable
+from typing import Literal, Protocol, Self, TypeVar, runtime_checkable
 
 import msgspec
 
-from bardo.structured.errors import UnusableAnswer
 from bardo.structured.extracting import extract
-from bardo.structured.extraction import JsonSchema
+from bardo.structured.extraction import JsonSchema, UnusableAnswer
 
 
 class ResponseSchema(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,23 +86,3 @@ def parse_response(kind: type[Output], text: str, *, schema_enforced: bool) -> O
     if found.error == "truncated":
         raise UnusableAnswer(found)
     return kind.from_json(msgspec.json.encode(found.value)) if found.ok else kind.from_text(text)
-
-
-def guidance(schema: Any) -> str:
-    """Return the words that ask for JSON of this schema (002, `prompt_guidance`)."""
-    written = msgspec.json.format(msgspec.json.encode(schema), indent=2).decode()
-    return (
-        f"\n\nRespond ONLY with valid JSON matching this structure:\n```json\n{written}\n```\n"
-        "Do not include any text outside the JSON block."
-    )
-
-
-__all__ = [
-    "ResponseSchema",
-    "StructuredOutput",
-    "UnusableAnswer",
-    "ValidationResult",
-    "guidance",
-    "parse_response",
-    "validate",
-]

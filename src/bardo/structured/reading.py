@@ -54,7 +54,7 @@ class NotData(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundValue:
     """A value and where it stood. `cut`: the text ended inside it: behind a complete value ("closers"), or anywhere else ("scalar").
 
     `strict`: it was JSON as it stood. `unsure`: closers or string ends had to be guessed. `bare`: an array holds words without quotes.
@@ -76,13 +76,13 @@ class _Absent:
 _ABSENT = _Absent()
 
 
-def read_value(text: str, start: int) -> Found:
+def read_value(text: str, start: int) -> FoundValue:
     """Read the value that begins at `start`: a bracket, a quote or a call. Raises NotData."""
     reader = _Reader(text, start)
     value = reader.value("root")
     if isinstance(value, _Absent):
         raise NotData(reader.at)
-    return Found(value, start, reader.at, cut=reader.cut, unsure=reader.unsure, bare=reader.bare)
+    return FoundValue(value, start, reader.at, cut=reader.cut, unsure=reader.unsure, bare=reader.bare)
 
 
 Role = Literal["root", "member", "item", "argument"]

@@ -10,15 +10,14 @@ from itertools import pairwise
 import msgspec
 
 from bardo.structured.bounds import MAX_JUDGED
-from bardo.structured.candidates import fences, python_literal, restored, salvaged, whole
+from bardo.structured.candidates import fences, forms, python_literal, repair_library_values, restored, whole
 from bardo.structured.coercion import accepted_types, coerce, means, members_of, sendable
 from bardo.structured.completeness import in_sentence, is_open, settled
 from bardo.structured.extraction import ErrorCode, Extraction, Json, JsonSchema
 from bardo.structured.lexemes import scalar
 from bardo.structured.lines import from_lines
-from bardo.structured.reading import Found
+from bardo.structured.reading import FoundValue
 from bardo.structured.scanning import Scan, scan
-from bardo.structured.shells import forms
 from bardo.structured.validation import Checker
 
 _MAX_WORD = 200
@@ -26,7 +25,7 @@ _MAX_WORD = 200
 _BEGINS = re.compile(r"\{\s{0,50}[\"']\w")
 
 
-def may_answer(found: Found, plain: str, *, cut: bool) -> bool:
+def may_answer(found: FoundValue, plain: str, *, cut: bool) -> bool:
     """Return whether a value may be the answer: no part of a sentence, and complete where the reply was cut."""
     return not in_sentence(found, plain) and (not cut or settled(found, plain))
 
@@ -44,32 +43,34 @@ class Search:
         schema = self.judge.schema
         return forms(value, members_of(schema, schema)[0])
 
-    def _fit(self, found: Found, *, changing: bool = False) -> Extraction | None:
+    def _fit(self, found: FoundValue, *, changing: bool = False) -> Extraction | None:
         """Return the first of a value's forms that conforms, with its types changed where `changing`."""
-        for value, shells in self._forms(found.value):
+        for value, wrappers in self._forms(found.value):
             value, lost = sendable(value)
             changed: tuple[str, ...] = ()
             if changing:
                 value, changed = coerce(value, self.judge.schema)
-            if self.judge.accepts(value) and (not shells or means(self.judge.schema, value)):
-                return self._result(found, value, shells, (*lost, *changed))
+            if self.judge.accepts(value) and (not wrappers or means(self.judge.schema, value)):
+                return self._result(found, value, wrappers, (*lost, *changed))
         return None
 
-    def _result(self, found: Found, value: Json, shells: tuple[str, ...], coerced: tuple[str, ...]) -> Extraction:
+    def _result(
+        self, found: FoundValue, value: Json, wrappers: tuple[str, ...], coerced: tuple[str, ...]
+    ) -> Extraction:
         return Extraction(
             value=value,
             truncated=bool(found.cut),
             repaired=not found.strict,
             coerced=coerced,
-            unwrapped=shells,
+            unwrapped=wrappers,
             text=self.text,
         )
 
-    def as_it_stands(self, found: Iterable[Found]) -> Extraction | None:
+    def as_it_stands(self, found: Iterable[FoundValue]) -> Extraction | None:
         """Return the last value that conforms as it was written."""
         return _first(self._fit(one) for one in _last(found))
 
-    def _changed(self, found: Iterable[Found]) -> Extraction | None:
+    def _changed(self, found: Iterable[FoundValue]) -> Extraction | None:
         return _first(self._fit(one, changing=True) for one in _last(found))
 
     # A whole text
@@ -88,7 +89,7 @@ class Search:
         conforming = _first(self._readings(plain, seen, found))
         return conforming if conforming is not None else self._failed(found, plain)
 
-    def _readings(self, plain: str, seen: Scan, found: list[Found]) -> Iterator[Extraction | None]:
+    def _readings(self, plain: str, seen: Scan, found: list[FoundValue]) -> Iterator[Extraction | None]:
         headless = restored(plain)
         if headless is not None:
             yield self._changed(one for one in headless.found if one.cut != "scalar")
@@ -109,7 +110,7 @@ class Search:
     def _from_lines(self, plain: str) -> Extraction | None:
         # Where a schema demands nothing, one line of prose with a colon would do.
         said = from_lines(plain, _keys(self.judge.schema), alone=self.judge.accepts({}))
-        return None if said is None else self._fit(Found(said, 0, len(plain)), changing=True)
+        return None if said is None else self._fit(FoundValue(said, 0, len(plain)), changing=True)
 
     def _word(self, plain: str) -> Extraction | None:
         """Return a text of one bare word or number. A schema for any string takes no part: there, prose would be an answer.
@@ -126,19 +127,19 @@ class Search:
             or not (known or (isinstance(schema, dict) and {"enum", "const"} & schema.keys()))
         ):
             return None
-        return self._fit(Found(value, 0, len(plain)))
+        return self._fit(FoundValue(value, 0, len(plain)))
 
     def _salvaged(self, plain: str, seen: Scan) -> Iterator[Extraction | None]:
         doubtful = tuple(one.start for one in seen.found if one.unsure or one.cut)
         if not doubtful and not seen.failed:
             return
-        for one in salvaged(plain, (*seen.failed, *doubtful)):
+        for one in repair_library_values(plain, (*seen.failed, *doubtful)):
             result = self._fit(one, changing=True)
             yield result if result is None else msgspec.structs.replace(result, salvaged=True)
 
     # Failures
 
-    def _truncated(self, found: list[Found], plain: str) -> Extraction | None:
+    def _truncated(self, found: list[FoundValue], plain: str) -> Extraction | None:
         """Return the last value where the text ended inside it: an example before it must not pass for the answer."""
         last = found[-1] if found else None
         if last is None or not last.cut:
@@ -148,7 +149,7 @@ class Search:
         fitting = self._fit(last, changing=True) if last.cut == "closers" else None
         return fitting or self._partly(last, plain)
 
-    def _partly(self, last: Found, plain: str) -> Extraction | None:
+    def _partly(self, last: FoundValue, plain: str) -> Extraction | None:
         """Return what a value holds that the text ended in, as an error; None where it does not look like the answer."""
         partial = next((form for form, _ in self._forms(last.value) if self._may_be(form)), None)
         if not partial and not (last.value == {} and _BEGINS.match(plain, last.start)):
@@ -157,7 +158,7 @@ class Search:
         result = self._error("truncated", "the text ends inside the answer", value)
         return msgspec.structs.replace(result, repaired=True)
 
-    def _ended(self, found: list[Found], plain: str) -> Extraction:
+    def _ended(self, found: list[FoundValue], plain: str) -> Extraction:
         """Return the error of a reply that was cut, with what it holds."""
         last = found[-1] if found else None
         partly = self._partly(last, plain) if last is not None else None
@@ -171,7 +172,7 @@ class Search:
             return "object" in accepted_types(schema, schema) and (not known or not known.keys().isdisjoint(value))
         return isinstance(value, list) and "array" in accepted_types(schema, schema)
 
-    def _failed(self, found: list[Found], plain: str) -> Extraction:
+    def _failed(self, found: list[FoundValue], plain: str) -> Extraction:
         data = [one for one in found if not one.bare] or found
         if not data:
             why = "the text is empty" if not plain.strip() else "there is no JSON in the text"
@@ -211,17 +212,17 @@ def _first(results: Iterable[Extraction | None]) -> Extraction | None:
     return next((result for result in results if result is not None), None)
 
 
-def _last(found: Iterable[Found]) -> Iterable[Found]:
+def _last(found: Iterable[FoundValue]) -> Iterable[FoundValue]:
     return reversed(list(found)[-MAX_JUDGED:])
 
 
-def _joined(found: list[Found], plain: str) -> list[Found]:
+def _joined(found: list[FoundValue], plain: str) -> list[FoundValue]:
     """Return values that stand one after the other, a line or a comma apart, as one array."""
     parts = [one for one in found if one.end > one.start and isinstance(one.value, dict | list)]
     between = (plain[left.end : right.start] for left, right in pairwise(parts))
     if len(parts) < 2 or parts[-1].cut == "scalar" or any(gap.strip(" \t\r\n,;") for gap in between):
         return []
-    return [Found([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)]
+    return [FoundValue([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)]
 
 
 def _keys(schema: JsonSchema) -> frozenset[str]:

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple, cast, get_args, get_type_hints, is_typeddict
 
 import msgspec
 
-from bardo.structured.errors import UnusableAnswer
-from bardo.structured.extraction import Json, JsonSchema
+from bardo.structured.extraction import Json, JsonSchema, UnusableAnswer
 from bardo.structured.validation import checker
 from bardo.values.errors import InvalidRequest
 
@@ -44,9 +43,7 @@ def schema_of(wanted: Any) -> TypedSchema:
     Raises InvalidRequest for what is no type bardo knows, or no JSON Schema: the message says where.
     """
     if isinstance(wanted, Mapping | bool):
-        schema: JsonSchema = wanted if isinstance(wanted, bool) else dict(wanted)
-        checker(schema)
-        return TypedSchema(schema, _as_it_is)
+        return TypedSchema(checker(wanted if isinstance(wanted, bool) else dict(wanted)).schema, _as_it_is)
     if callable(getattr(wanted, "from_json", None)) and callable(getattr(wanted, "schema", None)):
         return _own(wanted)
     if _holds_pydantic(wanted, set()):
@@ -66,8 +63,7 @@ def _own(wanted: Any) -> TypedSchema:
         raise InvalidRequest(
             f"{_named(wanted)}.schema() returned {type(schema).__name__}, not a JSON Schema", hint=_HINT, param="schema"
         )
-    checked = cast("JsonSchema", schema)
-    checker(checked)
+    checked = checker(cast("JsonSchema", schema)).schema
 
     def decode(value: Json) -> Any:
         try:
@@ -96,7 +92,7 @@ def _of_msgspec(wanted: Any) -> TypedSchema:
         except msgspec.ValidationError as problem:
             raise _wrong(str(problem)) from problem
 
-    return TypedSchema(schema, decode)
+    return TypedSchema(checker(schema).schema, decode)
 
 
 def _of_pydantic(wanted: Any) -> TypedSchema:
@@ -117,7 +113,7 @@ def _of_pydantic(wanted: Any) -> TypedSchema:
             path = "".join(f"/{_escaped(str(part))}" for part in first["loc"])
             raise WrongShape(first["msg"], path=path) from problem
 
-    return TypedSchema(schema, decode)
+    return TypedSchema(checker(schema).schema, decode)
 
 
 def _holds_pydantic(wanted: Any, seen: set[int]) -> bool:

@@ -1,39 +1,55 @@
-"""Judge a value by the caller's own JSON Schema: all of draft 2020-12, nothing fetched, bounded work.
+"""Judge a value by the caller's own JSON Schema, and write the message that asks again after an answer that does not conform.
 
-Compiling a schema costs about sixty times as much as one judgement, so compiled ones are kept, by what they say.
+All of draft 2020-12 is known, nothing is fetched, work is bounded. Compiling a schema costs about sixty times as much as one judgement,
+so compiled schemas are kept, by their JSON text.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from itertools import islice
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from bardo.structured.bounds import MAX_SCHEMA_BYTES, check_schema
-from bardo.structured.extraction import Failure, Json, JsonSchema, pointer
+from bardo.structured.extraction import ErrorCode, Extraction, Failure, Json, JsonSchema, pointer
 from bardo.values.errors import InvalidRequest
 
 MAX_FAILURES = 5
 _KEPT_SCHEMAS = 256
+_KEPT_BYTES = 1 << 24
+_MOST_DERIVED = 32
 _MAX_MESSAGE = 300
 # A pattern that needs more steps than this on one string is treated as not matching.
 _BACKTRACK_LIMIT = 100_000
 
+Value = TypeVar("Value")
+
 
 class Checker:
-    """One compiled schema. It may be shared between threads: nothing in it changes."""
+    """One compiled schema, shared between threads: neither `schema` nor what was derived from it may be changed.
 
-    __slots__ = ("_validator", "schema")
+    `derived` holds what follows from the schema and its key alone, as plans do. It is emptied when it is full.
+    """
+
+    __slots__ = ("_validator", "derived", "schema")
 
     def __init__(self, schema: JsonSchema) -> None:
         """Compile a schema. Raises InvalidRequest (`param` is "schema") where it is none, is too large, or refers to another document."""
         check_schema(schema)
         self.schema = schema
         self._validator = _compiled(schema)
+        self.derived: dict[Hashable, Any] = {}
+
+    def keep(self, key: Hashable, value: Value) -> Value:
+        """Keep what was derived from the schema, and return it."""
+        if len(self.derived) >= _MOST_DERIVED:
+            self.derived.clear()
+        self.derived[key] = value
+        return value
 
     def accepts(self, value: Json) -> bool:
         """Return whether a value conforms."""
@@ -54,10 +70,14 @@ class Checker:
 def checker(schema: JsonSchema | Checker) -> Checker:
     """Return the compiled form of a schema, from memory where the same schema was met before.
 
-    Whoever judges many answers by one schema keeps the Checker: finding it again costs as much as writing the schema once.
+    The `schema` of a kept Checker is found by its identity, since nobody changes it. Any other is found by its JSON text, so that a
+    caller's schema may change between two calls: that costs as much as writing it once.
     """
     if isinstance(schema, Checker):
         return schema
+    owner = _owners.get(id(schema))
+    if owner is not None and owner.schema is schema:
+        return owner
     key = _written(schema)
     with _lock:
         found = _kept.get(key)
@@ -67,13 +87,19 @@ def checker(schema: JsonSchema | Checker) -> Checker:
     # Compiled from what was written, so that a caller who changes its schema afterwards does not change ours.
     made = Checker(msgspec.json.decode(key))
     with _lock:
+        if key in _kept:
+            return _kept[key]
         _kept[key] = made
-        while len(_kept) > _KEPT_SCHEMAS:
-            _kept.popitem(last=False)
+        _owners[id(made.schema)] = made
+        while len(_kept) > _KEPT_SCHEMAS or sum(map(len, _kept)) > _KEPT_BYTES:
+            dropped = _kept.popitem(last=False)[1]
+            _owners.pop(id(dropped.schema), None)
     return made
 
 
 _kept: OrderedDict[bytes, Checker] = OrderedDict()
+_owners: dict[int, Checker] = {}
+"""The kept Checkers by the identity of the schema that each of them owns."""
 _lock = Lock()
 
 
@@ -121,3 +147,44 @@ def _failure(error: Any) -> Failure:
     if len(message) > _MAX_MESSAGE:
         message = message[: _MAX_MESSAGE // 2] + " … " + message[-_MAX_MESSAGE // 2 :]
     return Failure(path=pointer(error.instance_path), message=message, keyword=error.kind.name)
+
+
+_RETRYABLE: frozenset[ErrorCode] = frozenset({"no_json", "invalid", "truncated", "too_complex"})
+_ASKED_AGAIN = {
+    "no_json": "Your last answer held no JSON.",
+    "truncated": "Your last answer ended before its JSON was complete. Say the same more briefly.",
+    "too_complex": "Your last answer held too many values to find the right one.",
+    "invalid": "Your last answer did not conform to the JSON Schema.",
+}
+_MAX_SCHEMA = 20_000
+
+
+def worth_retrying(extraction: Extraction) -> bool:
+    """Return whether another try may help: a refusal stays one."""
+    return extraction.error in _RETRYABLE
+
+
+def retry_message(
+    extraction: Extraction, schema: JsonSchema | Checker, *, issues: tuple[str, ...] = (), with_schema: bool = True
+) -> str:
+    """Return the user message that asks again, naming each failure and its path.
+
+    `issues` are what a type's own `validate` found in an answer that conforms. `with_schema` repeats the schema, for modes in which the
+    provider does not enforce it. The retry belongs in the same mode as the first try.
+    """
+    said = [
+        _ASKED_AGAIN.get(
+            extraction.error or "", "Your last answer conforms to the JSON Schema, but its content makes no sense."
+        )
+    ]
+    said += [f"- {failure}" for failure in extraction.failures]
+    said += [f"- {issue}" for issue in issues]
+    said.append(_again(checker(schema), with_schema=with_schema))
+    return "\n".join(said)
+
+
+def _again(judge: Checker, *, with_schema: bool) -> str:
+    written = msgspec.json.encode(judge.schema).decode()
+    if not with_schema or len(written) > _MAX_SCHEMA:
+        return "Answer again, with the whole JSON value and nothing else."
+    return f"Answer again, with the whole JSON value and nothing else, conforming to this JSON Schema:\n{written}"

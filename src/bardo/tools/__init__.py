@@ -1,14 +1,5 @@
-"""Tool calls: the text formats models write them in, the reader that finds them, and adapters for each family."""
+"""Tool calls in text: the formats in which models write them, and the reader that finds them."""
 
-from bardo.tools.adapters import (
-    AnthropicToolAdapter,
-    HermesToolAdapter,
-    JsonToolAdapter,
-    OpenAIToolAdapter,
-    QwenToolAdapter,
-    TextToolAdapter,
-    ToolAdapter,
-)
 from bardo.tools.formats import (
     ToolCallFormat,
     UnknownToolFormat,
@@ -21,20 +12,13 @@ from bardo.tools.reader import ToolCallReader
 from bardo.tools.stage import InlineToolCalls
 
 __all__ = [
-    "AnthropicToolAdapter",
     "CallArguments",
     "CallEnd",
     "CallStart",
-    "HermesToolAdapter",
     "InlineToolCalls",
-    "JsonToolAdapter",
     "Note",
-    "OpenAIToolAdapter",
     "Piece",
-    "QwenToolAdapter",
     "Text",
-    "TextToolAdapter",
-    "ToolAdapter",
     "ToolCallFormat",
     "ToolCallReader",
     "UnknownToolFormat",

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from bardo.tools.declared import DeclaredTools
 from bardo.tools.jsontext import escape
 from bardo.tools.pieces import Pieces
-from bardo.tools.tape import Malformed, Tape
+from bardo.tools.scanner import Malformed, Scanner
 
 MakeId = Callable[[], str]
 
@@ -15,8 +15,8 @@ MakeId = Callable[[], str]
 class OpenCall:
     """At most one call at a time. `strict` is for calls no marker announced: their names must be declared."""
 
-    def __init__(self, tape: Tape, pieces: Pieces, declared: DeclaredTools, make_id: MakeId) -> None:
-        self._tape = tape
+    def __init__(self, scanner: Scanner, pieces: Pieces, declared: DeclaredTools, make_id: MakeId) -> None:
+        self._scanner = scanner
         self._pieces = pieces
         self._make_id = make_id
         self.declared = declared
@@ -50,7 +50,7 @@ class OpenCall:
         if self.begun:
             return
         self.check_name()
-        self._tape.release()
+        self._scanner.release()
         self.count += 1
         self._pieces.start(self.id or self._make_id(), self.name)
         if not self.declared.knows(self.name):

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bardo.tools.literals import PYTHON, pass_literal
-from bardo.tools.tape import Malformed, Tape
+from bardo.tools.scanner import Malformed, Scanner
 from bardo.values.request import Tool
 
 SCHEMA_DEPTH = 20
@@ -59,15 +59,15 @@ def as_json(text: str, types: frozenset[str]) -> str | None:
 def _from_python(text: str) -> str:
     if not text:
         return ""
-    tape, parts = Tape(len(text) + 1), list[str]()
-    tape.feed(text)
-    tape.ended = True
+    scanner, parts = Scanner(len(text) + 1), list[str]()
+    scanner.feed(text)
+    scanner.ended = True
     try:
-        for _ in pass_literal(tape, parts.append, PYTHON):
+        for _ in pass_literal(scanner, parts.append, PYTHON):
             break
     except Malformed:
         return ""
-    return "" if tape.unread.strip() else "".join(parts)
+    return "" if scanner.unread.strip() else "".join(parts)
 
 
 def _kinds(text: str) -> frozenset[str]:

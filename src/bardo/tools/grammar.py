@@ -1,42 +1,106 @@
-"""Read one call by the shape its format gives it."""
+"""Read one call by the shape that its format gives it, also in a model's own notation: Python's `[f(a=1), g()]`, and Gemma's objects."""
 
 from __future__ import annotations
 
 import re
 
-from bardo.tools.arguments import read_arguments
 from bardo.tools.calls import OpenCall
 from bardo.tools.formats import ToolCallFormat
-from bardo.tools.json_calls import read_json_calls
-from bardo.tools.notations import read_gemma_arguments, read_python_call, read_python_calls
+from bardo.tools.json_calls import read_arguments, read_json_calls
+from bardo.tools.literals import NOTATIONS, PYTHON, pass_literal
 from bardo.tools.parameters import ParameterReader
-from bardo.tools.shapes import Shape, Step, shapes_of
-from bardo.tools.tape import Malformed, Reading, Tape
+from bardo.tools.scanner import Malformed, Reading, Scanner
+from bardo.tools.shapes import Shape, ShapeStep, shapes_of
 
 NAME = re.compile(r"[\w.:/\-]*")
+PYTHON_NAME = re.compile(r"[\w.\-]*")
+KEY = re.compile(r"\w*")
 NAME_LIMIT = 256
 _INDEX = re.compile(r":\d+$")
 _BRACKETS = {"json": ("{", "["), "python": ("[",)}
 _REPEATS = ("call",)
 
 
-class CallGrammar:
-    """Reads calls of one format from one tape."""
+def read_python_calls(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
+    """Read a list of calls with keyword arguments. Raises Malformed."""
+    yield from scanner.expect("[")
+    yield from scanner.blank()
+    while not (yield from scanner.choose(("]",))):
+        yield from read_python_call(scanner, call, stops)
+        scanner.mark()
+        yield from scanner.blank()
+        if not (yield from scanner.choose((",",))) and not (yield from scanner.stands(("]",))):
+            raise Malformed("the list of calls is broken")
+        yield from scanner.blank()
+    if not call.count:
+        raise Malformed("a list without calls")
 
-    def __init__(self, tape: Tape, call: OpenCall, row: ToolCallFormat, *, hold: int) -> None:
-        self._tape = tape
+
+def read_gemma_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
+    """Announce the call and pass its arguments on as JSON. Raises Malformed."""
+    yield from scanner.blank()
+    if (yield from scanner.peek()) != "{":
+        raise Malformed("arguments are missing")
+    call.begin()
+    try:
+        yield from pass_literal(scanner, call.arguments, NOTATIONS["gemma"])
+    except Malformed:
+        yield from scanner.pass_until(stops, call.arguments)
+        raise
+
+
+def read_python_call(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
+    """Read one call with keyword arguments. Raises Malformed."""
+    call.name = yield from scanner.word(PYTHON_NAME, limit=NAME_LIMIT)
+    if not call.name or call.name[0].isdigit():
+        raise Malformed("a tool's name is missing")
+    yield from scanner.expect("(")
+    yield from scanner.blank()
+    try:
+        while not (yield from scanner.choose((")",))):
+            yield from _keyword(scanner, call)
+    except Malformed:
+        if call.begun:
+            yield from scanner.pass_until(stops, call.arguments)
+        raise
+    call.begin()
+    call.close_parameters()
+    call.end()
+
+
+def _keyword(scanner: Scanner, call: OpenCall) -> Reading[None]:
+    key = yield from scanner.word(KEY, limit=NAME_LIMIT)
+    yield from scanner.blank()
+    if not key or not (yield from scanner.choose(("=",))):
+        if call.begun:
+            call.arguments(key)
+        raise Malformed("an argument has no name")
+    call.begin()
+    call.key(key)
+    yield from pass_literal(scanner, call.arguments, PYTHON)
+    yield from scanner.blank()
+    if not (yield from scanner.choose((",",))) and not (yield from scanner.stands((")",))):
+        raise Malformed("arguments are broken")
+    yield from scanner.blank()
+
+
+class CallGrammar:
+    """Reads calls of one format from one scanner."""
+
+    def __init__(self, scanner: Scanner, call: OpenCall, row: ToolCallFormat, *, hold: int) -> None:
+        self._scanner = scanner
         self._call = call
         self._name_is_key = row.name_is_key
         self._shapes = shapes_of(row)
         self._before = 0
-        self._parameters = ParameterReader(tape, call, self._shapes, trims=row.trims_newlines, hold=hold)
+        self._parameters = ParameterReader(scanner, call, self._shapes, trims=row.trims_newlines, hold=hold)
 
     def fitting(self, *, again: bool = False) -> Reading[Shape | None]:
         """Return the shape that can begin here. After a call, a bare name is not taken for `again` one."""
         for shape in self._shapes.calls:
             first = shape[0]
             words = (first.text,) if first.kind == "literal" else _BRACKETS.get(first.kind, ())
-            if (yield from self._tape.stands(words)):
+            if (yield from self._scanner.stands(words)):
                 return shape
         named = (shape for shape in self._shapes.calls if shape[0].kind not in ("literal", *_BRACKETS))
         return next((shape for shape in named if not again or shape[0].kind in _REPEATS), None)
@@ -52,15 +116,15 @@ class CallGrammar:
             if step.kind == "literal":
                 yield from self._literal(step)
             elif step.kind == "optional":
-                yield from self._tape.blank()
-                if (yield from self._tape.stands((step.group[0].text,))):
+                yield from self._scanner.blank()
+                if (yield from self._scanner.stands((step.group[0].text,))):
                     yield from self._walk(step.group)
             else:
                 yield from self._hole(step)
 
-    def _literal(self, step: Step) -> Reading[None]:
-        yield from self._tape.blank()
-        if (yield from self._tape.choose((step.text,))) or (
+    def _literal(self, step: ShapeStep) -> Reading[None]:
+        yield from self._scanner.blank()
+        if (yield from self._scanner.choose((step.text,))) or (
             self._call.count > self._before and (yield from self._over())
         ):
             return
@@ -68,27 +132,27 @@ class CallGrammar:
 
     def _over(self) -> Reading[bool]:
         """Whether a call that was told of is over without all of its closing parts: servers cut the last ones off."""
-        return not (yield from self._tape.peek()) or bool((yield from self._tape.stands(self._shapes.borders)))
+        return not (yield from self._scanner.peek()) or bool((yield from self._scanner.stands(self._shapes.borders)))
 
-    def _hole(self, step: Step) -> Reading[None]:
-        tape, call = self._tape, self._call
+    def _hole(self, step: ShapeStep) -> Reading[None]:
+        scanner, call = self._scanner, self._call
         stops = (*step.until, *self._shapes.borders)
         match step.kind:
             case "arguments":
-                yield from read_arguments(tape, call, stops)
+                yield from read_arguments(scanner, call, stops)
             case "parameters":
                 yield from self._parameters.read(step)
             case "json":
-                yield from read_json_calls(tape, call, stops, name_is_key=self._name_is_key)
+                yield from read_json_calls(scanner, call, stops, name_is_key=self._name_is_key)
             case "python":
-                yield from read_python_calls(tape, call, stops)
+                yield from read_python_calls(scanner, call, stops)
             case "call":
-                yield from read_python_call(tape, call, stops)
+                yield from read_python_call(scanner, call, stops)
             case "gemma":
-                yield from read_gemma_arguments(tape, call, stops)
+                yield from read_gemma_arguments(scanner, call, stops)
             case _:
-                yield from tape.blank()
-                self._told(step.kind, (yield from tape.word(NAME, limit=NAME_LIMIT)))
+                yield from scanner.blank()
+                self._told(step.kind, (yield from scanner.word(NAME, limit=NAME_LIMIT)))
 
     def _told(self, kind: str, word: str) -> None:
         call = self._call

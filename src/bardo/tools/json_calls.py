@@ -4,10 +4,55 @@ from __future__ import annotations
 
 import json
 
-from bardo.tools.arguments import read_arguments
 from bardo.tools.calls import OpenCall
-from bardo.tools.jsontext import read_string, read_value
-from bardo.tools.tape import Malformed, Reading, Tape
+from bardo.tools.jsontext import NOT_JSON, pass_value, read_string, read_value
+from bardo.tools.scanner import Malformed, Reading, Scanner
+
+
+def read_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
+    """Announce the call and pass its arguments on; where they are broken, all up to one of `stops` is passed on as it is.
+
+    A JSON string that holds the JSON is unpacked; no arguments at all are an empty object. Raises Malformed where nothing like
+    arguments stands here, and, after the announcement, where they are broken.
+    """
+    call.check_name()
+    yield from scanner.blank()
+    character = yield from scanner.peek()
+    if character == "{":
+        call.begin()
+        yield from _pass_object(scanner, call, stops)
+    elif character == '"':
+        text = yield from read_string(scanner)
+        call.begin()
+        call.arguments(text or "{}")
+        if text and not _is_object(text):
+            call.note(NOT_JSON)
+    elif (yield from scanner.choose(("null",))) or (yield from _nothing(scanner, stops)):
+        call.begin()
+        call.arguments("{}")
+    else:
+        raise Malformed("arguments are missing")
+
+
+def _pass_object(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
+    ended = yield from pass_value(scanner, call.arguments, stops)
+    if not ended.complete:
+        yield from scanner.pass_until(stops, call.arguments)
+        raise Malformed(ended.why)
+    if ended.why:
+        call.note(NOT_JSON)
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _nothing(scanner: Scanner, stops: tuple[str, ...]) -> Reading[bool]:
+    return bool((yield from scanner.stands((*stops, ",", "}"))))
+
 
 NAME_KEYS = frozenset({"name", "tool_name", "tool"})
 ARGUMENT_KEYS = frozenset({"arguments", "parameters", "args"})
@@ -16,22 +61,22 @@ WRAPPER_KEYS = frozenset({"function"})
 DULL_KEYS = frozenset({"type"})
 
 
-def read_json_calls(tape: Tape, call: OpenCall, stops: tuple[str, ...], *, name_is_key: bool) -> Reading[None]:
+def read_json_calls(scanner: Scanner, call: OpenCall, stops: tuple[str, ...], *, name_is_key: bool) -> Reading[None]:
     """Read one call, or a list of them. Raises Malformed."""
-    yield from tape.blank()
-    if (yield from tape.peek()) != "[":
-        yield from _JsonCall(tape, call, stops, name_is_key=name_is_key).read()
+    yield from scanner.blank()
+    if (yield from scanner.peek()) != "[":
+        yield from _JsonCall(scanner, call, stops, name_is_key=name_is_key).read()
         return
-    tape.skip()
-    yield from tape.blank()
-    while not (yield from tape.choose(("]",))):
-        yield from _JsonCall(tape, call, stops, name_is_key=name_is_key).read()
+    scanner.skip()
+    yield from scanner.blank()
+    while not (yield from scanner.choose(("]",))):
+        yield from _JsonCall(scanner, call, stops, name_is_key=name_is_key).read()
         # From here on, what turns out to be no call is given back.
-        tape.mark()
-        yield from tape.blank()
-        if not (yield from tape.choose((",",))) and not (yield from tape.stands(("]",))):
+        scanner.mark()
+        yield from scanner.blank()
+        if not (yield from scanner.choose((",",))) and not (yield from scanner.stands(("]",))):
             raise Malformed("the list of calls is broken")
-        yield from tape.blank()
+        yield from scanner.blank()
     if not call.count:
         raise Malformed("a list without calls")
 
@@ -39,8 +84,8 @@ def read_json_calls(tape: Tape, call: OpenCall, stops: tuple[str, ...], *, name_
 class _JsonCall:
     """One object. A `function` key whose value is an object is read as if its members stood here."""
 
-    def __init__(self, tape: Tape, call: OpenCall, stops: tuple[str, ...], *, name_is_key: bool) -> None:
-        self._tape = tape
+    def __init__(self, scanner: Scanner, call: OpenCall, stops: tuple[str, ...], *, name_is_key: bool) -> None:
+        self._scanner = scanner
         self._call = call
         self._stops = stops
         self._name_is_key = name_is_key
@@ -50,11 +95,11 @@ class _JsonCall:
 
     def read(self) -> Reading[None]:
         """Read to the end of the object, and tell of the call."""
-        yield from self._tape.expect("{")
+        yield from self._scanner.expect("{")
         try:
             yield from self._members()
         except Malformed:
-            if self._call.begun and (rest := self._tape.release()):
+            if self._call.begun and (rest := self._scanner.release()):
                 self._call.note("the end of the call is broken", rest)
             raise
         self._conclude()
@@ -62,54 +107,54 @@ class _JsonCall:
     def _members(self) -> Reading[None]:
         self._depth = 1
         while self._depth:
-            yield from self._tape.blank()
-            if (yield from self._tape.choose(("}",))):
+            yield from self._scanner.blank()
+            if (yield from self._scanner.choose(("}",))):
                 self._depth -= 1
-            elif not (yield from self._tape.choose((",",))):
+            elif not (yield from self._scanner.choose((",",))):
                 yield from self._member()
 
     def _member(self) -> Reading[None]:
-        key = yield from read_string(self._tape)
-        yield from self._tape.expect(":")
-        yield from self._tape.blank()
+        key = yield from read_string(self._scanner)
+        yield from self._scanner.expect(":")
+        yield from self._scanner.blank()
         call, fresh = self._call, not self._call.begun
-        opens = (yield from self._tape.peek()) == "{"
+        opens = (yield from self._scanner.peek()) == "{"
         if self._name_is_key and fresh and opens:
             call.name = key
             yield from self._arguments()
         elif key in WRAPPER_KEYS and opens and fresh and self._depth == 1:
-            self._tape.skip()
+            self._scanner.skip()
             self._depth = 2
         elif key in NAME_KEYS and fresh and not call.name:
             yield from self._name()
         elif key in ARGUMENT_KEYS and fresh and self._early is None:
             yield from self._arguments()
         elif key in ID_KEYS and fresh:
-            call.id = _plain((yield from read_value(self._tape)))
+            call.id = _plain((yield from read_value(self._scanner)))
         else:
             yield from self._other(key)
 
     def _name(self) -> Reading[None]:
-        self._call.name = yield from read_string(self._tape)
+        self._call.name = yield from read_string(self._scanner)
         self._call.check_name()
         if self._early is not None:
             self._call.begin()
             self._call.arguments(self._early)
-            self._tape.mark()
+            self._scanner.mark()
 
     def _arguments(self) -> Reading[None]:
         if self._call.name:
-            yield from read_arguments(self._tape, self._call, self._stops)
+            yield from read_arguments(self._scanner, self._call, self._stops)
             # What follows the arguments is remembered, so that none of it is lost where it is wrong.
-            self._tape.mark()
+            self._scanner.mark()
         else:
-            self._early = _object((yield from read_value(self._tape)))
+            self._early = _object((yield from read_value(self._scanner)))
 
     def _other(self, key: str) -> Reading[None]:
         if self._call.strict and not self._call.begun and key not in DULL_KEYS:
             # JSON that nothing announced is an answer as soon as it is not like a call.
             raise Malformed("JSON that is no call")
-        value = yield from read_value(self._tape)
+        value = yield from read_value(self._scanner)
         if key not in DULL_KEYS | ID_KEYS:
             self._ignored.append(f"{json.dumps(key, ensure_ascii=False)}: {value}")
 
@@ -122,7 +167,7 @@ class _JsonCall:
             call.arguments("{}")
         if self._ignored:
             call.note("the call has members that mean nothing here", ", ".join(self._ignored))
-        self._tape.release()
+        self._scanner.release()
         call.end()
 
 

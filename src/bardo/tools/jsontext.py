@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from bardo.tools.tape import Give, Malformed, Reading, Tape
+from bardo.tools.scanner import Give, Malformed, Reading, Scanner
 
 Expects = Literal["value", "value or end", "key", "key or end", "colon", "comma or end"]
 
@@ -42,29 +42,29 @@ def escape(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def pass_value(tape: Tape, give: Give, stops: tuple[str, ...]) -> Reading[Ended]:
+def pass_value(scanner: Scanner, give: Give, stops: tuple[str, ...]) -> Reading[Ended]:
     """Pass on the value that begins here. Where its end is lost, it ends before the first of `stops`, or with the reply."""
-    scan = _Scan(tape, give)
+    scan = _Scan(scanner, give)
     ended = yield from scan.strictly()
     if ended is None:
         ended = yield from scan.loosely(stops)
     return ended
 
 
-def read_string(tape: Tape) -> Reading[str]:
+def read_string(scanner: Scanner) -> Reading[str]:
     """Read a JSON string and return what it says. Raises Malformed where none stands here."""
     parts: list[str] = []
-    if (yield from tape.peek()) != '"':
+    if (yield from scanner.peek()) != '"':
         raise Malformed("a string is missing")
-    if not (yield from _pass_string(tape, parts.append)):
+    if not (yield from _pass_string(scanner, parts.append)):
         raise Malformed(CUT_OFF)
     return _decoded("".join(parts))
 
 
-def read_value(tape: Tape) -> Reading[str]:
+def read_value(scanner: Scanner) -> Reading[str]:
     """Read a JSON value and return its text. Raises Malformed where none stands here."""
     parts: list[str] = []
-    ended = yield from _Scan(tape, parts.append).strictly()
+    ended = yield from _Scan(scanner, parts.append).strictly()
     if ended is None or not ended.complete:
         raise Malformed(NOT_JSON)
     return "".join(parts)
@@ -81,8 +81,8 @@ def _decoded(literal: str) -> str:
 class _Scan:
     """One value: the brackets that are open, and what may come next."""
 
-    def __init__(self, tape: Tape, give: Give) -> None:
-        self._tape = tape
+    def __init__(self, scanner: Scanner, give: Give) -> None:
+        self._scanner = scanner
         self._give = give
         self._open: list[str] = []
         self._expects: Expects = "value"
@@ -91,8 +91,8 @@ class _Scan:
     def strictly(self) -> Reading[Ended | None]:
         """Read for as long as this is JSON; None where it is not."""
         while True:
-            yield from self._tape.blank(self._give if self._open else None)
-            character = yield from self._tape.peek()
+            yield from self._scanner.blank(self._give if self._open else None)
+            character = yield from self._scanner.peek()
             if not character:
                 return Ended(False, CUT_OFF)
             if len(self._open) > DEPTH_LIMIT:
@@ -106,13 +106,13 @@ class _Scan:
         """Read on by brackets and quotes."""
         marks = ('"', "{", "}", "[", "]", *stops)
         while self._open and len(self._open) <= DEPTH_LIMIT:
-            found = yield from self._tape.pass_until(marks, self._give)
+            found = yield from self._scanner.pass_until(marks, self._give)
             if not found:
                 return Ended(False, CUT_OFF)
             if found in stops:
                 return Ended(False, NOT_JSON)
             if found == '"':
-                if not (yield from _pass_string(self._tape, self._give)):
+                if not (yield from _pass_string(self._scanner, self._give)):
                     return Ended(False, CUT_OFF)
             elif found in _OPENS:
                 self._enter(found)
@@ -135,11 +135,11 @@ class _Scan:
             return self._close(character)
         if character == "," and expects == "comma or end" and self._open:
             self._expects = "key" if self._open[-1] == "{" else "value"
-            self._give(self._tape.skip())
+            self._give(self._scanner.skip())
             return True
         if character == ":" and expects == "colon":
             self._expects = "value"
-            self._give(self._tape.skip())
+            self._give(self._scanner.skip())
             return True
         return expects in ("value", "value or end") and (yield from self._scalar())
 
@@ -148,11 +148,11 @@ class _Scan:
             self._controls = self._controls or _CONTROL.search(piece) is not None
             self._give(piece)
 
-        return (yield from _pass_string(self._tape, check))
+        return (yield from _pass_string(self._scanner, check))
 
     def _scalar(self) -> Reading[bool]:
         self._expects = "comma or end"
-        word = yield from self._tape.word(_SCALAR, limit=SCALAR_LIMIT)
+        word = yield from self._scanner.word(_SCALAR, limit=SCALAR_LIMIT)
         self._give(word)
         return _VALID_SCALAR.fullmatch(word) is not None
 
@@ -167,25 +167,25 @@ class _Scan:
     def _enter(self, character: str) -> None:
         self._open.append(character)
         self._expects = "key or end" if character == "{" else "value or end"
-        self._give(self._tape.skip())
+        self._give(self._scanner.skip())
 
     def _leave(self) -> None:
         self._open.pop()
         self._expects = "comma or end"
-        self._give(self._tape.skip())
+        self._give(self._scanner.skip())
 
 
-def _pass_string(tape: Tape, give: Give) -> Reading[bool]:
+def _pass_string(scanner: Scanner, give: Give) -> Reading[bool]:
     """Pass on the string that begins here; False where the reply ends inside it."""
-    give(tape.skip())
+    give(scanner.skip())
     while True:
-        yield from tape.run(_PLAIN, give)
-        character = yield from tape.peek()
+        yield from scanner.run(_PLAIN, give)
+        character = yield from scanner.peek()
         if not character:
             return False
-        give(tape.skip())
+        give(scanner.skip())
         if character == '"':
             return True
-        if not (yield from tape.peek()):
+        if not (yield from scanner.peek()):
             return False
-        give(tape.skip())
+        give(scanner.skip())

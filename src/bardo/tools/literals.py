@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 
 from bardo.tools.jsontext import escape
-from bardo.tools.tape import Give, Malformed, Reading, Tape
+from bardo.tools.scanner import Give, Malformed, Reading, Scanner
 
 WRONG = "a value is not what the format says"
 DEPTH_LIMIT = 100
@@ -37,96 +37,96 @@ PYTHON = Notation(quotes=('"', "'", '"""', "'''"), escapes=True)
 NOTATIONS = {"python": PYTHON, "gemma": Notation(quotes=('<|"|>', "<escape>", '"'), escapes=False, bare=True)}
 
 
-def pass_literal(tape: Tape, give: Give, notation: Notation, depth: int = 0) -> Reading[None]:
+def pass_literal(scanner: Scanner, give: Give, notation: Notation, depth: int = 0) -> Reading[None]:
     """Pass on the literal that begins here, as JSON. Raises Malformed."""
     if depth > DEPTH_LIMIT:
         raise Malformed("the arguments are nested too deep")
-    yield from tape.blank()
-    if quote := (yield from tape.choose(notation.quotes)):
-        yield from _string(tape, give, quote, notation)
+    yield from scanner.blank()
+    if quote := (yield from scanner.choose(notation.quotes)):
+        yield from _string(scanner, give, quote, notation)
         return
-    character = yield from tape.peek()
+    character = yield from scanner.peek()
     if character == "{":
-        yield from _mapping(tape, give, notation, depth)
+        yield from _mapping(scanner, give, notation, depth)
     elif character in ("[", "("):
-        yield from _sequence(tape, give, notation, depth)
+        yield from _sequence(scanner, give, notation, depth)
     else:
-        yield from _scalar(tape, give, notation)
+        yield from _scalar(scanner, give, notation)
 
 
-def _sequence(tape: Tape, give: Give, notation: Notation, depth: int) -> Reading[None]:
-    closer = "]" if tape.skip() == "[" else ")"
+def _sequence(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
+    closer = "]" if scanner.skip() == "[" else ")"
     give("[")
     lead = ""
-    while not (yield from _closed(tape, closer)):
+    while not (yield from _closed(scanner, closer)):
         give(lead)
-        yield from pass_literal(tape, give, notation, depth + 1)
-        yield from _comma(tape, closer)
+        yield from pass_literal(scanner, give, notation, depth + 1)
+        yield from _comma(scanner, closer)
         lead = ", "
     give("]")
 
 
-def _mapping(tape: Tape, give: Give, notation: Notation, depth: int) -> Reading[None]:
-    tape.skip()
+def _mapping(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
+    scanner.skip()
     give("{")
     lead = ""
-    while not (yield from _closed(tape, "}")):
+    while not (yield from _closed(scanner, "}")):
         give(lead)
-        yield from _key(tape, give, notation)
-        yield from tape.expect(":")
+        yield from _key(scanner, give, notation)
+        yield from scanner.expect(":")
         give(": ")
-        yield from pass_literal(tape, give, notation, depth + 1)
-        yield from _comma(tape, "}")
+        yield from pass_literal(scanner, give, notation, depth + 1)
+        yield from _comma(scanner, "}")
         lead = ", "
     give("}")
 
 
-def _closed(tape: Tape, closer: str) -> Reading[bool]:
-    yield from tape.blank()
-    return bool((yield from tape.choose((closer,))))
+def _closed(scanner: Scanner, closer: str) -> Reading[bool]:
+    yield from scanner.blank()
+    return bool((yield from scanner.choose((closer,))))
 
 
-def _comma(tape: Tape, closer: str) -> Reading[None]:
-    yield from tape.blank()
-    if not (yield from tape.choose((",",))) and not (yield from tape.stands((closer,))):
+def _comma(scanner: Scanner, closer: str) -> Reading[None]:
+    yield from scanner.blank()
+    if not (yield from scanner.choose((",",))) and not (yield from scanner.stands((closer,))):
         raise Malformed(WRONG)
 
 
-def _key(tape: Tape, give: Give, notation: Notation) -> Reading[None]:
-    if quote := (yield from tape.choose(notation.quotes)):
-        yield from _string(tape, give, quote, notation)
+def _key(scanner: Scanner, give: Give, notation: Notation) -> Reading[None]:
+    if quote := (yield from scanner.choose(notation.quotes)):
+        yield from _string(scanner, give, quote, notation)
         return
-    word = yield from tape.word(_WORD, limit=WORD_LIMIT)
+    word = yield from scanner.word(_WORD, limit=WORD_LIMIT)
     if not word or not (notation.bare or _NUMBER.fullmatch(word)):
         give(word)
         raise Malformed(WRONG)
     give(f'"{escape(word)}"')
 
 
-def _string(tape: Tape, give: Give, quote: str, notation: Notation) -> Reading[None]:
+def _string(scanner: Scanner, give: Give, quote: str, notation: Notation) -> Reading[None]:
     def plain(text: str) -> None:
         give(escape(text))
 
     give('"')
     stops = (quote, "\\") if notation.escapes else (quote,)
     while True:
-        found = yield from tape.pass_until(stops, plain)
+        found = yield from scanner.pass_until(stops, plain)
         if not found:
             raise Malformed("the reply ended inside the arguments")
-        yield from tape.choose((found,))
+        yield from scanner.choose((found,))
         if found == quote:
             break
-        yield from _escape(tape, give)
+        yield from _escape(scanner, give)
     give('"')
 
 
-def _escape(tape: Tape, give: Give) -> Reading[None]:
-    character = yield from tape.peek()
+def _escape(scanner: Scanner, give: Give) -> Reading[None]:
+    character = yield from scanner.peek()
     if not character:
         raise Malformed("the reply ended inside the arguments")
-    tape.skip()
+    scanner.skip()
     if character in _CODES:
-        digits = yield from tape.word(_DIGITS, limit=_CODES[character])
+        digits = yield from scanner.word(_DIGITS, limit=_CODES[character])
         give(_coded(character, digits))
     elif character in _ESCAPES:
         give(escape(_ESCAPES[character]))
@@ -143,8 +143,8 @@ def _coded(kind: str, digits: str) -> str:
     return f"\\u{code:04x}" if 0xD800 <= code <= 0xDFFF else escape(chr(code))
 
 
-def _scalar(tape: Tape, give: Give, notation: Notation) -> Reading[None]:
-    word = yield from tape.word(_WORD, limit=WORD_LIMIT)
+def _scalar(scanner: Scanner, give: Give, notation: Notation) -> Reading[None]:
+    word = yield from scanner.word(_WORD, limit=WORD_LIMIT)
     written = _as_json(word) or (f'"{escape(word)}"' if notation.bare and word else "")
     give(written or word)
     if not written:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from bardo.tools.arguments import read_arguments
 from bardo.tools.calls import OpenCall
 from bardo.tools.declared import TEXT, as_json
+from bardo.tools.json_calls import read_arguments
 from bardo.tools.jsontext import CUT_OFF, escape
-from bardo.tools.shapes import Shape, Shapes, Step
-from bardo.tools.tape import Give, Malformed, Reading, Tape
+from bardo.tools.scanner import Give, Malformed, Reading, Scanner
+from bardo.tools.shapes import Shape, Shapes, ShapeStep
 
 KEY = re.compile(r"[^\"'<>\r\n{}|]*")
 WORD = re.compile(r"[\w.\-]*")
@@ -20,8 +20,8 @@ KEY_LIMIT = 256
 class ParameterReader:
     """Reads the parameters of calls in one format. A value longer than `hold` that would need conversion stays text."""
 
-    def __init__(self, tape: Tape, call: OpenCall, shapes: Shapes, *, trims: bool, hold: int) -> None:
-        self._tape = tape
+    def __init__(self, scanner: Scanner, call: OpenCall, shapes: Shapes, *, trims: bool, hold: int) -> None:
+        self._scanner = scanner
         self._call = call
         self._shapes = shapes
         self._trims = trims
@@ -29,15 +29,15 @@ class ParameterReader:
         self._key = ""
         self._types = TEXT
 
-    def read(self, step: Step) -> Reading[None]:
+    def read(self, step: ShapeStep) -> Reading[None]:
         """Read parameters until something else stands here. Raises Malformed."""
         stops = (*step.until, *self._shapes.borders)
         firsts = self._shapes.parameter_firsts
-        yield from self._tape.blank()
-        if (yield from self._tape.peek()) == "{":
-            yield from read_arguments(self._tape, self._call, stops)
+        yield from self._scanner.blank()
+        if (yield from self._scanner.peek()) == "{":
+            yield from read_arguments(self._scanner, self._call, stops)
             return
-        if not self._call.begun and not (yield from self._tape.stands((*firsts, *stops))):
+        if not self._call.begun and not (yield from self._scanner.stands((*firsts, *stops))):
             raise Malformed("neither parameters nor an end stand where they should")
         self._call.begin()
         while (yield from self._next(firsts, stops)):
@@ -46,11 +46,11 @@ class ParameterReader:
 
     def _next(self, firsts: tuple[str, ...], stops: tuple[str, ...]) -> Reading[bool]:
         """Say whether another parameter begins here; what stands before it and means nothing is told."""
-        yield from self._tape.blank()
-        found = yield from self._tape.stands((*firsts, *stops))
+        yield from self._scanner.blank()
+        found = yield from self._scanner.stands((*firsts, *stops))
         if not found:
             junk: list[str] = []
-            found = yield from self._tape.pass_until((*firsts, *stops), junk.append)
+            found = yield from self._scanner.pass_until((*firsts, *stops), junk.append)
             if junk:
                 self._call.note("something else stands between the parameters", "".join(junk))
             if not found:
@@ -58,14 +58,14 @@ class ParameterReader:
         return found in firsts
 
     def _one(self) -> Reading[None]:
-        first = yield from self._tape.stands(self._shapes.parameter_firsts)
+        first = yield from self._scanner.stands(self._shapes.parameter_firsts)
         shape = next(shape for shape in self._shapes.parameters if shape[0].text == first)
         self._key, self._types = "", frozenset[str]()
-        self._tape.mark()
+        self._scanner.mark()
         try:
             yield from self._walk(shape)
         except Malformed:
-            if header := self._tape.release():
+            if header := self._scanner.release():
                 self._call.note("a parameter is broken", header)
             raise
 
@@ -74,25 +74,25 @@ class ParameterReader:
             if step.kind == "literal":
                 yield from self._literal(step.text)
             elif step.kind == "optional":
-                yield from self._tape.blank()
-                if (yield from self._tape.stands((step.group[0].text,))):
+                yield from self._scanner.blank()
+                if (yield from self._scanner.stands((step.group[0].text,))):
                     yield from self._walk(step.group)
             else:
                 yield from self._hole(step)
 
     def _literal(self, text: str) -> Reading[None]:
-        yield from self._tape.blank()
-        if not (yield from self._tape.choose((text,))):
+        yield from self._scanner.blank()
+        if not (yield from self._scanner.choose((text,))):
             raise Malformed(f"a parameter is broken: {text!r} is missing")
 
-    def _hole(self, step: Step) -> Reading[None]:
+    def _hole(self, step: ShapeStep) -> Reading[None]:
         if step.kind == "key":
-            yield from self._tape.blank()
-            self._key = (yield from self._tape.word(KEY, limit=KEY_LIMIT)).strip()
+            yield from self._scanner.blank()
+            self._key = (yield from self._scanner.word(KEY, limit=KEY_LIMIT)).strip()
         elif step.kind == "value":
             yield from self._value(step.until)
         else:
-            word = yield from self._tape.word(WORD, limit=KEY_LIMIT)
+            word = yield from self._scanner.word(WORD, limit=KEY_LIMIT)
             if step.kind == "type":
                 self._types = frozenset({word.lower()})
             elif word.lower() != "true":
@@ -100,14 +100,14 @@ class ParameterReader:
 
     def _value(self, closers: tuple[str, ...]) -> Reading[None]:
         call = self._call
-        self._tape.release()
+        self._scanner.release()
         types = self._types or call.declared.types(call.name, self._key)
         call.key(self._key)
         value = _Value(call, types, self._hold)
         sink = _Trimmed(value.give) if self._trims else None
         if sink:
-            yield from self._tape.choose(("\r\n", "\n"))
-        found = yield from self._tape.pass_until(closers, sink.give if sink else value.give)
+            yield from self._scanner.choose(("\r\n", "\n"))
+        found = yield from self._scanner.pass_until(closers, sink.give if sink else value.give)
         if not found:
             if sink:
                 sink.release()

@@ -13,10 +13,9 @@ from bardo.tools.calls import MakeId, OpenCall
 from bardo.tools.declared import DeclaredTools
 from bardo.tools.formats import ToolCallFormat
 from bardo.tools.grammar import CallGrammar
-from bardo.tools.markers import markers
 from bardo.tools.pieces import Piece, Pieces
+from bardo.tools.scanner import Malformed, Reading, Scanner, markers
 from bardo.tools.shapes import shapes_of
-from bardo.tools.tape import Malformed, Reading, Tape
 from bardo.values.request import Tool
 
 HOLD = 65_536
@@ -42,12 +41,12 @@ class ToolCallReader:
     ) -> None:
         self.format = format
         hold = max(hold, LEAST_HOLD)
-        self._tape = Tape(hold)
+        self._scanner = Scanner(hold)
         self._pieces = Pieces()
         self._shapes = shapes_of(format)
         self._fences = FenceWatch()
-        self._call = OpenCall(self._tape, self._pieces, DeclaredTools(tools), make_id)
-        self._grammar = CallGrammar(self._tape, self._call, format, hold=hold)
+        self._call = OpenCall(self._scanner, self._pieces, DeclaredTools(tools), make_id)
+        self._grammar = CallGrammar(self._scanner, self._call, format, hold=hold)
         self._announced = False
         self._reading = self._reply()
 
@@ -59,13 +58,13 @@ class ToolCallReader:
     def feed(self, text: str) -> Sequence[Piece]:
         """Return what `text` makes certain."""
         if text:
-            self._tape.feed(text)
+            self._scanner.feed(text)
             next(self._reading, None)
         return self._pieces.take()
 
     def finish(self) -> Sequence[Piece]:
         """Return what was held, and end an open call. Nothing may be fed afterwards."""
-        self._tape.ended = True
+        self._scanner.ended = True
         for _ in self._reading:
             pass
         return self._pieces.take()
@@ -75,27 +74,27 @@ class ToolCallReader:
             yield from self._bare_calls()
         if self.format.opens == "start":
             yield from self._calls_at_start()
-            yield from self._tape.pass_until((), self._text)
+            yield from self._scanner.pass_until((), self._text)
         while opener := (yield from self._next_opener()):
             yield from self._section(opener)
 
     def _next_opener(self) -> Reading[str]:
         finder = markers(self._shapes.openers)
         while True:
-            found = yield from self._tape.pass_to(finder, self._text)
+            found = yield from self._scanner.pass_to(finder, self._text)
             if not found or not self._fences.inside:
                 return found
-            self._text(self._tape.skip())
+            self._text(self._scanner.skip())
 
     def _calls_at_start(self) -> Reading[None]:
-        yield from self._tape.blank(self._text)
-        if opener := (yield from self._tape.stands(self._shapes.openers)):
+        yield from self._scanner.blank(self._text)
+        if opener := (yield from self._scanner.stands(self._shapes.openers)):
             self._call.strict = True
             yield from self._section(opener)
             self._call.strict = False
 
     def _bare_calls(self) -> Reading[None]:
-        yield from self._tape.blank(self._text)
+        yield from self._scanner.blank(self._text)
         if (yield from self._grammar.fitting(again=True)):
             self._call.strict = True
             yield from self._section("")
@@ -103,7 +102,7 @@ class ToolCallReader:
 
     def _section(self, opener: str) -> Reading[None]:
         """Read calls until the section is over."""
-        self._tape.mark()
+        self._scanner.mark()
         yield from self._enter(opener)
         while (yield from self._one_call()):
             if not (yield from self._another()):
@@ -112,12 +111,12 @@ class ToolCallReader:
     def _enter(self, opener: str) -> Reading[None]:
         self._announced = bool(opener) and not any(first.startswith(opener) for first in self._shapes.firsts)
         if self._announced:
-            yield from self._tape.choose((opener,))
+            yield from self._scanner.choose((opener,))
 
     def _one_call(self) -> Reading[bool]:
         """Read a call; False where there was none."""
         try:
-            yield from self._tape.blank()
+            yield from self._scanner.blank()
             shape = yield from self._grammar.fitting()
             if shape is None:
                 raise Malformed("what follows is no call")
@@ -126,12 +125,12 @@ class ToolCallReader:
         except Malformed as problem:
             if not self._call.begun:
                 # A marker that is a part of its call was not read yet, and must not be found again.
-                if self._tape.untouched and (yield from self._tape.peek()):
-                    self._tape.skip()
+                if self._scanner.untouched and (yield from self._scanner.peek()):
+                    self._scanner.skip()
                 self._give_back(problem.why)
                 return False
             self._call.end(problem.why)
-        self._tape.mark()
+        self._scanner.mark()
         return True
 
     def _another(self) -> Reading[bool]:
@@ -143,12 +142,12 @@ class ToolCallReader:
             return False
 
     def _between(self) -> Reading[bool]:
-        yield from self._tape.blank()
-        separated = yield from self._tape.choose(self.format.separators)
-        yield from self._tape.blank()
-        if (yield from self._tape.choose(self.format.end)):
+        yield from self._scanner.blank()
+        separated = yield from self._scanner.choose(self.format.separators)
+        yield from self._scanner.blank()
+        if (yield from self._scanner.choose(self.format.end)):
             return (yield from self._after_end())
-        if opener := (yield from self._tape.stands(self._shapes.openers)):
+        if opener := (yield from self._scanner.stands(self._shapes.openers)):
             yield from self._enter(opener)
             return True
         closes = self._announced and bool(self.format.end)
@@ -156,38 +155,38 @@ class ToolCallReader:
             return True
         if closes:
             return (yield from self._loose_end())
-        self._text(self._tape.release())
+        self._text(self._scanner.release())
         return False
 
     def _after_end(self) -> Reading[bool]:
         """White space between two sections belongs to neither."""
-        self._tape.mark()
-        yield from self._tape.blank()
-        if opener := (yield from self._tape.stands(self._shapes.openers)):
+        self._scanner.mark()
+        yield from self._scanner.blank()
+        if opener := (yield from self._scanner.stands(self._shapes.openers)):
             yield from self._enter(opener)
             return True
-        self._text(self._tape.release())
+        self._text(self._scanner.release())
         return False
 
     def _loose_end(self) -> Reading[bool]:
         """Read on to where the section ends or goes on, which it should have done at once."""
-        found = yield from self._tape.pass_until((*self._shapes.borders, *self._shapes.firsts))
+        found = yield from self._scanner.pass_until((*self._shapes.borders, *self._shapes.firsts))
         if not found:
-            text = self._tape.release()
+            text = self._scanner.release()
             self._text(text)
             if text.strip():
                 self._pieces.note("the call has no end", text[:QUOTED])
             return False
-        self._pieces.note("something else stands after the call", self._tape.release(), index=self._pieces.index)
-        self._tape.mark()
-        if (yield from self._tape.choose(self.format.end)):
+        self._pieces.note("something else stands after the call", self._scanner.release(), index=self._pieces.index)
+        self._scanner.mark()
+        if (yield from self._scanner.choose(self.format.end)):
             return (yield from self._after_end())
         yield from self._enter(found)
         return True
 
     def _give_back(self, why: str) -> None:
         """What was held is text after all. JSON that nothing announced is an ordinary answer and needs no note."""
-        text = self._tape.release()
+        text = self._scanner.release()
         self._text(text)
         if not self._call.strict:
             self._pieces.note(why, text[:QUOTED])

@@ -28,17 +28,17 @@ PARAMETER_HOLES = {"key", "value", "string", "type"}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ShapeStep:
     """One thing to read: a `literal` with its text, an `optional` group, or the hole that `kind` names."""
 
     kind: str
     text: str = ""
-    group: tuple[Step, ...] = ()
+    group: tuple[ShapeStep, ...] = ()
     until: tuple[str, ...] = ()
     """For a hole: what may follow it in the shape."""
 
 
-Shape = tuple[Step, ...]
+Shape = tuple[ShapeStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ def _compiled(parts: Sequence[str], holes: set[str], name: str) -> Shape:
     return _with_what_follows(steps, ())
 
 
-def _part(part: str, holes: set[str], name: str) -> list[Step]:
+def _part(part: str, holes: set[str], name: str) -> list[ShapeStep]:
     pieces = _HOLE.split(part.removeprefix("?"))
     steps = [_step(piece, hole=bool(at % 2)) for at, piece in enumerate(pieces) if piece]
     if unknown := {step.kind for step in steps} - holes - {"literal"}:
@@ -95,23 +95,23 @@ def _part(part: str, holes: set[str], name: str) -> list[Step]:
         raise InvalidRequest(
             f"tool-call format {name!r}: a part that may be missing begins with a hole", hint="begin it with text"
         )
-    return [Step("optional", group=tuple(steps))]
+    return [ShapeStep("optional", group=tuple(steps))]
 
 
-def _step(piece: str, *, hole: bool) -> Step:
-    return Step(piece) if hole else Step("literal", text=piece)
+def _step(piece: str, *, hole: bool) -> ShapeStep:
+    return ShapeStep(piece) if hole else ShapeStep("literal", text=piece)
 
 
-def _with_what_follows(steps: Sequence[Step], after: tuple[str, ...]) -> Shape:
-    done: list[Step] = []
+def _with_what_follows(steps: Sequence[ShapeStep], after: tuple[str, ...]) -> Shape:
+    done: list[ShapeStep] = []
     for step in reversed(steps):
         if step.kind == "literal":
             after = (step.text,)
         elif step.kind == "optional":
-            step = Step("optional", group=_with_what_follows(step.group, after))
+            step = ShapeStep("optional", group=_with_what_follows(step.group, after))
             after = (step.group[0].text, *after)
         else:
-            step = Step(step.kind, until=after)
+            step = ShapeStep(step.kind, until=after)
             after = ()
         done.append(step)
     return tuple(reversed(done))

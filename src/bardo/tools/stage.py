@@ -7,6 +7,7 @@ that follows. Put it in only where the request declares tools. Each call is a bl
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -56,22 +57,36 @@ class _Choice(SeparatedChoice[Piece]):
         return [event for piece in pieces for event in self._event(piece)]
 
     def _event(self, piece: Piece) -> Sequence[Event]:
-        match piece:
-            case Text(text=text):
-                kept = self._layout.text(text)
-                return (ContentChunk(self._number(self._reading), kept, self._index),) if kept else ()
-            case CallStart(id=call_id, name=name):
-                self._layout.call()
-                self._numbers.pop(self._reading, None)
-                self._call = self._fresh()
-                self._calls += 1
-                return (ToolCallStart(self._call, call_id, name, self._index),)
-            case CallArguments(text=text):
-                return (ToolCallChunk(self._call, text, self._index),)
-            case CallEnd():
-                return (ToolCallEnd(self._call, self._index),)
-            case Note():
-                return (Degraded(degradation_of(piece)),)
+        return _TAKE[type(piece)](self, piece)
+
+    def _text(self, piece: Text) -> Sequence[Event]:
+        kept = self._layout.text(piece.text)
+        return (ContentChunk(self._number(self._reading), kept, self._index),) if kept else ()
+
+    def _start(self, piece: CallStart) -> Sequence[Event]:
+        self._layout.call()
+        self._numbers.pop(self._reading, None)
+        self._call = self._fresh()
+        self._calls += 1
+        return (ToolCallStart(self._call, piece.id, piece.name, self._index),)
+
+    def _arguments(self, piece: CallArguments) -> Sequence[Event]:
+        return (ToolCallChunk(self._call, piece.text, self._index),)
+
+    def _end(self, piece: CallEnd) -> Sequence[Event]:
+        return (ToolCallEnd(self._call, self._index),)
+
+    def _note(self, piece: Note) -> Sequence[Event]:
+        return (Degraded(degradation_of(piece)),)
+
+
+_TAKE: dict[type, Callable[[_Choice, Any], Sequence[Event]]] = {
+    Text: _Choice._text,
+    CallStart: _Choice._start,
+    CallArguments: _Choice._arguments,
+    CallEnd: _Choice._end,
+    Note: _Choice._note,
+}
 
 
 def degradation_of(note: Note) -> Degradation:

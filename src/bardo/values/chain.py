@@ -23,15 +23,15 @@ def build_chain(
     `empty`: the reply held a block of thinking with nothing in it. `withheld`: it held thinking that was left out for the caller.
     `not_held` is how many characters of it are not among the blocks, because a stream was too long to hold.
     """
-    thoughts = tuple(block for block in blocks if isinstance(block, ReasoningBlock))
-    content = "\n\n".join(readable for block in thoughts if (readable := block.readable)) or None
+    thoughts = tuple([block for block in blocks if type(block) is ReasoningBlock])
+    content = "\n\n".join([readable for block in thoughts if (readable := block.readable)]) or None
     reported = usage.reasoning_tokens is not None
     tokens = usage.reasoning_tokens or 0
     # Some hosts report 0 beside readable thinking (Venice, Ollama's Responses route): their 0 is no count.
     approximate = content is not None and tokens == 0
     if approximate:
         tokens = estimate_tokens(content or "") + not_held // 4
-    signed = any(block.opaque for block in blocks if isinstance(block, TextBlock | ToolCallBlock))
+    signed = any(block.opaque for block in blocks if type(block) is TextBlock or type(block) is ToolCallBlock)
     return ReasoningChain(
         provider=provider,
         model=model,
@@ -52,7 +52,8 @@ def _follows_a_call(blocks: tuple[ReplyBlock, ...]) -> bool:
     # A tool the provider ran itself is an unknown block: thinking after its result is resumed thinking too.
     called = False
     for block in blocks:
-        if called and isinstance(block, ReasoningBlock):
+        kind = type(block)
+        if called and kind is ReasoningBlock:
             return True
-        called = called or isinstance(block, ToolCallBlock | UnknownBlock)
+        called = called or kind is ToolCallBlock or kind is UnknownBlock
     return False

@@ -9,14 +9,18 @@ from bardo.values.blocks import Carried, Opaque
 
 
 class CarriedFields:
-    """Fields of one dialect: lists are appended to, anything else is replaced. Fields of another dialect replace them all."""
+    """Fields of one dialect: lists are appended to, objects updated, anything else is replaced.
 
-    __slots__ = ("_dialect", "_fields", "_own_lists")
+    Fields of another dialect replace them all.
+    """
+
+    __slots__ = ("_dialect", "_fields", "_own", "_replaced")
 
     def __init__(self, dialect: str = "") -> None:
         self._dialect = dialect
+        self._replaced = ""
         self._fields: dict[str, Any] = {}
-        self._own_lists: set[str] = set()
+        self._own: set[str] = set()
 
     def __bool__(self) -> bool:
         return bool(self._dialect)
@@ -27,17 +31,21 @@ class CarriedFields:
         return self._fields
 
     def merge(self, dialect: str, fields: dict[str, Any]) -> None:
-        """Add fields."""
+        """Add fields. Once those of a second dialect come, which the client's is, further ones of the first are not kept."""
         if dialect != self._dialect:
-            self._dialect, self._fields, self._own_lists = dialect, dict(fields), set()
+            if dialect != self._replaced or not dialect:
+                self._replaced, self._dialect = self._dialect, dialect
+                self._fields, self._own = dict(fields), set()
             return
         for name, value in fields.items():
             before = self._fields.get(name)
             if isinstance(before, list) and isinstance(value, list):
                 self._extend(name, before, value)
+            elif isinstance(before, dict) and isinstance(value, dict):
+                self._update(name, before, value)
             else:
                 self._fields[name] = value
-                self._own_lists.discard(name)
+                self._own.discard(name)
 
     def pop(self, name: str) -> Any:
         """Take a field out; None where it is absent."""
@@ -47,16 +55,24 @@ class CarriedFields:
         """Return the fields as a value, None where none came."""
         if not self._dialect:
             return None
-        copied = {name: [*value] if name in self._own_lists else value for name, value in self._fields.items()}
+        copied = {name: value.copy() if name in self._own else value for name, value in self._fields.items()}
         return Carried(self._dialect, copied)
 
     def _extend(self, name: str, before: list[Any], value: list[Any]) -> None:
-        if name in self._own_lists:
+        if name in self._own:
             before.extend(value)
         else:
             # The first list belongs to the event that brought it.
             self._fields[name] = [*before, *value]
-            self._own_lists.add(name)
+            self._own.add(name)
+
+    def _update(self, name: str, before: dict[str, Any], value: dict[str, Any]) -> None:
+        if name in self._own:
+            before.update(value)
+        else:
+            # The first object belongs to the event that brought it.
+            self._fields[name] = {**before, **value}
+            self._own.add(name)
 
 
 class OpaqueStates:

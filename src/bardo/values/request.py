@@ -7,7 +7,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from bardo.values.blocks import Block, Carried, TextBlock
+from bardo.values.degradation import Degradation
 
+Operation = Literal["generate", "complete", "embed", "count_tokens"]
+"""What a call asks for. `complete` is OpenAI's older form of `generate`. Lists of models are answered from memory, and are no calls."""
 Role = Literal["system", "user", "assistant"]
 Effort = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
@@ -48,19 +51,19 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 class ReasoningPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """How the model should think: `off`, a named `effort`, a `budget` in tokens, or `auto` (the model decides).
 
-    `visible` says whether the caller wants to read it: `None` leaves that to the provider. `wakes` False: the effort turns nothing on that
-    silence leaves off, where the two are said apart (Claude). `between_tools`: it should think only there, where a model can. `told` is the
-    fragment of the caller's body that was read as this policy.
+    `visible` says whether the caller wants to read it: `None` leaves that to the provider. `enables_thinking` False: setting the effort
+    does not enable thinking on models where these are separate fields (Claude). `between_tools`: the model should think only between tool
+    calls, where it can. `raw_fields` is the fragment of the caller's body that was read as this policy.
     """
 
     mode: Literal["off", "effort", "budget", "auto"]
     effort: Effort | None = None
     budget: int | None = None
     visible: bool | None = None
-    wakes: bool = True
+    enables_thinking: bool = True
     between_tools: bool = False
     carried: Carried | None = None
-    told: dict[str, Any] = {}
+    raw_fields: dict[str, Any] = {}
 
 
 class OutputFormat(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,10 +87,22 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     top_k: int | None = None
     min_p: float | None = None
+    repetition_penalty: float | None = None
     frequency_penalty: float | None = None
     presence_penalty: float | None = None
     seed: int | None = None
     stop: tuple[str, ...] = ()
+
+
+NEUTRAL: dict[str, float] = {
+    "temperature": 1,
+    "top_p": 1,
+    "min_p": 0,
+    "repetition_penalty": 1,
+    "frequency_penalty": 0,
+    "presence_penalty": 0,
+}
+"""The value of each sampling parameter that asks for nothing."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +150,8 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     `dialect` is the language it arrived in and `extra` the top-level fields of that language which bardo has no word for:
     they are sent on where the target speaks it, and reported where it does not. `headers` are the dialect's own headers of the
     request (its betas), sent on likewise. `body` is the parsed original. `control` is
-    `reasoning` written for the target at hand.
+    `reasoning` written for the target at hand. `operation` is what it is asked as, for the log. `degraded` is
+    what was lost before: OpenAI's older completions are put to a chat.
     """
 
     model: str
@@ -150,8 +166,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     choices: int = 1
     stream: bool = False
     stream_usage: bool = True
+    operation: Operation = "generate"
     dialect: str = ""
     extra: dict[str, Any] = {}
     headers: dict[str, str] = {}
     body: dict[str, Any] | None = None
     options: BardoOptions = BardoOptions()
+    degraded: tuple[Degradation, ...] = ()

@@ -22,10 +22,12 @@ class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
 class Arrival(msgspec.Struct, frozen=True, kw_only=True):
     """What a client's URL says beside the body: Gemini names the model and the streaming there.
 
-    `counting`: the request is only to be counted, so what an answer needs (a limit of tokens) may be missing.
+    `counting`: the request is only to be counted, so what an answer needs (a limit of tokens) may be missing. `endpoint` is which of the
+    dialect's endpoints for one operation the request came by, where it has several.
     """
 
     model: str = ""
     stream: bool | None = None
     framing: str = "sse"
     counting: bool = False
+    endpoint: str = ""

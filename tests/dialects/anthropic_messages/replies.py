@@ -18,7 +18,7 @@ from bardo.values.wire import Arrival
 
 DIALECT = dialect("anthropic_messages")
 ROW = ProviderRow(
-    id="anthropic", name="Anthropic", dialect="anthropic_messages", quirks=Quirks(reasoning_beside_output=False)
+    id="anthropic", name="Anthropic", dialect="anthropic_messages", quirks=Quirks(output_excludes_reasoning=False)
 )
 REQUEST = Request(model="claude-sonnet-5", messages=(), dialect="anthropic_messages")
 ARRIVAL = Arrival()

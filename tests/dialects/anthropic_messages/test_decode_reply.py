@@ -230,7 +230,7 @@ def test_counts_that_cannot_be_are_reported() -> None:
 
 
 def test_a_row_may_say_that_thinking_is_counted_beside() -> None:
-    row = type(ROW)(id="x", name="x", dialect="anthropic_messages", quirks=Quirks(reasoning_beside_output=True))
+    row = type(ROW)(id="x", name="x", dialect="anthropic_messages", quirks=Quirks(output_excludes_reasoning=True))
     body = sse(START, closing(output_tokens=4, output_tokens_details={"thinking_tokens": 9}), STOP)
     assert read(body, stream=True, row=row).usage.output_tokens == 13
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.anthropic_messages.words import SIGNED_BLOCKS
+from bardo.dialects.anthropic_messages.constants import SIGNED_BLOCKS
 from bardo.dialects.sealing import seal
 from bardo.values.blocks import (
     Block,
@@ -176,13 +176,13 @@ def test_tools() -> None:
         ({"type": "adaptive", "display": "omitted"}, "xhigh", {"mode": "effort", "effort": "xhigh", "visible": False}),
         ({"type": "disabled"}, None, {"mode": "off"}),
         ({"type": "between_tools"}, "low", {"mode": "effort", "effort": "low", "between_tools": True}),
-        (None, "max", {"mode": "effort", "effort": "max", "wakes": False}),
+        (None, "max", {"mode": "effort", "effort": "max", "enables_thinking": False}),
     ],
 )
 def test_thinking(thinking: dict[str, Any] | None, effort: str | None, policy: dict[str, Any]) -> None:
     fields = {"thinking": thinking} if thinking else {}
     told = {**fields, **({"output_config": {"effort": effort}} if effort else {})}
-    assert decode(**fields, output_config={"effort": effort}).reasoning == ReasoningPolicy(**policy, told=told)
+    assert decode(**fields, output_config={"effort": effort}).reasoning == ReasoningPolicy(**policy, raw_fields=told)
 
 
 def test_words_for_thinking_that_no_other_dialect_has_are_carried() -> None:
@@ -193,7 +193,7 @@ def test_words_for_thinking_that_no_other_dialect_has_are_carried() -> None:
         mode="auto",
         visible=True,
         carried=Carried(NAME, {"thinking": rest}),
-        told={"thinking": {"type": "adaptive"}},
+        raw_fields={"thinking": {"type": "adaptive"}},
     )
 
 

@@ -89,7 +89,6 @@ def streamed_message(body: bytes) -> Any:
         return stream.get_final_message()
 
 
-@pytest.mark.skipif(not GOOD, reason="no recordings on this machine")
 @each_recording(GOOD)
 def test_the_sdk_reads_every_recording_from_both_forms(recording: Recording) -> None:
     events = events_of(recording.body, stream=recording.stream)

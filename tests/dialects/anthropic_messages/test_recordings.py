@@ -6,8 +6,6 @@ import json
 import random
 from typing import Any
 
-import pytest
-
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from dialects.anthropic_messages.replies import DIALECT, REQUEST, events_of, read, write_stream
@@ -17,7 +15,6 @@ ALL = rows("anthropic-messages")
 ERRORS = [one for one in ALL if "-error-" in one.file]
 GOOD = [one for one in ALL if one not in ERRORS]
 
-pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
 each = each_recording(GOOD)
 
 

@@ -66,7 +66,12 @@ def failure(events: list[Event]) -> Any:
 
 def same_both_ways(response: Response, events: list[Event]) -> None:
     assert read(write_stream(events), stream=True) == response
-    assert read(DIALECT.encode_response(response, REQUEST), stream=False) == response
+    whole = read(DIALECT.encode_response(response, REQUEST), stream=False)
+    fields = dict(whole.carried.fields) if whole.carried else {}
+    reported = fields.pop("bardo", None)
+    assert msgspec.structs.replace(whole, carried=Carried("bedrock_converse", fields)) == response
+    # Input that is no object is wrapped in a whole reply, which is reported.
+    assert (reported is not None) is any(call.malformed for call in response.tool_calls)
 
 
 def test_a_stream_says_each_thing_once() -> None:

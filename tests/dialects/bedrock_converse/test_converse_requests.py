@@ -338,7 +338,7 @@ def test_blocks_and_fields_of_other_dialects_are_reported() -> None:
     unknown = UnknownBlock("anthropic_messages", {"type": "document", "source": {}})
     wire = send(GPT, Message("user", (block, block, unknown)))
     assert body(wire)["messages"][0]["content"] == [{"text": "x"}, {"text": "x"}]
-    assert lost(wire) == {"cache_control": None, "anthropic_messages document": None}
+    assert lost(wire) == {"cache_control": None, "content.document": None}
 
 
 def test_arguments_that_are_no_object_are_wrapped() -> None:
@@ -461,7 +461,7 @@ def test_every_familys_words_for_thinking_are_read(
     policy = decode({"messages": [], **told}).reasoning
     assert policy is not None
     assert (policy.mode, policy.effort, policy.budget, policy.visible) == (mode, effort, budget, visible)
-    assert (policy.told, policy.carried) == (told, None)
+    assert (policy.raw_fields, policy.carried) == (told, None)
 
 
 def test_an_effort_alone_wakes_nothing_and_thinking_between_tools_is_read() -> None:
@@ -471,7 +471,12 @@ def test_an_effort_alone_wakes_nothing_and_thinking_between_tools_is_read() -> N
     ).reasoning
     assert alone is not None
     assert between is not None
-    assert (alone.wakes, alone.between_tools, between.wakes, between.between_tools) == (False, False, True, True)
+    assert (alone.enables_thinking, alone.between_tools, between.enables_thinking, between.between_tools) == (
+        False,
+        False,
+        True,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,6 @@ import json
 import random
 from typing import Any
 
-import pytest
-
 from bardo.reasoning.inline import InlineReasoning
 from bardo.values.blocks import ToolCallBlock
 from bardo.values.errors import BrokenStream, UpstreamRefused
@@ -21,7 +19,6 @@ ALL = rows("bedrock-invoke")
 ERRORS = [one for one in ALL if one.meta["http_status"] != 200]
 GOOD = [one for one in ALL if one not in ERRORS]
 
-pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
 each = each_recording(GOOD)
 
 

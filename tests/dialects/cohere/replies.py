@@ -17,7 +17,7 @@ from bardo.values.response import Response
 from bardo.values.wire import Arrival
 
 DIALECT = dialect("cohere")
-ROW = ProviderRow(id="cohere", name="Cohere", dialect="cohere", quirks=Quirks(reasoning_beside_output=False))
+ROW = ProviderRow(id="cohere", name="Cohere", dialect="cohere", quirks=Quirks(output_excludes_reasoning=False))
 REQUEST = Request(model="command-a-reasoning-08-2025", messages=(), dialect="cohere")
 ARRIVAL = Arrival()
 

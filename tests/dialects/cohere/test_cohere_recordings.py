@@ -6,8 +6,6 @@ import json
 import random
 from typing import Any
 
-import pytest
-
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
 from dialects.cohere.replies import ARRIVAL, DIALECT, REQUEST, ROW, events_of, read, write_stream
@@ -20,7 +18,6 @@ REFUSED = [one for one in ALL if one.meta["http_status"] >= 400]
 BROKEN = [one for one in ALL if "stream-error" in one.file]
 GOOD = [one for one in ALL if one not in (*OLDER, *REFUSED, *BROKEN)]
 
-pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
 each = each_recording(GOOD)
 each_read = each_recording([*GOOD, *BROKEN])
 

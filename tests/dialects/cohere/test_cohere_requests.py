@@ -127,7 +127,8 @@ def test_a_full_request_is_read() -> None:
         ToolCallBlock(id="c1", name="look", arguments='{"n":1}'),
     )
     document = {"type": "document", "document": {"id": "d", "data": {"x": "a cat"}}}
-    assert result.blocks == (ToolResultBlock(call_id="c1", name="look", content=(UnknownBlock("cohere", document),)),)
+    told = TextBlock('{"x":"a cat"}', carried=Carried("cohere", {"document": document["document"]}))
+    assert result.blocks == (ToolResultBlock(call_id="c1", name="look", content=(told,)),)
     assert answer.carried == Carried("cohere", {"citations": [{"start": 0, "end": 5}]})
 
 
@@ -152,7 +153,7 @@ def test_a_full_request_is_written_back_as_it_was() -> None:
 def test_thinking_is_read(said: dict[str, Any], mode: str, effort: str | None, budget: int | None) -> None:
     policy = decode(asked(**said)).reasoning
     assert policy is not None
-    assert (policy.mode, policy.effort, policy.budget, policy.told) == (mode, effort, budget, said)
+    assert (policy.mode, policy.effort, policy.budget, policy.raw_fields) == (mode, effort, budget, said)
 
 
 def test_further_words_of_thinking_stay_beside_its_type() -> None:
@@ -206,7 +207,7 @@ def test_the_choice_of_tools(choice: ToolChoice, offered: list[str], word: str |
 def test_strictness_is_for_all_tools_or_none() -> None:
     mixed = foreign(tools=(Tool(name="look", strict=True), Tool(name="hear")))
     assert encode(mixed)["strict_tools"] is True
-    assert lost(mixed) == {"strict": True}
+    assert lost(mixed) == {"tools.strict": True}
     assert "strict_tools" not in encode(foreign(tools=(Tool(name="look"),)))
 
 
@@ -270,9 +271,9 @@ def test_what_cohere_cannot_say_is_told() -> None:
     assert set(lost(request)) == {
         "cache_control",
         "reasoning",
-        "gemini code",
+        "content.code",
         "image",
-        "is_error",
+        "tool_result.is_error",
         "tool web",
         "parallel_tool_calls",
         "n",

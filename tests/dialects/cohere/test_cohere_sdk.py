@@ -88,7 +88,6 @@ def plain(whole: Any) -> dict[str, Any]:
     }
 
 
-@pytest.mark.skipif(not GOOD, reason="no recordings on this machine")
 @each_recording(GOOD)
 def test_the_library_reads_every_recording_from_both_forms(recording: Recording) -> None:
     events = events_of(recording.body, stream=recording.stream)

@@ -21,9 +21,9 @@ ROW = ProviderRow(id="google", name="Google", dialect="gemini", auth="x-goog-api
 REQUEST = Request(model="gemini-2.5-flash", messages=(), dialect="gemini")
 
 
-def row_with(*, beside: bool | None) -> ProviderRow:
+def row_with(*, excludes_reasoning: bool | None) -> ProviderRow:
     """Return the provider's row with its fact about thoughts."""
-    return msgspec.structs.replace(ROW, quirks=Quirks(reasoning_beside_output=beside))
+    return msgspec.structs.replace(ROW, quirks=Quirks(output_excludes_reasoning=excludes_reasoning))
 
 
 def events_of(pieces: Iterable[bytes], *, sse: bool, row: ProviderRow = ROW) -> list[Event]:

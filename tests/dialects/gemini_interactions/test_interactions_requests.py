@@ -119,7 +119,7 @@ def test_controls_are_read_and_come_back() -> None:
     request = asked(**fields, stream=True, store=True)
     assert request.sampling == Sampling(temperature=0.5, top_p=0.9, seed=7, stop=("x",))
     told = {"generation_config": {"thinking_level": "low", "thinking_summaries": "auto"}}
-    assert request.reasoning == ReasoningPolicy(mode="effort", effort="low", visible=True, told=told)
+    assert request.reasoning == ReasoningPolicy(mode="effort", effort="low", visible=True, raw_fields=told)
     assert request.tool_choice == ToolChoice(mode="named", name="f")
     assert request.output_format == OutputFormat(mode="json_schema", schema={"type": "object"})
     assert [tool.hosted for tool in request.tools] == [False, True]
@@ -181,7 +181,7 @@ def test_what_bardo_sealed_is_opened_again() -> None:
 def test_who_only_asks_for_summaries_does_not_ask_for_thinking() -> None:
     policy = asked(generation_config={"thinking_summaries": "auto"}).reasoning
     assert policy is not None
-    assert (policy.mode, policy.visible, policy.wakes) == ("auto", True, False)
+    assert (policy.mode, policy.visible, policy.enables_thinking) == ("auto", True, False)
 
 
 def test_a_foreign_request_is_stored_nowhere_and_thinks_as_its_control_says() -> None:
@@ -214,14 +214,14 @@ def test_a_foreign_request_is_stored_nowhere_and_thinks_as_its_control_says() ->
     }
     assert set(lost(request)) == {
         *("reasoning", "text.opaque", "messages.role", "top_k", "min_p", "tools.strict", "tool web"),
-        *("parallel_tool_calls", "logit_bias", "choices"),
+        *("parallel_tool_calls", "logit_bias", "n"),
     }
 
 
 def test_foreign_fields_of_blocks_are_reported_by_name() -> None:
     block = TextBlock("hi", carried=Carried("anthropic_messages", {"cache_control": {"type": "ephemeral"}}))
     request = foreign(Message("user", (block, block, UnknownBlock("anthropic_messages", {"type": "document"}))))
-    assert set(lost(request)) == {"cache_control", "anthropic_messages document"}
+    assert set(lost(request)) == {"cache_control", "content.document"}
 
 
 def test_pictures_are_sent_inline_or_by_address() -> None:

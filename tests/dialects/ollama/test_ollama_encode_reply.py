@@ -158,8 +158,8 @@ def test_pieces_of_two_calls_may_alternate() -> None:
     ]
     calls = [call for line in lines_of(write_stream(events)) for call in line["message"].get("tool_calls", ())]
     assert [(call["id"], call["function"]["index"], call["function"]["arguments"]) for call in calls] == [
-        ("b", 1, {}),
         ("a", 0, {"x": 1}),
+        ("b", 1, {}),
     ]
 
 

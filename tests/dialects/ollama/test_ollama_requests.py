@@ -90,6 +90,7 @@ def test_a_full_request_is_read() -> None:
         top_p=0.9,
         top_k=40,
         min_p=0.1,
+        repetition_penalty=1.1,
         seed=7,
         stop=("END",),
         presence_penalty=0.1,
@@ -97,10 +98,10 @@ def test_a_full_request_is_read() -> None:
     )
     assert request.max_output_tokens == 100
     assert request.output_format == OutputFormat(mode="json_schema", name="answer", schema={"type": "object"})
-    assert request.reasoning == ReasoningPolicy(mode="effort", effort="high", told={"think": "high"})
+    assert request.reasoning == ReasoningPolicy(mode="effort", effort="high", raw_fields={"think": "high"})
     assert request.tools[0].name == "look"
     assert request.extra == {
-        "keep_alive": "5m", "truncate": False, "logprobs": True, "options": {"repeat_penalty": 1.1, "num_ctx": 4096},
+        "keep_alive": "5m", "truncate": False, "logprobs": True, "options": {"num_ctx": 4096},
     }  # fmt: skip
     system, user, assistant, tool = request.messages
     assert (system.role, user.role, assistant.role, tool.role) == ("system", "user", "assistant", "user")
@@ -149,7 +150,7 @@ def test_a_loop_without_ids_is_numbered_and_written_back_without() -> None:
 def test_thinking_is_read(think: Any, mode: str, effort: str | None) -> None:
     policy = decode(asked(think=think)).reasoning
     assert policy is not None
-    assert (policy.mode, policy.effort, policy.told) == (mode, effort, {"think": think})
+    assert (policy.mode, policy.effort, policy.raw_fields) == (mode, effort, {"think": think})
 
 
 def test_the_control_is_laid_into_what_is_there() -> None:
@@ -266,8 +267,8 @@ def test_what_ollama_cannot_say_is_told() -> None:
         "cache_control": None,
         "image": None,
         "reasoning": "text",
-        "is_error": None,
-        "strict": None,
+        "tool_result.is_error": None,
+        "tools.strict": None,
         "tool web": None,
         "tool_choice": None,
         "parallel_tool_calls": None,

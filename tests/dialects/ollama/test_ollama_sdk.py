@@ -47,7 +47,6 @@ def streamed_parts(body: bytes) -> list[Any]:
         return list(client.chat(**ASKED, stream=True))
 
 
-@pytest.mark.skipif(not ALL, reason="no recordings on this machine")
 @each_recording(ALL)
 def test_the_library_reads_every_recording_from_both_forms(recording: Recording) -> None:
     events = events_of(recording.body, stream=recording.stream)

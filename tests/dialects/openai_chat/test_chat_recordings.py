@@ -20,7 +20,7 @@ from bardo.values.events import Event
 from bardo.values.fold import fold
 from bardo.values.response import Response
 from dialects.openai_chat.chat import REQUEST, events_of, written
-from recordings import RECORDINGS, Recording, each_recording, rows
+from recordings import RECORDINGS, Recording, each_recording, folders, rows
 
 # Ollama's own dialect and watsonx's own API are filed under names that also stand for their compatible routes.
 OTHERS = ("ollama", "watsonx")
@@ -29,10 +29,10 @@ NEUTRAL = ProviderRow(id="p", name="P", dialect="openai_chat")
 
 
 def _folders() -> Iterator[tuple[str, ProviderRow]]:
-    for path in sorted(RECORDINGS.iterdir()) if RECORDINGS is not None else ():
-        row = builtin().provider(path.name)
-        if row is not None and row.dialect == "openai_chat" and path.name not in OTHERS:
-            yield path.name, row
+    for name in folders():
+        row = builtin().provider(name)
+        if row is not None and row.dialect == "openai_chat" and name not in OTHERS:
+            yield name, row
 
 
 ROWS = dict(_folders())

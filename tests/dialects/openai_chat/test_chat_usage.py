@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bardo.dialects.openai_chat.usage import read_usage, write_usage
+from bardo.dialects.openai_chat.usage import decode_usage, encode_usage
 from bardo.values.usage import Usage
 from dialects.openai_chat.chat import ROW, chunk, message, row_with, streamed
 
@@ -47,14 +47,16 @@ READ: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize(("raw", "fields"), READ.values(), ids=READ.keys())
 def test_reading(raw: dict[str, Any], fields: dict[str, Any]) -> None:
-    usage, doubts = read_usage(raw, beside=None)
+    usage, doubts = decode_usage(raw, excludes_reasoning=None)
     assert {name: getattr(usage, name) for name in fields} == fields
     assert usage.raw == raw
     assert doubts == ()
 
 
 def test_venices_price_stands_beside_the_usage() -> None:
-    assert read_usage({"prompt_tokens": 1}, beside=None, cost={"usd": 0.25, "diem": 0})[0].cost_usd == 0.25
+    assert (
+        decode_usage({"prompt_tokens": 1}, excludes_reasoning=None, cost={"usd": 0.25, "diem": 0})[0].cost_usd == 0.25
+    )
     response = streamed(
         chunk({"content": "a"}, "stop"), {"choices": [], "cost": {"usd": 0.25}, "usage": {"prompt_tokens": 1}}
     )
@@ -63,7 +65,7 @@ def test_venices_price_stands_beside_the_usage() -> None:
 
 def test_impossible_counts_are_left_out_and_reported() -> None:
     raw = {"prompt_tokens": -1, "completion_tokens": -9, "completion_tokens_details": {"reasoning_tokens": 2.5}}
-    usage, doubts = read_usage(raw, beside=None)
+    usage, doubts = decode_usage(raw, excludes_reasoning=None)
     assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens) == (None, None, None)
     assert [(doubt.what, doubt.asked) for doubt in doubts] == [
         ("usage.input_tokens", -1),
@@ -84,9 +86,9 @@ def test_more_reasoning_than_output_is_capped_and_reported() -> None:
     assert [(lost.asked, lost.sent) for lost in response.degraded] == [(96, 10)]
 
 
-@pytest.mark.parametrize(("beside", "output"), [(True, 50), (False, 30), (None, 30)])
-def test_the_providers_row_says_where_reasoning_is_counted(beside: bool | None, output: int) -> None:
-    response = message(content="a", usage=OPENAI, row=row_with(reasoning_beside_output=beside))
+@pytest.mark.parametrize(("excludes_reasoning", "output"), [(True, 50), (False, 30), (None, 30)])
+def test_the_providers_row_says_where_reasoning_is_counted(excludes_reasoning: bool | None, output: int) -> None:
+    response = message(content="a", usage=OPENAI, row=row_with(output_excludes_reasoning=excludes_reasoning))
     assert response.usage.output_tokens == output
 
 
@@ -117,10 +119,10 @@ def test_usage_in_every_frame_is_told_when_it_changes() -> None:
     "raw", [raw for raw, _ in READ.values() if raw], ids=[name for name, (raw, _) in READ.items() if raw]
 )
 def test_what_is_written_reads_back(raw: dict[str, Any]) -> None:
-    usage, _ = read_usage(raw, beside=None)
-    written = write_usage(usage)
+    usage, _ = decode_usage(raw, excludes_reasoning=None)
+    written = encode_usage(usage)
     assert written is not None
-    again, doubts = read_usage(written, beside=None)
+    again, doubts = decode_usage(written, excludes_reasoning=None)
     assert (again.reasoning_tokens, again.cached_input_tokens) == (usage.reasoning_tokens, usage.cached_input_tokens)
     assert (again.input_tokens or 0, again.output_tokens or 0) == (usage.input_tokens or 0, usage.output_tokens or 0)
     assert doubts == ()
@@ -128,13 +130,13 @@ def test_what_is_written_reads_back(raw: dict[str, Any]) -> None:
 
 def test_further_fields_of_the_provider_are_kept() -> None:
     raw = {**OPENAI, "queue_time": 0.1, "completion_tokens_details": {"reasoning_tokens": 20, "audio_tokens": 3}}
-    written = write_usage(read_usage(raw, beside=None)[0])
+    written = encode_usage(decode_usage(raw, excludes_reasoning=None)[0])
     assert written == {**raw, "prompt_tokens_details": {"cached_tokens": 60, "audio_tokens": 0}}
 
 
 def test_usage_of_another_dialect_is_written_in_these_names() -> None:
     usage = Usage(input_tokens=9, output_tokens=5, cache_write_tokens=2, raw={"input_tokens": 3, "iterations": []})
-    assert write_usage(usage) == {
+    assert encode_usage(usage) == {
         "prompt_tokens": 9,
         "completion_tokens": 5,
         "total_tokens": 14,
@@ -143,12 +145,14 @@ def test_usage_of_another_dialect_is_written_in_these_names() -> None:
 
 
 def test_unknown_usage_is_not_written() -> None:
-    assert write_usage(Usage(raw=OPENAI)) is None
-    assert ROW.quirks.reasoning_beside_output is None
+    assert encode_usage(Usage(raw=OPENAI)) is None
+    assert ROW.quirks.output_excludes_reasoning is None
 
 
 def test_more_cached_than_input_is_capped_and_reported() -> None:
     # Grok on Azure has been recorded with 377 prompt tokens, 515 of them cached.
-    usage, [doubt] = read_usage({"prompt_tokens": 377, "prompt_tokens_details": {"cached_tokens": 515}}, beside=None)
+    usage, [doubt] = decode_usage(
+        {"prompt_tokens": 377, "prompt_tokens_details": {"cached_tokens": 515}}, excludes_reasoning=None
+    )
     assert (usage.input_tokens, usage.cached_input_tokens) == (377, 377)
     assert (doubt.what, doubt.asked, doubt.sent) == ("usage.cached_input_tokens", 515, 377)

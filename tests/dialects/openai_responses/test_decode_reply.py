@@ -387,7 +387,7 @@ USAGES: dict[str, tuple[dict[str, Any], bool | None, tuple[Any, ...]]] = {
 @pytest.mark.parametrize("name", USAGES)
 def test_usage_keeps_one_algebra(name: str) -> None:
     raw, beside, expected = USAGES[name]
-    row = ROW.__class__(id="x", name="x", dialect="openai_responses", quirks=Quirks(reasoning_beside_output=beside))
+    row = ROW.__class__(id="x", name="x", dialect="openai_responses", quirks=Quirks(output_excludes_reasoning=beside))
     response = read_whole({"object": "response", "output": [], "usage": raw}, row)
     usage = response.usage
     assert (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens) == expected

@@ -263,7 +263,7 @@ def test_reasoning_becomes_a_policy() -> None:
         effort="high",
         visible=True,
         carried=carried(**{"reasoning.summary": "detailed"}),
-        told={"reasoning": {"effort": "high"}},
+        raw_fields={"reasoning": {"effort": "high"}},
     )
     assert decode(reasoning={"effort": "high", "summary": "detailed"}).reasoning == policy
     assert decode().reasoning is None

@@ -209,7 +209,7 @@ LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
             "top_k": (3, None),
             "min_p": (0.1, None),
             "seed": (7, None),
-            "stop": (("x",), None),
+            "stop": (["x"], None),
             "frequency_penalty": (0.5, None),
             "presence_penalty": (0.5, None),
         },
@@ -226,9 +226,9 @@ LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "unknown": (
         {"messages": (Message("user", (UnknownBlock("gemini", {"type": "video"}), TextBlock("hi"))),)},
-        {"content": ("video", None)},
+        {"content.video": ("video", None)},
     ),
-    "a tool of another": ({"tools": (Tool(name="bash", hosted=True),)}, {"tools": ("bash", None)}),
+    "a tool of another": ({"tools": (Tool(name="bash", hosted=True),)}, {"tool bash": ("bash", None)}),
     "a failed tool": (
         {"messages": (Message("user", (ToolResultBlock(call_id="c", is_error=True),)),)},
         {"tool_result.is_error": (True, None)},

@@ -12,7 +12,7 @@ from bardo.catalog.load import builtin
 from bardo.catalog.models import Facts
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.introspect import Introspector, Learned, LiveFacts, layers_of, log_override, merge
-from bardo.edge.introspect.merged import MergedFact
+from bardo.edge.introspect.layers import MergedFact
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import ControlTarget, Layer, plan_reasoning

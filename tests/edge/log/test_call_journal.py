@@ -115,11 +115,12 @@ def test_what_the_database_has_is_not_stored_twice(tmp_path: Path) -> None:
 def test_every_field_but_the_content_comes_back(tmp_path: Path) -> None:
     whole: dict[str, Any] = {
         "seconds": 1.5, "first_byte_seconds": 0.25, "client_dialect": "gemini", "provider": "p", "provider_dialect": "cohere",
-        "model_asked": "x", "model": "y", "tenant": "t", "streamed": True, "passed_through": True, "attempts": 3, "status": 429,
-        "outcome": "error", "error_class": "E", "error_message": "m\n\"quoted\"", "finish_reason": "stop", "finish_raw": "STOP",
+        "model_asked": "x", "model": "y", "streamed": True, "passed_through": True, "attempts": 3, "status": 429,
+        "operation": "embed", "outcome": "error", "error_class": "E",
+        "error_message": "m\n\"quoted\"", "finish_reason": "stop", "finish_raw": "STOP",
         "visibility": "visible", "input_tokens": 1, "output_tokens": 2, "reasoning_tokens": 0, "tokens_approx": True,
         "cached_input_tokens": 4, "cache_write_tokens": 5, "usage_raw": {"a": [1, None]}, "cost_usd": 0.5,
-        "cost_by_cause": {"answer": 0.5}, "degraded": ({"what": "w"},), "receipt": {"r": 1}, "reasoning_intent": "low",
+        "degraded": ({"what": "w"},), "receipt": {"r": 1}, "reasoning_intent": "low",
         "reasoning_emitted": "e", "reasoning_layer": "L1", "reasoning_verdict": "honoured",
     }  # fmt: skip
     assert set(whole) == set(LogRow.__struct_fields__) - {

@@ -78,7 +78,6 @@ def test_a_row_with_everything_reads_back_as_it_was_written(place: str) -> None:
         provider_dialect="anthropic",
         model_asked="qwen3",
         model="qwen3-32b",
-        tenant="Zoë",
         streamed=True,
         passed_through=True,
         attempts=2,
@@ -97,7 +96,6 @@ def test_a_row_with_everything_reads_back_as_it_was_written(place: str) -> None:
         cache_write_tokens=4,
         usage_raw={"z": 1, "a": [1.0, 1e16, None, True, "é"]},
         cost_usd=0.000_012_3,
-        cost_by_cause={"thinking": 1e-05, "answer": 2.3e-06},
         degraded=({"what": "reasoning_effort", "asked": "high", "sent": "medium"}, {"what": "seed"}),
         receipt={"emitted": {"reasoning": {"effort": "medium"}}, "verdict": "clamped"},
         reasoning_intent="high",
@@ -135,7 +133,6 @@ _ROWS = st.builds(
     first_byte_seconds=st.none() | _NUMBER,
     provider=_TEXT,
     model=_TEXT,
-    tenant=_NAME,
     streamed=st.booleans(),
     passed_through=st.booleans(),
     attempts=st.integers(0, 9),
@@ -150,13 +147,13 @@ _ROWS = st.builds(
     tokens_approx=st.booleans(),
     usage_raw=_JSON,
     cost_usd=st.none() | _NUMBER,
-    cost_by_cause=st.dictionaries(_JSON_TEXT, _NUMBER, max_size=3),
     degraded=st.lists(_OBJECT, max_size=2).map(tuple),
     receipt=st.none() | _OBJECT,
     reasoning_intent=_NAME,
     reasoning_emitted=_NAME,
     reasoning_layer=_NAME,
     reasoning_verdict=_NAME,
+    operation=st.sampled_from(["generate", "complete", "embed", "count_tokens"]),
     request_content=_NAME,
     reply_content=_NAME,
 )
@@ -248,7 +245,7 @@ def test_content_is_stored_only_where_that_was_asked_for(place: str) -> None:
 def test_recent_rows_come_newest_first_and_only_those_that_match(place: str) -> None:
     rows = [
         row("a", provider="p", model="m", started_at=1.0),
-        row("b", provider="p", model="n", started_at=2.0, outcome="error", reasoning_verdict="void"),
+        row("b", provider="p", model="n", started_at=2.0, outcome="error", reasoning_verdict="void", operation="embed"),
         row("c", provider="q", model="m", started_at=3.0),
     ]
     with written(place, *rows) as reader:
@@ -262,6 +259,7 @@ def test_recent_rows_come_newest_first_and_only_those_that_match(place: str) -> 
         assert ids(model="m") == "ca"
         assert ids(outcome="error") == "b"
         assert (ids(verdict="void"), ids(verdict="honoured")) == ("b", "")
+        assert (ids(operation="embed"), ids(operation="count_tokens")) == ("b", "")
         assert ids(since=2.0) == "cb"
         assert ids(provider="q", model="n") == ""
 
@@ -301,7 +299,7 @@ def test_a_follower_sees_every_row_once_and_in_order(place: str) -> None:
 
 def test_an_empty_log_has_nothing_to_tell(place: str) -> None:
     with written(place) as reader:
-        assert (reader.recent(5), reader.totals(), reader.gaps(), reader.cost_by_cause()) == ([], [], [], {})
+        assert (reader.recent(5), reader.totals(), reader.gaps()) == ([], [], [])
         assert (reader.get("x"), reader.last_row_number(), reader.after(0).row_number) == (None, 0, 0)
 
 
@@ -319,18 +317,6 @@ def test_totals_sum_what_was_reported_and_say_how_much_that_was(place: str) -> N
         assert (first.cost_usd, first.cost_known) == (0.25, 1)
         assert (second.model, second.reasoning_tokens, second.reasoning_known, second.cost_usd) == ("n", 0, 1, None)
         assert [total.model for total in reader.totals(since=2.0)] == ["m"]
-
-
-def test_costs_are_summed_by_their_cause(place: str) -> None:
-    rows = [
-        row("a", cost_by_cause={"thinking": 0.5, "retries": 0.25}),
-        row("b", cost_by_cause={"thinking": 0.125}),
-        row("c", cost_by_cause={"thinking": 8.0}, started_at=1.0),
-        row("d"),
-    ]
-    with written(place, *rows) as reader:
-        assert reader.cost_by_cause() == {"retries": 0.25, "thinking": 8.625}
-        assert reader.cost_by_cause(since=2.0) == {"retries": 0.25, "thinking": 0.625}
 
 
 def test_a_row_the_database_refuses_costs_no_other_row(place: str, caplog: pytest.LogCaptureFixture) -> None:
@@ -363,7 +349,7 @@ def test_a_log_of_the_first_form_gets_receipts_and_keeps_its_rows(place: str, op
     with LogReader(place) as reader:
         (old,) = reader.recent(5, model="m")
         assert (old.request_id, old.streamed, old.receipt) == ("old", True, {"intent": None})
-        assert (old.reasoning_intent, old.reasoning_verdict) == (None, None)
+        assert (old.reasoning_intent, old.reasoning_verdict, old.operation) == (None, None, "generate")
         assert reader.recent(5, verdict="contradicted") == ([new] if opened == "written" else [])
 
 

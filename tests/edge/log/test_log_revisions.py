@@ -75,7 +75,10 @@ def test_a_new_log_has_the_form_the_migrations_lead_to(tmp_path: Path) -> None:
         config.set_main_option("script_location", MIGRATIONS)
         command.upgrade(config, "head")
         context = MigrationContext.configure(connection, opts={"version_table": VERSION_TABLE, "compare_type": True})
-        assert compare_metadata(context, metadata) == []
+        assert compare_metadata(context, metadata) == [], (
+            "src/bardo/edge/log/schema.py has another form than the migrations make: add a file to src/bardo/edge/log/migrations/versions "
+            "and set CURRENT_REVISION to it"
+        )
         assert stored_revision(connection) == CURRENT_REVISION
     engine.dispose()
     assert form(created) == form(migrated)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from bardo.edge.probe.cells import BASELINE, EASY, Cell
-from bardo.edge.probe.trials import Trial
+from bardo.edge.probe.samples import Trial
 from bardo.reasoning.control import ControlTarget, know
 from bardo.reasoning.control.target import Known
 
 CELLS = (
     Cell(id=EASY, question="easy"),
     Cell(id=BASELINE),
-    Cell(id="off", knob="off", form="f", setting="off", fields={"effort": "none"}),
-    *(Cell(id=one, knob="effort", form="f", setting=one, fields={"effort": one}) for one in ("low", "medium", "high")),
-    *(Cell(id=one, knob="budget", form="f", setting=one, fields={"budget": int(one)}) for one in ("1024", "4096")),
+    Cell(id="off", setting="off", form="f", value="off", fields={"effort": "none"}),
+    *(Cell(id=one, setting="effort", form="f", value=one, fields={"effort": one}) for one in ("low", "medium", "high")),
+    *(Cell(id=one, setting="budget", form="f", value=one, fields={"budget": int(one)}) for one in ("1024", "4096")),
 )
 SPREAD = (0.9, 0.95, 1.0, 1.05, 1.1)
 

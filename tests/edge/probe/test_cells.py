@@ -1,4 +1,4 @@
-"""What would be sent: every knob of the form, unclamped, each round in an order of its own."""
+"""What would be sent: every setting of the form, unclamped, each round in an order of its own."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ PLACES = {
 
 
 @pytest.mark.parametrize(("place", "fields"), PLACES.values(), ids=PLACES)
-def test_every_knob_of_the_form_is_turned(place: tuple[str, str, str], fields: dict[str, object]) -> None:
+def test_every_setting_of_the_form_is_turned(place: tuple[str, str, str], fields: dict[str, object]) -> None:
     provider, model, dialect = place
     cells = plan_cells(known(provider, model, dialect))
     assert [cell.id for cell in cells[:2]] == [EASY, BASELINE]
     assert {cell.id: cell.fields for cell in cells[2:]} == fields
 
 
-def test_a_sentence_in_the_system_prompt_is_a_knob_too() -> None:
+def test_a_sentence_in_the_system_prompt_is_a_setting_too() -> None:
     cells = plan_cells(known(), [builtin_forms().forms["system-text"]])
     assert [cell.system for cell in cells[2:]] == ["detailed thinking off", "detailed thinking on"]
 
@@ -61,7 +61,7 @@ def test_budgets_stay_within_the_models_range_and_are_not_sent_twice() -> None:
     narrow = msgspec.structs.replace(
         wide, facts=msgspec.structs.replace(wide.facts, budget=BudgetRange(min=2000, max=3000))
     )
-    budgets = [cell.setting for cell in plan_cells(narrow) if cell.knob == "budget"]
+    budgets = [cell.value for cell in plan_cells(narrow) if cell.setting == "budget"]
     assert budgets == ["2000", "3000"]
 
 
@@ -69,8 +69,8 @@ def test_all_requests_have_the_same_room() -> None:
     assert output_limit(known(), plan_cells(known())) == 16_384 + 8192
 
 
-def test_a_form_without_knobs_is_not_probed() -> None:
-    with pytest.raises(InvalidRequest, match="no knob"):
+def test_a_form_without_settings_is_not_probed() -> None:
+    with pytest.raises(InvalidRequest, match="no setting"):
         plan_cells(known("perplexity-like", "m", "watsonx_text"))
 
 

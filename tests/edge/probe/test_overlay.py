@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 
 from bardo.catalog.models import builtin_models
 from bardo.edge.probe.overlay import overlay_row, overlay_toml
-from bardo.edge.probe.verdicts import Decision, KnobVerdict, Verdict
+from bardo.edge.probe.verdicts import Decision, SettingVerdict, Verdict
 from bardo.edge.settings import parse_settings
 from bardo.reasoning.control import ControlTarget, know, plan_reasoning
 from bardo.reasoning.control.target import Known
@@ -25,8 +25,8 @@ DAY = datetime.date(2026, 11, 22)
 
 def decision(form: str, unasked: bool | None = True, **verdicts: Verdict) -> Decision:
     found = tuple(
-        KnobVerdict(knob=knob, form=form, verdict=verdict, why="", medians={"low": 1.0, "high": 2.0})
-        for knob, verdict in verdicts.items()
+        SettingVerdict(setting=setting, form=form, verdict=verdict, why="", medians={"low": 1.0, "high": 2.0})
+        for setting, verdict in verdicts.items()
     )
     return Decision(measure="reported", verdicts=found, thinks_unasked=unasked)
 

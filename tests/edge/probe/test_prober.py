@@ -1,4 +1,4 @@
-"""A probe against simulated models that honour, flatten, ignore or refuse their knobs; its limits, and going on after a stop."""
+"""A probe against simulated models that honour, flatten, ignore or refuse their settings; its limits, and going on after a stop."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def probed(preset: str, kind: KnobKind, *, noise: float = 0.1) -> tuple[Audit, S
 
 def verdicts(audit: Audit) -> dict[str, str]:
     assert audit.decision is not None
-    return {one.knob: one.verdict for one in audit.decision.verdicts}
+    return {one.setting: one.verdict for one in audit.decision.verdicts}
 
 
 HONOURED = {"off": "honours", "effort": "honours", "budget": "honours"}
@@ -100,7 +100,7 @@ FOUND: dict[tuple[str, KnobKind], dict[str, str]] = {
 
 
 @pytest.mark.parametrize(("preset", "kind"), FOUND, ids=lambda value: value)
-def test_what_a_model_does_with_its_knobs_is_found_out(preset: str, kind: KnobKind) -> None:
+def test_what_a_model_does_with_its_settings_is_found_out(preset: str, kind: KnobKind) -> None:
     audit, _ = probed(preset, kind)
     assert verdicts(audit) == FOUND[preset, kind]
     assert audit.stopped == ""
@@ -115,14 +115,14 @@ def test_wide_noise_changes_no_clear_verdict(kind: KnobKind) -> None:
 def test_a_refusal_is_asked_for_twice_and_quoted() -> None:
     audit, simulator = probed("openrouter", "refuse")
     assert audit.decision is not None
-    assert {one.why for one in audit.decision.verdicts if one.knob == "effort"} == {
+    assert {one.why for one in audit.decision.verdicts if one.setting == "effort"} == {
         "status 400: Unsupported parameter: 'effort' is not supported with this model."
     }
     turned = [one for one in simulator.requests if "reasoning" in one.fields]
     assert len(turned) == 2 * 8
 
 
-def test_only_the_knob_differs_between_requests() -> None:
+def test_only_the_setting_differs_between_requests() -> None:
     _, simulator = probed("openrouter", "honour")
     bodies = [one.fields for one in simulator.requests]
     assert len(bodies) == 10 * 5
@@ -193,7 +193,7 @@ def unreachable(call: Call) -> FakeReply:
 
 
 @pytest.mark.parametrize("handler", [unreachable, said(429), said(500)], ids=["no connection", "429", "500"])
-def test_a_failure_says_nothing_of_a_knob(handler: Handler) -> None:
+def test_a_failure_says_nothing_of_a_setting(handler: Handler) -> None:
     audit, _ = ran(handler, begun(WHERE), WHERE)
     assert {trial.outcome for trial in audit.trials} == {"failed"}
     assert set(verdicts(concluded(audit, WHERE)).values()) == {"inconclusive"}

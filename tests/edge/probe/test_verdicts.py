@@ -7,8 +7,8 @@ import random
 import pytest
 
 from bardo.edge.probe.cells import BASELINE, EASY
-from bardo.edge.probe.trials import Trial
-from bardo.edge.probe.verdicts import Decision, KnobVerdict, decide
+from bardo.edge.probe.samples import Trial
+from bardo.edge.probe.verdicts import Decision, SettingVerdict, decide
 from edge.probe.support import CELLS, SPREAD, answers, refusals
 
 UNASKED = {EASY: 50.0, BASELINE: 1000.0}
@@ -19,8 +19,8 @@ BUDGETS = {"1024": 900.0, "4096": 3500.0}
 NOT_RISING = {"1024": 1000.0, "4096": 1000.0}
 
 
-def verdict(decision: Decision, knob: str) -> KnobVerdict:
-    (found,) = [one for one in decision.verdicts if one.knob == knob]
+def verdict(decision: Decision, setting: str) -> SettingVerdict:
+    (found,) = [one for one in decision.verdicts if one.setting == setting]
     return found
 
 
@@ -68,7 +68,7 @@ def test_a_budget_that_no_answer_reached_was_no_limit() -> None:
 @pytest.mark.parametrize(("tokens", "wanted"), CASES.values(), ids=CASES)
 def test_distributions_decide(tokens: dict[str, float], wanted: tuple[str, str, str]) -> None:
     decision = decide(CELLS, answers(tokens))
-    assert tuple(verdict(decision, knob).verdict for knob in ("off", "effort", "budget")) == wanted
+    assert tuple(verdict(decision, setting).verdict for setting in ("off", "effort", "budget")) == wanted
 
 
 @pytest.mark.parametrize(("tokens", "wanted"), CASES.values(), ids=CASES)
@@ -93,19 +93,19 @@ def test_neighbours_that_are_not_told_apart_are_named() -> None:
     assert (found.verdict, found.alike) == ("honours", (("low", "medium"),))
 
 
-def test_a_knob_that_is_refused_throughout_refuses() -> None:
+def test_a_setting_that_is_refused_throughout_refuses() -> None:
     trials = answers(UNASKED | OFF | BUDGETS) + refusals("low", "medium", "high")
     found = verdict(decide(CELLS, trials), "effort")
     assert found.verdict == "refuses"
     assert found.why == "status 400: not supported"
-    assert [one.setting for one in found.refused] == ["low", "medium", "high"]
+    assert [one.value for one in found.refused] == ["low", "medium", "high"]
 
 
 def test_a_level_that_is_refused_is_named_and_the_others_decide() -> None:
     trials = answers(UNASKED | OFF | {"low": 500.0, "medium": 1000.0}) + refusals("high")
     found = verdict(decide(CELLS, trials), "effort")
     assert found.verdict == "honours"
-    assert [one.setting for one in found.refused] == ["high"]
+    assert [one.value for one in found.refused] == ["high"]
     assert set(found.medians) == {"low", "medium"}
 
 
@@ -154,7 +154,7 @@ def test_the_positive_control_is_named() -> None:
     assert (control.one, control.other) == (EASY, BASELINE)
 
 
-def test_chance_alone_seldom_makes_a_knob_honoured() -> None:
+def test_chance_alone_seldom_makes_a_setting_honoured() -> None:
     """Of two hundred models that ignore their effort, with tokens spread widely, few are taken for honouring it."""
     wrong = 0
     for seed in range(200):

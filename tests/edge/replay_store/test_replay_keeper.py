@@ -13,7 +13,7 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.edge.replay_store import MemoryStore, ReplayKeeper, open_keeper
 from bardo.edge.settings import ReplaySettings, parse_settings
-from bardo.engine.exchange import Attempt
+from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import ConfigError

@@ -28,7 +28,7 @@ def chat(provider: str, model: str) -> ControlTarget:
 def test_to_say_how_thinking_is_shown_turns_nothing_on(
     target: ControlTarget, visible: bool, fields: dict[str, Any]
 ) -> None:
-    plan = plan_reasoning(ReasoningPolicy(mode="auto", visible=visible, wakes=False), target)
+    plan = plan_reasoning(ReasoningPolicy(mode="auto", visible=visible, enables_thinking=False), target)
     assert (plan.fields, plan.degraded) == (fields, ())
 
 
@@ -36,7 +36,11 @@ def test_to_say_how_thinking_is_shown_turns_nothing_on(
     ("model", "policy", "fields"),
     [
         ("gpt-5", ReasoningPolicy(mode="auto", visible=True), {"reasoning": {"summary": "auto"}}),
-        ("gpt-5", ReasoningPolicy(mode="auto", visible=True, wakes=False), {"reasoning": {"summary": "auto"}}),
+        (
+            "gpt-5",
+            ReasoningPolicy(mode="auto", visible=True, enables_thinking=False),
+            {"reasoning": {"summary": "auto"}},
+        ),
         ("gpt-5", ReasoningPolicy(mode="auto", visible=False), {}),
         ("gpt-5", None, {}),
         ("gpt-4o", ReasoningPolicy(mode="auto", visible=True), {}),
@@ -70,5 +74,5 @@ def test_a_budget_beside_off_is_reported() -> None:
 def test_a_template_nobody_knows_has_the_switch_the_caller_turned(
     model: str, told: dict[str, Any], sent: dict[str, Any]
 ) -> None:
-    policy = ReasoningPolicy(mode="off", told={"chat_template_kwargs": told})
+    policy = ReasoningPolicy(mode="off", raw_fields={"chat_template_kwargs": told})
     assert plan_reasoning(policy, chat("vllm", model)).fields == {"chat_template_kwargs": sent}

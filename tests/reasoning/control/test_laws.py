@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.catalog.forms import builtin_forms
+from bardo.catalog.fragments import value_at
 from bardo.catalog.models import builtin_models
 from bardo.reasoning.control import ControlTarget, plan_reasoning
-from bardo.reasoning.control.fragments import at
 from bardo.values.request import EFFORTS, ReasoningPolicy
 
 PLACES = sorted(
@@ -103,7 +103,7 @@ def test_fields_that_exclude_each_other_are_never_sent_together(
     plan = plan_reasoning(policy, target, max_output_tokens=limit, show=show)
     assert plan.known is not None
     for names in plan.known.form.exclusive:
-        assert sum(at(plan.fields, name) is not None for name in names) <= 1
+        assert sum(value_at(plan.fields, name) is not None for name in names) <= 1
 
 
 @given(targets, policies, limits)

@@ -36,14 +36,14 @@ def budget(tokens: int) -> ReasoningPolicy:
 def test_live_facts_go_before_the_catalog() -> None:
     plan = plan_reasoning(LOW, DS4, facts=[ALIASES])
     assert plan.fields == {"reasoning_effort": "high"}
-    assert (plan.intent, plan.said, plan.layer, plan.reason) == ("low", "high", "L1", "ds4 alias map")
+    assert (plan.intent, plan.emitted, plan.layer, plan.reason) == ("low", "high", "L1", "ds4 alias map")
     assert plan.degraded[0].asked == "low"
 
 
 def test_an_operator_goes_before_live_facts() -> None:
     override = Layer("operator", Facts(efforts=("low", "high"), aliases={}), "lab override")
     plan = plan_reasoning(LOW, DS4, facts=[ALIASES, override])
-    assert (plan.said, plan.layer, plan.reason, plan.degraded) == ("low", "operator", "lab override", ())
+    assert (plan.emitted, plan.layer, plan.reason, plan.degraded) == ("low", "operator", "lab override", ())
 
 
 def test_a_live_layer_that_is_silent_leaves_the_catalog_to_decide() -> None:
@@ -97,10 +97,10 @@ def test_the_least_budget_is_sent_where_thinking_cannot_be_off() -> None:
 
 def test_budget_and_limit_in_the_providers_own_words_go_as_they_came() -> None:
     said = {"thinking": {"type": "enabled", "budget_tokens": 31_999}}
-    own = ReasoningPolicy(mode="budget", budget=31_999, told=said)
+    own = ReasoningPolicy(mode="budget", budget=31_999, raw_fields=said)
     plan = plan_reasoning(own, CLAUDE, max_output_tokens=32_000)
     assert (plan.budget, plan.degraded) == (31_999, ())
-    other = ReasoningPolicy(mode="budget", budget=31_999, told={"reasoning": {"max_tokens": 31_999}})
+    other = ReasoningPolicy(mode="budget", budget=31_999, raw_fields={"reasoning": {"max_tokens": 31_999}})
     assert plan_reasoning(other, CLAUDE, max_output_tokens=32_000).budget == 32_000 - 1024
 
 
@@ -112,7 +112,7 @@ def test_more_headroom_leaves_less_to_thinking() -> None:
 def test_a_limit_without_room_for_the_least_thinking_turns_it_off() -> None:
     plan = plan_reasoning(LOW, CLAUDE, max_output_tokens=1000)
     assert plan.fields == {"thinking": {"type": "disabled"}}
-    assert (plan.said, plan.thinks, plan.degraded[0].sent) == ("off", False, "off")
+    assert (plan.emitted, plan.thinks, plan.degraded[0].sent) == ("off", False, "off")
 
 
 def test_a_limit_without_room_where_off_is_impossible_sends_nothing() -> None:
@@ -162,7 +162,7 @@ def test_off_where_it_is_impossible_is_the_callers_choice() -> None:
 
 
 def test_off_that_is_possible_never_fails() -> None:
-    assert plan_reasoning(OFF, QWEN, on_impossible="fail").said == "off"
+    assert plan_reasoning(OFF, QWEN, on_impossible="fail").emitted == "off"
     assert plan_reasoning(OFF, ControlTarget("openai-chat", "openai_chat", "gpt-4o"), on_impossible="fail").fields == {}
 
 
@@ -200,7 +200,7 @@ def test_a_policy_that_makes_no_sense_is_refused_with_a_hint(policy: ReasoningPo
     assert refused.value.param
 
 
-SEEN = ReasoningPolicy(mode="auto", visible=True, wakes=False)
+SEEN = ReasoningPolicy(mode="auto", visible=True, enables_thinking=False)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_a_wish_to_see_thinking_wakes_only_who_is_asked_in_another_language(
 
 
 def test_thinking_that_was_told_to_a_model_without_any_is_reported() -> None:
-    told = ReasoningPolicy(mode="auto", told={"think": True})
+    told = ReasoningPolicy(mode="auto", raw_fields={"think": True})
     target = ControlTarget("ollama", "ollama", "llama3.1")
     assert [lost.asked for lost in plan_reasoning(told, target).degraded] == ["auto"]
     assert plan_reasoning(told, target, show=True).degraded == ()
@@ -250,7 +250,7 @@ def test_what_is_known_may_stand_for_the_target() -> None:
     ],
 )
 def test_an_effort_alone_turns_nothing_on_where_the_two_are_said_apart(model: str, fields: dict[str, object]) -> None:
-    alone = ReasoningPolicy(mode="effort", effort="low", wakes=False)
+    alone = ReasoningPolicy(mode="effort", effort="low", enables_thinking=False)
     plan = plan_reasoning(alone, ControlTarget("anthropic", "anthropic_messages", model))
     assert (plan.fields, plan.thinks) == (fields, False)
     assert bool(plan.degraded) == (not fields)

@@ -40,7 +40,7 @@ def repaired(policy: ReasoningPolicy, target: ControlTarget, error: str, **optio
 
 
 def test_a_repair_still_turns_nothing_on_for_an_effort_alone() -> None:
-    alone = ReasoningPolicy(mode="effort", effort="xhigh", wakes=False)
+    alone = ReasoningPolicy(mode="effort", effort="xhigh", enables_thinking=False)
     claude = ControlTarget("anthropic", "anthropic_messages", "claude-opus-4-8")
     error = "output_config.effort: Input should be 'low', 'medium', 'high' or 'max'"
     repair = repaired(alone, claude, error)
@@ -168,7 +168,7 @@ def test_what_was_learned_holds_for_the_next_call_and_has_its_date() -> None:
     assert repair is not None
     assert (repair.fact.target, repair.fact.date, repair.fact.facts.efforts) == (target, TODAY, ("low", "medium"))
     following = plan_reasoning(effort("high"), target, facts=[repair.fact.layer])
-    assert (following.said, following.layer, following.reason) == ("medium", "L1", "refused on 2026-11-22")
+    assert (following.emitted, following.layer, following.reason) == ("medium", "L1", "refused on 2026-11-22")
 
 
 def test_a_plan_is_repaired_once() -> None:

@@ -86,7 +86,7 @@ def test_a_verdict_follows_from_what_was_observed(
 def test_thinking_that_gave_way_is_clamped_unless_it_came_after_all() -> None:
     target = ControlTarget("anthropic", "anthropic_messages", "claude-sonnet-4-5")
     plan = plan_reasoning(LOW, target, max_output_tokens=900)
-    assert plan.said == "off"
+    assert plan.emitted == "off"
     assert observe(plan, NONE) == observe(plan, NOTHING) == "clamped"
     assert observe(plan, READ) == "contradicted"
 

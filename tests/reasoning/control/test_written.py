@@ -328,7 +328,7 @@ def test_the_levels_of_the_profile_table(level: str) -> None:
 
 
 def test_no_thinking_in_the_profile_table() -> None:
-    assert sent("venice", "openai-gpt-52", OFF).said == sent("chat", "gpt-5.2", OFF).said == "off"
+    assert sent("venice", "openai-gpt-52", OFF).emitted == sent("chat", "gpt-5.2", OFF).emitted == "off"
     assert sent("claude", "claude-sonnet-4-5", OFF).fields == thinking("disabled")
 
 

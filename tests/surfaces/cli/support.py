@@ -125,7 +125,7 @@ def simulated(*simulators: Simulator, folder: Path) -> Iterator[list[Running]]:
     """Run simulators, and write a bardo.toml that points at them, with the preset's name as id."""
     from contextlib import ExitStack
 
-    from bardo.surfaces.cli.simulation import configuration, entry_for
+    from bardo.surfaces.cli.simulate import configuration, entry_for
 
     with ExitStack() as stack:
         servers = [stack.enter_context(simulator.running()) for simulator in simulators]

@@ -16,7 +16,7 @@ import pytest
 from bardo.edge.http import Deadlines
 from bardo.edge.log import LogRow
 from bardo.simulators import Fault, Simulator
-from bardo.surfaces.cli import checks
+from bardo.surfaces.cli import provider_checks
 from surfaces.cli.support import Ran, bardo, simulated, write_log
 
 
@@ -92,7 +92,7 @@ def slow(*, drips: bool) -> Iterator[str]:
 def test_a_server_that_keeps_one_waiting_is_a_problem(
     drips: bool, bound: str, value: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, bound, value)
+    monkeypatch.setattr(provider_checks, bound, value)
     with slow(drips=drips) as base_url:
         Path("bardo.toml").write_text(f'[[providers]]\nid = "lab"\npreset = "vllm"\nbase_url = "{base_url}"\n')
         ran = bardo("doctor", "--json")

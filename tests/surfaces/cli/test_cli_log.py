@@ -14,10 +14,11 @@ from bardo.edge.assembly import log_path
 from bardo.edge.log import LogRow, LogWriter
 from bardo.edge.settings import Settings
 from bardo.reasoning.control import Verdict
-from bardo.surfaces.cli.log import VerdictName
+from bardo.surfaces.cli.log import OperationName, VerdictName
 from bardo.surfaces.cli.options import since_time
 from bardo.surfaces.render.receipts import VERDICTS
 from bardo.values.errors import InvalidRequest
+from bardo.values.request import Operation
 from surfaces.cli.support import Ran, bardo, ended, line_with, running, write_log
 
 NOW = time.time()
@@ -40,7 +41,6 @@ CALLS = (
         reasoning_tokens=29,
         tokens_approx=True,
         cost_usd=0.25,
-        cost_by_cause={"thinking": 0.2, "answer": 0.05},
         degraded=({"what": "reasoning_effort", "asked": "high", "sent": "medium", "why": "highest"},),
         receipt={
             "intent": "high",
@@ -116,6 +116,8 @@ def test_calls_are_a_line_each_newest_last() -> None:
         (["--outcome", "error"], ["req_aab222"]),
         (["--verdict", "clamped"], ["req_aaa111"]),
         (["--verdict", "contradicted"], []),
+        (["--operation", "generate"], ["req_aaa111", "req_aab222", "req_ccc333"]),
+        (["--operation", "embed"], []),
         (["--since", "1h"], ["req_aab222", "req_ccc333"]),
         (["--since", "20m"], ["req_ccc333"]),
         (["--provider", "none"], []),
@@ -164,6 +166,10 @@ def test_the_verdicts_to_choose_from_are_all_there_are() -> None:
     assert [one.value for one in VerdictName] == list(get_args(Verdict)) == list(VERDICTS)
 
 
+def test_the_operations_to_choose_from_are_all_there_are() -> None:
+    assert [one.value for one in OperationName] == list(get_args(Operation))
+
+
 def test_an_id_that_fits_none_or_several_is_said() -> None:
     assert bardo("log", "show", "nix").code == 2
     ran = bardo("log", "show", "req_aa")
@@ -200,14 +206,12 @@ def test_costs_are_by_provider_and_model_and_unknown_is_not_zero() -> None:
     lines = [line.split() for line in ran.out.splitlines()]
     assert ["lab", "claude", "1", "0", "1,200", "40", "29", "$0.25"] in lines
     assert ["nobody", "–", "1", "1", "–", "–", "–", "unknown"] in lines
-    assert ["thinking", "$0.20"] in lines
     assert ran.out.endswith("3 calls, cost $0.25 for the 1 whose cost is known\n")
 
 
 def test_costs_as_json_and_since() -> None:
     found = bardo("costs", "--json").json
     assert (found["calls"], found["cost_usd"], found["cost_known"]) == (3, 0.25, 1)
-    assert found["causes"] == {"answer": 0.05, "thinking": 0.2}
     recent = bardo("costs", "--json", "--since", "1h").json
     assert (recent["calls"], recent["cost_usd"]) == (2, None)
     assert "cost unknown" in bardo("costs", "--since", "1h").out

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from recordings import RECORDINGS, Recording, each_recording, rows
+from recordings import Recording, each_recording, rows
 from surfaces.cli.support import bardo, program
 
 FOLDERS = ("groq", "anthropic-messages", "gemini", "openai-responses", "deepseek", "mistral")
@@ -48,14 +48,12 @@ def test_a_file_is_read_and_control_characters_are_not_let_through(folder: Path)
     assert "\x1b" not in ran.out
 
 
-@pytest.mark.skipif(RECORDINGS is None, reason="no recordings on this machine")
 @each_recording([one for folder in FOLDERS for one in recorded(folder)])
 def test_recordings_are_read_as_the_library_reads_them(recording: Recording) -> None:
     import bardo as library
 
     provider = recording.file.partition("/")[0]
-    assert RECORDINGS is not None
-    path = str(RECORDINGS / recording.file)
+    path = str(recording.root / recording.file)
     expected = library.decode(recording.body, provider)
     found = bardo("parse", path, "--provider", provider, "--json").json
     assert found["text"] == expected.text

@@ -50,7 +50,7 @@ def test_a_probe_says_what_it_found_and_writes_a_row_and_an_audit(folder: Path) 
 def test_a_program_gets_the_verdicts(folder: Path, knob: KnobKind, verdict: str) -> None:
     """vLLM is told off in another field than an effort, so a flattened effort is the same as one that is not read."""
     found = probe("--json", folder=folder, knob=knob)[0].json
-    assert {one["verdict"] for one in found["verdicts"] if one["knob"] == "effort"} == {verdict}
+    assert {one["verdict"] for one in found["verdicts"] if one["setting"] == "effort"} == {verdict}
     assert (found["provider"], found["model"], found["stopped"]) == ("vllm", MODEL, "")
     assert (found["audit_file"], found["row_file"]) == FILES
     assert ("effort" in found["row"]["control"]) is (verdict == "honours")

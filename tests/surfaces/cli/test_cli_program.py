@@ -36,7 +36,10 @@ def test_parse_loads_neither_tables_nor_network_nor_database_to_print_json() -> 
 def test_every_command_has_short_help_with_an_example(name: str) -> None:
     ran = bardo(*name.split(), "--help")
     assert ran.code == 0
-    assert f"Example: bardo {name.split()[0]}" in ran.out.replace("git diff | ", "")
+    assert f"Example: bardo {name.split()[0]}" in ran.out.replace("git diff | ", ""), (
+        f"the help of `bardo {name}` has no example: give the command in src/bardo/surfaces/cli an epilog that begins with "
+        f"`Example: bardo {name.split()[0]}`"
+    )
     assert max(map(len, ran.out.splitlines())) <= 80
     assert len(ran.out.splitlines()) <= 32
 

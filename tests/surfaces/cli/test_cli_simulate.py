@@ -11,7 +11,7 @@ import pytest
 
 from bardo.edge.settings import parse_settings, provider_of
 from bardo.simulators import PRESETS, Simulator, presets
-from bardo.surfaces.cli.simulation import configuration, entry_for
+from bardo.surfaces.cli.simulate import configuration, entry_for
 from surfaces.cli.support import PROGRAM, bardo, ended, line_with, running
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bardo.surfaces.render import words
+from bardo.surfaces.render import wording
 from bardo.values.degradation import Degradation
 
 
@@ -12,7 +12,7 @@ from bardo.values.degradation import Degradation
     ("number", "estimated", "written"), [(None, False, "–"), (0, False, "0"), (1161, False, "1,161"), (29, True, "~29")]
 )
 def test_counts(number: int | None, estimated: bool, written: str) -> None:
-    assert words.count(number, estimated=estimated) == written
+    assert wording.count(number, estimated=estimated) == written
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def test_counts(number: int | None, estimated: bool, written: str) -> None:
     ],
 )
 def test_dollars(amount: float | None, written: str) -> None:
-    assert words.dollars(amount) == written
+    assert wording.dollars(amount) == written
 
 
 @pytest.mark.parametrize(
@@ -36,19 +36,19 @@ def test_dollars(amount: float | None, written: str) -> None:
     [(0.004, "0.00 s"), (9.99, "9.99 s"), (12.34, "12.3 s"), (125.0, "2m 05s"), (59.96, "1m 00s")],
 )
 def test_seconds(duration: float, written: str) -> None:
-    assert words.seconds(duration) == written
+    assert wording.seconds(duration) == written
 
 
 def test_a_moment_of_another_day_has_its_date() -> None:
     noon = 1_769_860_800.0
-    assert words.moment(noon, noon + 1).count(":") == 2
-    assert words.moment(noon, noon + 3 * 86_400).startswith("2026-01-3")
+    assert wording.moment(noon, noon + 1).count(":") == 2
+    assert wording.moment(noon, noon + 3 * 86_400).startswith("2026-01-3")
 
 
 def test_no_text_moves_the_cursor() -> None:
-    assert words.printable("a\x1b[2J\x07b\tc\nd\x9b1m\u202e") == "a�[2J�b\tc\nd�1m�"
-    assert words.excerpt("a\n\n  b\x1b" + "c" * 100, 8) == "a b�ccc…"
-    assert words.excerpt("short", 8) == "short"
+    assert wording.printable("a\x1b[2J\x07b\tc\nd\x9b1m\u202e") == "a�[2J�b\tc\nd�1m�"
+    assert wording.excerpt("a\n\n  b\x1b" + "c" * 100, 8) == "a b�ccc…"
+    assert wording.excerpt("short", 8) == "short"
 
 
 @pytest.mark.parametrize(
@@ -61,4 +61,4 @@ def test_no_text_moves_the_cursor() -> None:
     ],
 )
 def test_differences(degradation: Degradation, written: str) -> None:
-    assert words.difference(degradation) == written
+    assert wording.difference(degradation) == written

@@ -15,11 +15,11 @@ from bardo.surfaces.gateway.access import Access
 from bardo.values.errors import ConfigError, Forbidden, InvalidRequest
 from support.gateway import House, house
 from support.raw import RawClient, head, post
-from support.talk import CLIENTS, Answer, ask, body_for, path_for, request
+from support.talk import ALL_CLIENTS, Answer, ask, body_for, path_for, request
 from surfaces.gateway.refusals import refusal
 
 PAGE = "https://app.example.org"
-each_client = pytest.mark.parametrize("client", CLIENTS)
+each_client = pytest.mark.parametrize("client", ALL_CLIENTS)
 
 
 @pytest.fixture(scope="module")

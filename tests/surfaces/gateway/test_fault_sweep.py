@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.edge import reply_bytes
+from bardo.edge import upstream_reply
 from bardo.edge.directory import Directory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
 from bardo.edge.runner import Runner
 from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
-from bardo.engine.pipeline import ReplyReader
+from bardo.engine.reply_reader import ReplyReader
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BardoError, UpstreamRefused
@@ -125,7 +125,7 @@ def check(fault: Fault, client: str, status: int, body: bytes, *, stream: bool) 
 def test_every_fault_ends_in_a_reply_or_in_an_error_of_the_clients_dialect(
     fault: Fault, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reply_bytes, "_BEHIND_THE_END_SECONDS", 0.01)
+    monkeypatch.setattr(upstream_reply, "_BEHIND_THE_END_SECONDS", 0.01)
 
     async def sweep() -> None:
         upstream = Upstream(fault)

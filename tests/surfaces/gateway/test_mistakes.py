@@ -13,11 +13,11 @@ from bardo.values.request import Request
 from bardo.values.wire import Arrival
 from support.gateway import House, model_of
 from support.mistakes import dialect_with
-from support.talk import CLIENTS, ask
+from support.talk import ALL_CLIENTS, ask
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import broken, refusal
 
-each_client = pytest.mark.parametrize("client", CLIENTS)
+each_client = pytest.mark.parametrize("client", ALL_CLIENTS)
 # A provider of another dialect than the client's, so that nothing is forwarded.
 _OTHER = {"openai_chat": "anthropic"}
 
@@ -87,7 +87,7 @@ def test_a_mistake_in_mid_stream_is_an_error_event(town: House, client: str, cap
 def test_a_mistake_on_the_way_to_the_provider_is_noted(town: House, client: str, stream: bool) -> None:
     model = f"{model_for(client)}-{client}-{stream}"
     provider_dialect = "anthropic_messages" if client == "openai_chat" else "openai_chat"
-    with dialect_with(provider_dialect, encode_request=raising):
+    with dialect_with(provider_dialect, encode_body=raising):
         answer = ask(town.address, client, model, stream=stream)
     assert answer.status == 500
     row = town.log.of_model(model)

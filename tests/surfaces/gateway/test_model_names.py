@@ -10,7 +10,7 @@ import bardo
 from bardo.engine.route import MAX_MODEL_NAME
 from bardo.values.errors import InvalidRequest
 from support.gateway import House
-from support.talk import CLIENTS, ask, body_for, path_for, request
+from support.talk import ALL_CLIENTS, ask, body_for, path_for, request
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import refusal
 
@@ -28,7 +28,7 @@ NAMES = {
 each_name = pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", ALL_CLIENTS)
 @each_name
 @whole_and_streamed
 def test_a_name_that_is_none_is_refused(town: House, client: str, name: str, stream: bool) -> None:
@@ -41,7 +41,7 @@ def test_a_name_that_is_none_is_refused(town: House, client: str, name: str, str
     assert len(town.arrived("deepseek")) == before
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("client", ALL_CLIENTS)
 def test_the_longest_name_is_taken(town: House, client: str) -> None:
     answer = ask(town.address, client, "deepseek/" + "m" * (MAX_MODEL_NAME - len("deepseek/")))
     assert answer.status == 200
@@ -51,3 +51,14 @@ def test_the_longest_name_is_taken(town: House, client: str) -> None:
 def test_the_library_refuses_it_too(name: str) -> None:
     with bardo.Client() as client, pytest.raises(InvalidRequest, match="model name"):
         client.respond("x", model=name)
+
+
+@pytest.mark.parametrize("name", ["a%2Fb", "50%", "a%25b"])
+def test_a_name_in_a_path_is_decoded_once(town: House, name: str) -> None:
+    asked = quote(f"deepseek/{name}", safe="")
+    for client, path in (
+        ("gemini", f"/v1beta/models/{asked}:generateContent"),
+        ("bedrock_converse", f"/model/{asked}/converse"),
+    ):
+        assert request(town.address, "POST", path, body_for(client, f"deepseek/{name}")).status == 200
+        assert town.last("deepseek")["model"] == name

@@ -15,7 +15,7 @@ import pytest
 from bardo.dialects import dialect
 from bardo.edge.fake import FakeReply
 from bardo.streams.eventstream import encode_event
-from bardo.surfaces.gateway import app
+from bardo.surfaces.gateway import generate
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart, UsageUpdate
 from bardo.values.fold import fold
 from bardo.values.request import Request
@@ -276,7 +276,7 @@ def test_a_line_of_the_log_gives_no_key_away(caplog: pytest.LogCaptureFixture, m
         raise ValueError(f"cannot read {KEY}")
 
     with monkeypatch.context() as patch, caplog.at_level(logging.DEBUG):
-        patch.setattr(app, "with_header_options", fail)
+        patch.setattr(generate, "with_header_options", fail)
         assert gateway.ask("openai_chat", stream=False).status == 500
     shown = "\n".join(logging.Formatter().format(record) for record in caplog.records)
     assert "cannot read [key]" in shown

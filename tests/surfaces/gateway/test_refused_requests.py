@@ -15,11 +15,11 @@ from bardo.edge.settings import ProviderEntry
 from bardo.simulators import Simulator
 from support.gateway import KEY_VARIABLE, House, house
 from support.patience import PATIENCE
-from support.talk import CLIENTS, Answer, ask, body_for, path_for, request
+from support.talk import ALL_CLIENTS, Answer, ask, body_for, path_for, request
 from surfaces.gateway.cells import whole_and_streamed
 from surfaces.gateway.refusals import refusal
 
-each_client = pytest.mark.parametrize("client", CLIENTS)
+each_client = pytest.mark.parametrize("client", ALL_CLIENTS)
 MODEL = "deepseek/m1"
 
 NOT_JSON = {
@@ -88,6 +88,55 @@ WRONG: dict[str, dict[str, dict[str, Any]]] = {
         "tools": {"tools": 5},
     },
 }
+WRONG |= {
+    "ollama": {
+        "messages": {"messages": "hello"},
+        "messages[0]": {"messages": [1]},
+        "role": {"messages": [{"role": "wizard", "content": "x"}]},
+        "model": {"model": None},
+        "temperature": {"options": {"temperature": "hot"}},
+        "think": {"think": "wildly"},
+        "format": {"format": "xml"},
+        "stream": {"stream": "yes"},
+    },
+    "ollama_generate": {
+        "prompt": {"prompt": 5},
+        "system": {"system": {}},
+        "images": {"images": "one"},
+        "model": {"model": 5},
+        "raw": {"raw": True},
+    },
+    "bedrock_converse": {
+        "messages": {"messages": None},
+        "messages[0]": {"messages": [1]},
+        "maxTokens": {"inferenceConfig": {"maxTokens": "many"}},
+        "temperature": {"inferenceConfig": {"temperature": "hot"}},
+        "thinking": {"additionalModelRequestFields": {"thinking": 5}},
+        "toolConfig": {"toolConfig": []},
+    },
+    "bedrock_invoke": {
+        "messages": {"messages": None},
+        "max_tokens": {"max_tokens": None},
+        "anthropic_beta": {"anthropic_beta": "one"},
+        "thinking": {"thinking": 5},
+    },
+    "cohere": {
+        "messages": {"messages": "hello"},
+        "model": {"model": None},
+        "max_tokens": {"max_tokens": 0},
+        "thinking": {"thinking": {"type": "maybe"}},
+        "tool_choice": {"tool_choice": "ANY"},
+        "stream": {"stream": "yes"},
+    },
+    "gemini_interactions": {
+        "input": {"input": 5},
+        "model": {"model": None},
+        "generation_config": {"generation_config": []},
+        "temperature": {"generation_config": {"temperature": "hot"}},
+        "thinking_level": {"generation_config": {"thinking_level": "wild"}},
+        "tools": {"tools": {}},
+    },
+}
 _CASES = [pytest.param(client, field, id=f"{client}-{field}") for client, fields in WRONG.items() for field in fields]
 
 
@@ -129,12 +178,18 @@ def test_an_unknown_provider_is_answered_with_those_there_are(village: House) ->
 @pytest.mark.parametrize(
     ("path", "client"),
     [
-        ("/", "openai_chat"),
+        ("/v1", "openai_chat"),
         ("/v1/nothing", "openai_chat"),
         ("/v1/messages/nothing", "anthropic_messages"),
-        ("/v1beta/models/m:countTokens", "gemini"),
+        ("/v1beta/models/m:tuneModel", "gemini"),
         ("/v1beta/nothing", "gemini"),
         ("/v1/chat/completions/", "openai_chat"),
+        ("/api/pull", "ollama"),
+        ("/v2/rerank", "cohere"),
+        ("/model/m/converse/", "bedrock_converse"),
+        ("/model/m/apply-guardrail", "bedrock_converse"),
+        ("/model//invoke", "bedrock_converse"),
+        ("/v1beta/interactions-of", "gemini_interactions"),
         ("/%2e%2e/etc/passwd", "openai_chat"),
     ],
 )
@@ -220,5 +275,5 @@ def test_a_missing_key_is_the_operators_turn(keyless: House, client: str, stream
 
 
 def test_after_all_that_bardo_still_serves(town: House) -> None:
-    for client in CLIENTS:
-        assert "1161" in ask(town.address, client, MODEL).text
+    for client in ALL_CLIENTS:
+        assert b"1161" in ask(town.address, client, MODEL).body

@@ -38,7 +38,7 @@ def sealed_in(body: bytes) -> list[str]:
 def first_half(sdk: Sdk, provider: str, *, stream: bool) -> Heard:
     heard = sdk.ask(model_of(provider), sdk.said(WEATHER), stream=stream, tools=True)
     assert [(call.name, call.arguments) for call in heard.calls] == [("weather", {"city": "Paris"})]
-    assert heard.calls[0].id
+    assert heard.calls[0].id or sdk.name == "ollama", "only Ollama matches results to calls by their names"
     assert heard.stop == sdk.stops[1]
     return heard
 

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.edge.http_calls import Call, Deadlines
-from bardo.surfaces.gateway import app
+from bardo.surfaces.gateway import generate
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart, ThinkChunk, ThinkEnd, ThinkStart
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Request
@@ -82,7 +82,7 @@ def peak(provider: str, client: str, size: int, *, thinks: bool) -> int:
 @pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages", "gemini"])
 @pytest.mark.parametrize("provider", ["openai_chat", "anthropic_messages", "gemini"])
 def test_memory_stays_flat(provider: str, client: str, thinks: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(app, "MOST_STREAMED_TEXT", 20_000)
+    monkeypatch.setattr(generate, "MOST_STREAMED_TEXT", 20_000)
     small = peak(provider, client, 100_000, thinks=thinks)
     # What another thread of the process takes meanwhile counts too, so that one run of several has to be flat.
     assert any(peak(provider, client, 800_000, thinks=thinks) < small + 100_000 for _ in range(3))

@@ -6,14 +6,12 @@ import pytest
 
 import bardo
 from bardo.values.errors import UpstreamRefused
-from recordings import RECORDINGS, Recording, each_recording, rows
+from recordings import Recording, each_recording, folders, rows
 
-FOLDERS = sorted(folder.name for folder in RECORDINGS.iterdir() if folder.is_dir()) if RECORDINGS else []
+FOLDERS = folders()
 ALL = [recording for folder in FOLDERS for recording in rows(folder)]
 # Replies in another language than the one of their folder: Chat Completions among Responses, and Cohere's first version.
 STRANGERS = {"cohere/command-r-stream-10de433a.ndjson"}
-
-pytestmark = pytest.mark.skipif(not ALL, reason="no recordings on this machine")
 
 
 @pytest.mark.parametrize("folder", FOLDERS)

@@ -71,6 +71,61 @@ def test_every_field_has_its_source_and_control_names_its_layer() -> None:
     assert {path.partition(".")[0] for path in sources} == set(found.body)
 
 
+SCHEMA = {
+    "type": "json_schema",
+    "json_schema": {
+        "name": "a",
+        "schema": {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]},
+    },
+}
+LOOK = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
+BY_SCHEMA = "asks for the answer in its schema"
+
+SOURCES: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
+    "a format beside an effort and the caller's tools": (
+        "anthropic",
+        "claude-opus-4-8",
+        {"response_format": SCHEMA, "tools": [LOOK], "reasoning_effort": "low"},
+        {
+            "tools": "as asked, written for anthropic_messages",
+            "output_config.format": BY_SCHEMA,
+            "output_config.effort": "thinking, asked low: exact",
+        },
+    ),
+    "a tool of bardo's beside the caller's": (
+        "anthropic",
+        "claude-3-5-sonnet-20241022",
+        {"response_format": SCHEMA, "tools": [LOOK]},
+        {"tools[0]": "as asked", "tools[1]": BY_SCHEMA, "tool_choice.type": BY_SCHEMA},
+    ),
+    "words in the prompt": (
+        "deepseek",
+        "deepseek-chat",
+        {"response_format": SCHEMA, "stream": True},
+        {
+            "messages[0]": BY_SCHEMA,
+            "messages[1]": "as asked",
+            "response_format.type": BY_SCHEMA,
+            "stream": "as asked",
+            "stream_options.include_usage": "bardo asks for usage, to count tokens",
+        },
+    ),
+    "what is sent though nobody asked": (
+        "openai",
+        "gpt-5.2",
+        {"temperature": 1},
+        {"store": "sent unless the request says otherwise", "include": "sent unless the request says otherwise"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_field_comes_from_what_writes_it(name: str) -> None:
+    provider, model, further, expected = SOURCES[name]
+    sources = {one.path: one.reason for one in bardo.explain(chat(model, **further), provider=provider).fields}
+    assert {path: sources.get(path) for path in expected} == expected
+
+
 def test_a_limit_that_nobody_gave_says_why_it_is_there() -> None:
     found = bardo.explain(chat("claude-opus-4-8", reasoning_effort="low"), provider="anthropic")
     (limit,) = [one for one in found.fields if one.path == "max_tokens"]

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
+from bardo.dialects.anthropic_messages.constants import NAME, REASONS
 from bardo.dialects.anthropic_messages.decode_reply import Decoder
 from bardo.dialects.anthropic_messages.decode_request import decode_request
 from bardo.dialects.anthropic_messages.encode_reply import Encoder, encode_response
-from bardo.dialects.anthropic_messages.encode_request import encode_request
+from bardo.dialects.anthropic_messages.encode_request import DECLARATION, encode_body, encode_control, has_blank_stop
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
-from bardo.dialects.anthropic_messages.words import NAME
+from bardo.dialects.anthropic_messages.operations import MODELS, TOKEN_COUNT
 from bardo.dialects.base import Dialect
+from bardo.dialects.declaration import lacking
+from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=decode_request,
-    encode_request=encode_request,
+    declaration=DECLARATION,
+    request_path=lambda request: "messages",
+    encode_body=encode_body,
+    encode_control=encode_control,
+    mends=has_blank_stop,
+    reply=ReplyDeclaration(
+        expresses=frozenset(
+            {
+                "usage.reasoning_tokens",
+                "usage.cached_input_tokens",
+                "usage.cache_write_tokens",
+                "finish.refusal",
+                "finish.pause",
+                "finish.stop_sequence",
+            }
+        ),
+        lacks={
+            **lacking("the client's dialect has no word for it", "finish.error", "finish.unknown", sent="stop"),
+            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
+            **lacking("the client's dialect holds one answer", "choices"),
+        },
+        finish_words=frozenset(REASONS),
+        counts=("input_tokens", "output_tokens"),
+        counts_always=True,
+        framing=frozenset({"amazon-bedrock-invocationMetrics"}),
+        usual={"caller": ({"type": "direct"},)},
+    ),
     open_decoder=Decoder,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    token_count=TOKEN_COUNT,
+    models=MODELS,
 )

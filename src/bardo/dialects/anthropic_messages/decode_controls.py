@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from bardo.dialects.anthropic_messages.constants import NAME
 from bardo.dialects.anthropic_messages.decode_messages import carried
-from bardo.dialects.anthropic_messages.words import NAME
-from bardo.dialects.jsonfield import number, optional, required, take
+from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import without
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Sampling, Tool, ToolChoice
+from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Tool, ToolChoice
 
 _CHOICES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "auto": "auto",
@@ -57,24 +57,17 @@ def read_tool_choice(fields: dict[str, Any]) -> ToolChoice | None:
     )
 
 
-def read_sampling(fields: dict[str, Any]) -> Sampling:
-    """Return how tokens are chosen."""
-    stops = optional(fields, "stop_sequences", list) or ()
-    return Sampling(
-        temperature=number(fields, "temperature"),
-        top_p=number(fields, "top_p"),
-        top_k=optional(fields, "top_k", int),
-        stop=tuple(take(stop, str, f"stop_sequences[{place}]") for place, stop in enumerate(stops)),
-    )
-
-
 def read_reasoning(fields: dict[str, Any], config: dict[str, Any]) -> ReasoningPolicy | None:
     """Return how the model should think. What else stands in the `thinking` object is carried."""
     thinking = optional(fields, "thinking", dict)
     effort = _effort(config)
     if thinking is None:
         told = {"output_config": {"effort": effort}}
-        return None if effort is None else ReasoningPolicy(mode="effort", effort=effort, wakes=False, told=told)
+        return (
+            None
+            if effort is None
+            else ReasoningPolicy(mode="effort", effort=effort, enables_thinking=False, raw_fields=told)
+        )
     kind = required(thinking, "type", str, "thinking.")
     display = optional(thinking, "display", str, "thinking.")
     if display is not None and display not in _SHOWN:
@@ -90,7 +83,7 @@ def read_reasoning(fields: dict[str, Any], config: dict[str, Any]) -> ReasoningP
         visible=None if display is None else _SHOWN[display],
         between_tools=kind == "between_tools",
         carried=Carried(NAME, {"thinking": rest}) if rest else None,
-        told={"thinking": read, **({"output_config": {"effort": effort}} if effort else {})},
+        raw_fields={"thinking": read, **({"output_config": {"effort": effort}} if effort else {})},
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without

@@ -13,10 +13,10 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.anthropic_messages.arriving import Content, InputDelta, TextDelta, ThinkingDelta
+from bardo.dialects.anthropic_messages.block_reader import Content, InputDelta, TextDelta, ThinkingDelta
+from bardo.dialects.anthropic_messages.constants import NAME, REASONS
 from bardo.dialects.anthropic_messages.errors import refusal
 from bardo.dialects.anthropic_messages.usage import decode_usage, merge_usage
-from bardo.dialects.anthropic_messages.words import NAME, REASONS
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.wire import INVALID_JSON, WrongShape, arguments_of, want, without
 from bardo.streams.frames import Frame
@@ -189,7 +189,7 @@ class Decoder:
         if usage is None:
             return
         self._usage = merge_usage(self._usage, want(usage, dict, "usage"))
-        counted, doubts = decode_usage(self._usage, beside=self._row.quirks.reasoning_beside_output)
+        counted, doubts = decode_usage(self._usage, excludes_reasoning=self._row.quirks.output_excludes_reasoning)
         out.append(UsageUpdate(counted))
         out.extend(Degraded(doubt) for doubt in doubts)
 

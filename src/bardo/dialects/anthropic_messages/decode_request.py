@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.anthropic_messages.constants import NAME, SAMPLING
 from bardo.dialects.anthropic_messages.decode_controls import (
     read_output_format,
     read_reasoning,
-    read_sampling,
     read_tool,
     read_tool_choice,
 )
 from bardo.dialects.anthropic_messages.decode_messages import read_message, read_system, with_tool_names
-from bardo.dialects.anthropic_messages.words import NAME
 from bardo.dialects.jsonfield import decode_object, optional, required, take
 from bardo.dialects.options import read_options
+from bardo.dialects.sampling import decode_sampling
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival
@@ -30,10 +30,7 @@ _READ = frozenset(
         "thinking",
         "output_config",
         "output_format",
-        "temperature",
-        "top_p",
-        "top_k",
-        "stop_sequences",
+        *SAMPLING.values(),
         "stream",
         "bardo",
     )
@@ -60,7 +57,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         ),
         tool_choice=read_tool_choice(fields),
         max_output_tokens=_limit(fields, arrival.counting),
-        sampling=read_sampling(fields),
+        sampling=decode_sampling(fields, SAMPLING),
         reasoning=read_reasoning(fields, config),
         output_format=read_output_format(fields, config),
         stream=bool(stream if arrival.stream is None else arrival.stream),

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.anthropic_messages.words import FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
@@ -54,7 +54,11 @@ def _is_prompt(message: Message) -> bool:
 
 
 def _system(message: Message, losses: Losses) -> list[Wire]:
-    return [wire for block in message.blocks for wire in _block(block, losses) if wire.get("type") == "text"]
+    written = [wire for block in message.blocks for wire in _block(block, losses)]
+    for wire in written:
+        if wire.get("type") != "text":
+            losses.lose_each("system", wire.get("type"), "Anthropic's system prompt is text")
+    return [wire for wire in written if wire.get("type") == "text"]
 
 
 def _turn(message: Message, losses: Losses, *, own: bool) -> Wire:
@@ -99,7 +103,7 @@ def _block(block: Block, losses: Losses) -> list[Wire]:
 
 def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: Losses) -> list[Wire]:
     if isinstance(block, UnknownBlock):
-        return _unknown(block, losses)
+        return _unknown(block)
     if isinstance(block, ImageBlock):
         return [_image(block, losses)]
     if isinstance(block, TextBlock):
@@ -112,10 +116,9 @@ def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: 
     return [{"type": "text", "text": block.text, **losses.own_fields(block.carried)}]
 
 
-def _unknown(block: UnknownBlock, losses: Losses) -> list[Wire]:
+def _unknown(block: UnknownBlock) -> list[Wire]:
     if block.dialect == NAME and isinstance(block.value, dict):
         return [block.value]
-    losses.lose_unknown(block)
     return []
 
 
@@ -126,8 +129,6 @@ def _image(block: ImageBlock, losses: Losses) -> Wire:
         source = {"type": "base64", "media_type": inline[1], "data": inline[2]}
     elif block.data or not block.url:
         source = {"type": "base64", "media_type": block.media_type or "image/png", "data": block.data}
-    if block.detail not in ("", "auto"):
-        losses.lose("image detail", block.detail, "Anthropic chooses the detail itself")
     return {"type": "image", "source": source, **losses.own_fields(block.carried)}
 
 
@@ -138,7 +139,7 @@ def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
         losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
         return []
     losses.lose_states(block.opaque)
-    losses.own_fields(block.carried)
+    losses.lose_fields(block.carried)
     signed = SIGNED_BLOCKS.sign(own)
     if signed.only_behind:
         return list(signed.behind)

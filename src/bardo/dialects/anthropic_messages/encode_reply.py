@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.anthropic_messages.block_writer import MessageBlockWriter, MessageFrames
-from bardo.dialects.anthropic_messages.collector import MessageCollector
+from bardo.dialects.anthropic_messages.block_writer import MessageBlockWriter, MessageCollector, MessageFrames
+from bardo.dialects.anthropic_messages.constants import NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.anthropic_messages.errors import error_object
 from bardo.dialects.anthropic_messages.usage import encode_usage
-from bardo.dialects.anthropic_messages.words import NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.block_writer import Kind
-from bardo.dialects.losses import with_wrapped
-from bardo.dialects.response_events import response_events
+from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
-from bardo.dialects.wire import INVALID_JSON, encode_json, is_object
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
-from bardo.values.blocks import ToolCallBlock, has_no_arguments
 from bardo.values.errors import BardoError
 from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request
@@ -46,11 +43,10 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
 
     def __init__(self, request: Request, frames: MessageFrames | None = None) -> None:
         super().__init__(request, frames or MessageFrames())
-        self._hide = hides_thinking(request)
 
     def open_block(self, number: int, kind: Kind) -> MessageBlockWriter:
         """Return the writer of a new block."""
-        return MessageBlockWriter(number, kind, self.frames, hidden=self._hide and kind == "thinking")
+        return MessageBlockWriter(number, kind, self.frames, hidden=self.hides_thinking and kind == "thinking")
 
     def write_start(self) -> None:
         """Write `message_start`."""
@@ -88,20 +84,9 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
 
 def encode_response(response: Response, request: Request) -> bytes:
     """Encode one whole reply. The dialect has one choice, so alternatives are left out."""
-    calls = [block for block in response.blocks if isinstance(block, ToolCallBlock)]
-    wrapped = [call for call in calls if not has_no_arguments(call.arguments) and not is_object(call.arguments)]
-    bardo = with_wrapped(response.bardo, wrapped, what="tool_use.input", key=INVALID_JSON)
     collector = MessageCollector()
-    encoder = Encoder(request, collector)
-    for event in response_events(response, bardo=bardo):
-        encoder.feed(event)
-    encoder.finish()
+    feed_response(Encoder(request, collector), response, wraps="tool_use.input")
     return encode_json(collector.message)
-
-
-def hides_thinking(request: Request) -> bool:
-    """Whether the caller asked, in this dialect, for thinking blocks without their text (`thinking.display` omitted)."""
-    return request.dialect == NAME and request.reasoning is not None and request.reasoning.visible is False
 
 
 def stop(finish: Finish | None, *, calls: bool) -> dict[str, Any]:

@@ -4,28 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SAMPLING, TITLE
 from bardo.dialects.anthropic_messages.encode_messages import encode_messages, lacks_thinking
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, own_words, with_thinking
 from bardo.dialects.anthropic_messages.models import binds_schemas
-from bardo.dialects.anthropic_messages.words import FORMAT, NAME, TITLE
-from bardo.dialects.fragments import laid_into
+from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.losses import Losses
-from bardo.dialects.wire import write_json
+from bardo.dialects.sampling import encode_sampling
+from bardo.dialects.wire import without
 from bardo.values.request import Request, Tool, ToolChoice
-from bardo.values.wire import WireRequest
 
 _CHOICES = {"auto": "auto", "none": "none", "required": "any", "named": "tool"}
-_UNSAID = ("min_p", "frequency_penalty", "presence_penalty", "seed")
 _LIMIT = 8192
 """`max_tokens`, which must be there, where neither the caller nor the control named one."""
 
+DECLARATION = Declaration(
+    dialect=NAME,
+    title=TITLE,
+    own_format=FORMAT,
+    reasoning_why="only thinking that Anthropic signed may be sent back to it",
+    expresses=frozenset(
+        (
+            "tools.strict",
+            "tool_choice.parallel",
+            "tool_result.is_error",
+            "sampling.top_k",
+        )
+    ),
+    lacks={
+        **lacking("Anthropic answers once", "choices", sent=1),
+        **lacking(
+            "Anthropic has no such parameter",
+            "sampling.min_p",
+            "sampling.repetition_penalty",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        ),
+        **lacking("Anthropic chooses the detail itself", "image.detail", same=("auto",)),
+        **lacking("Anthropic always holds to the schema", "output_format.strict", same=(True,)),
+        **lacking("Anthropic has no such field", "output_format.description"),
+    },
+)
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write the request. What is said of thinking is the request's control, and the caller's own words beside it."""
-    losses = Losses(
-        NAME, TITLE, own_format=FORMAT, reasoning_why="only thinking that Anthropic signed may be sent back to it"
-    )
+
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body. What is said of thinking is the request's control, and the caller's own words beside it."""
     said = encode_messages(request, losses)
     tools = _tools(request, losses)
     body: dict[str, Any] = {
@@ -40,12 +66,14 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
     }
     config = {"output_config": shape} if (shape := _output_format(request, losses)) else {}
     lacks = lacks_thinking(said["messages"])
-    fields, degraded = with_thinking(control_fields(request), own_words(request), lacks_thinking=lacks)
+    return merge_fields(merge_fields(body, config), encode_control(request, losses, lacks_thinking=lacks))
+
+
+def encode_control(request: Request, losses: Losses, *, lacks_thinking: bool = False) -> dict[str, Any]:
+    """Return what is written of thinking: the control, and the caller's own words beside it."""
+    fields, degraded = with_thinking(control_fields(request), own_words(request), lacks_thinking=lacks_thinking)
     losses.add_all(degraded)
-    if request.choices > 1:
-        losses.lose("n", request.choices, "Anthropic answers once", sent=1)
-    body = laid_into(laid_into(body, config), fields)
-    return WireRequest(path="messages", body=write_json(body), degraded=losses.all)
+    return fields
 
 
 def _tools(request: Request, losses: Losses) -> list[dict[str, Any]]:
@@ -58,7 +86,7 @@ def _tool(tool: Tool, losses: Losses, *, strict: bool) -> dict[str, Any] | None:
     if tool.hosted:
         if own and tool.carried is not None:
             return tool.carried.fields
-        losses.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
+        losses.lose_tool(tool)
         return None
     schema = {"type": "object", **(tool.schema or {"properties": {}})}
     wire: dict[str, Any] = {"name": tool.name, "input_schema": schema}
@@ -67,7 +95,7 @@ def _tool(tool: Tool, losses: Losses, *, strict: bool) -> dict[str, Any] | None:
     if tool.strict is not None and (strict or own):
         wire["strict"] = tool.strict
     elif tool.strict:
-        losses.lose("strict", True, "this model does not bind tool arguments to their schema")
+        losses.lose("tools.strict", True, "this model does not bind tool arguments to their schema")
     return {**wire, **losses.own_fields(tool.carried)}
 
 
@@ -86,18 +114,18 @@ def _tool_choice(choice: ToolChoice | None, tools: bool, losses: Losses) -> dict
     return {"tool_choice": wire}
 
 
+def has_blank_stop(request: Request) -> bool:
+    """Whether a stop sequence has nothing but space in it: Anthropic refuses those."""
+    return not all(stop.strip() for stop in request.sampling.stop)
+
+
 def _sampling(request: Request, losses: Losses) -> dict[str, Any]:
     sampling = request.sampling
-    for name in _UNSAID:
-        if (value := getattr(sampling, name)) is not None:
-            losses.lose(name, value, "Anthropic has no such parameter")
-    wire: dict[str, Any] = {
-        name: value for name in ("temperature", "top_p", "top_k") if (value := getattr(sampling, name)) is not None
-    }
+    wire = encode_sampling(sampling, SAMPLING)
     stops = [stop for stop in sampling.stop if stop.strip()]
-    if len(stops) < len(sampling.stop):
+    if has_blank_stop(request):
         losses.lose("stop", list(sampling.stop), "stop sequences of nothing but space are not accepted", sent=stops)
-    return {**wire, **({"stop_sequences": stops} if stops else {})}
+    return {**without(wire, "stop_sequences"), **({"stop_sequences": stops} if stops else {})}
 
 
 def _output_format(request: Request, losses: Losses) -> dict[str, Any]:

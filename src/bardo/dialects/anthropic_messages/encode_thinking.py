@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.anthropic_messages.words import NAME
+from bardo.dialects.anthropic_messages.constants import NAME
 from bardo.dialects.wire import without
 from bardo.values.blocks import fields_for
 from bardo.values.degradation import Degradation
@@ -24,7 +24,7 @@ def own_words(request: Request) -> dict[str, Any]:
     policy = request.reasoning
     if policy is None or request.dialect != NAME:
         return {}
-    read = without(policy.told.get("thinking", {}), "type", "budget_tokens")
+    read = without(policy.raw_fields.get("thinking", {}), "type", "budget_tokens")
     return {**read, **fields_for(NAME, policy.carried).get("thinking", {})}
 
 

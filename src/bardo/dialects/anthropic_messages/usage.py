@@ -16,7 +16,9 @@ def merge_usage(held: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     return held | {name: value for name, value in newer.items() if value is not None or name not in held}
 
 
-def decode_usage(raw: dict[str, Any], *, beside: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
+def decode_usage(
+    raw: dict[str, Any], *, excludes_reasoning: bool | None = None
+) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed.
 
     Thinking tokens stand in `output_tokens_details.thinking_tokens`; where they are missing they are not known.
@@ -25,7 +27,7 @@ def decode_usage(raw: dict[str, Any], *, beside: bool | None = None) -> tuple[Us
     details = raw.get("output_tokens_details")
     thought = details.get("thinking_tokens") if isinstance(details, dict) else None
     output, reasoning, corrected = output_with_reasoning(
-        whole(raw.get("output_tokens")), whole(thought), prompt=None, total=None, beside=beside
+        whole(raw.get("output_tokens")), whole(thought), prompt=None, total=None, excludes_reasoning=excludes_reasoning
     )
     usage = Usage(
         input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),

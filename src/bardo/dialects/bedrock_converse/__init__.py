@@ -6,22 +6,50 @@ Model and streaming stand in the path, so they come with the Arrival. Streams ar
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.bedrock_converse.constants import NAME, REASONS
 from bardo.dialects.bedrock_converse.decode_reply import Decoder
 from bardo.dialects.bedrock_converse.decode_request import decode_request
-from bardo.dialects.bedrock_converse.encode_reply import Encoder
-from bardo.dialects.bedrock_converse.encode_request import encode_request
-from bardo.dialects.bedrock_converse.encode_whole import encode_response
+from bardo.dialects.bedrock_converse.encode_reply import Encoder, encode_response
+from bardo.dialects.bedrock_converse.encode_request import DECLARATION, encode_body, encode_control, request_path
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
-from bardo.dialects.bedrock_converse.words import NAME
+from bardo.dialects.bedrock_converse.token_count import TOKEN_COUNT
+from bardo.dialects.declaration import lacking
+from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="eventstream",
     decode_request=decode_request,
-    encode_request=encode_request,
+    declaration=DECLARATION,
+    request_path=request_path,
+    encode_body=encode_body,
+    encode_control=encode_control,
+    reply=ReplyDeclaration(
+        expresses=frozenset(
+            {
+                "usage.cached_input_tokens",
+                "usage.cache_write_tokens",
+                "finish.refusal",
+                "finish.error",
+                "finish.stop_sequence",
+            }
+        ),
+        lacks={
+            **lacking("the client's dialect has no word for it", "finish.pause", "finish.unknown", sent="stop"),
+            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
+            **lacking("the client's dialect has no place for it", "usage.reasoning_tokens"),
+            **lacking("the client's dialect holds one answer", "choices"),
+        },
+        finish_words=frozenset(REASONS),
+        counts=("input_tokens", "output_tokens"),
+        counts_always=True,
+        framing=frozenset({"metrics", "toolUse", "amazon-bedrock-invocationMetrics"}),
+    ),
     open_decoder=Decoder,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    model_in_path=True,
+    token_count=TOKEN_COUNT,
 )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.bedrock_converse.words import FIELD, SIGNED_BLOCKS, THOUGHT, beyond
+from bardo.catalog.fragments import merge_fields
+from bardo.dialects.bedrock_converse.constants import FIELD, SIGNED_BLOCKS, THOUGHT, beyond
 from bardo.dialects.block_writer import BlockWriter, Kind
-from bardo.dialects.fragments import laid_into
-from bardo.dialects.wire import encode_json
+from bardo.dialects.wire import encode_json, input_of
 from bardo.streams.eventstream import encode_headers, encode_message
 
 _PIECES: dict[Kind, tuple[str, bytes]] = {
@@ -28,6 +28,8 @@ _DELTA = _headers("contentBlockDelta")
 class ConverseFrames:
     """The messages in order, and the index of the next block."""
 
+    streamed = True
+
     def __init__(self) -> None:
         self.index = 0
         self.out: list[bytes] = []
@@ -44,6 +46,10 @@ class ConverseFrames:
     def exception(self, name: str, payload: bytes) -> None:
         """Write what went wrong."""
         self.out.append(encode_message(payload, _headers(name, "exception")))
+
+    def piece(self, block: ConverseBlockWriter, text: str) -> None:
+        """Write a piece of text or of arguments of the block that is open."""
+        self.out.append(block.frame(text))
 
     def delta(self, piece: dict[str, Any], **beside: Any) -> None:
         """Write a piece of the block that is open, with fields beside it."""
@@ -86,6 +92,67 @@ class ConverseFrames:
             beside = {}
 
 
+class ConverseCollector(ConverseFrames):
+    """Collect one whole reply. `reply` is complete after the encoder's end."""
+
+    streamed = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._content: list[Any] = []
+        self.reply: dict[str, Any] = {"output": {"message": {"content": self._content}}}
+        self._text = ""
+        self._block: dict[str, Any] = {}
+        self._fields: dict[str, Any] = {}
+
+    def write(self, name: str, payload: dict[str, Any]) -> None:
+        """Take the start of the message, its end, or the totals."""
+        self.reply = merge_fields(self.reply, {"output": {"message": payload}} if name == "messageStart" else payload)
+
+    def start(self, block: dict[str, Any]) -> None:
+        """Begin a tool call."""
+        self._block = block
+
+    def piece(self, block: ConverseBlockWriter, text: str) -> None:
+        """Take a piece of text or of arguments."""
+        self._text += text
+        if block.kind == "thinking":
+            self._block.setdefault(FIELD, {})
+
+    def delta(self, piece: dict[str, Any], **beside: Any) -> None:
+        """Take a signature or a citation, and fields beside the block."""
+        if citation := piece.get("citation"):
+            self._fields.setdefault("citations", []).append(citation)
+        if FIELD in piece:
+            self._block[FIELD] = piece[FIELD]
+        self._fields = merge_fields(self._fields, beside)
+
+    def stop(self) -> None:
+        """End the block."""
+        text, block, fields = self._text, self._block, self._fields
+        self._text, self._block, self._fields = "", {}, {}
+        if "toolUse" in block:
+            block = merge_fields(merge_fields(block, {"toolUse": {"input": input_of(text)}}), fields)
+        elif FIELD in block:
+            block = merge_fields(SIGNED_BLOCKS.thinking(text, block[FIELD].get("signature", "")), fields)
+        else:
+            block = text_block(text, fields)
+        self._content.append(block)
+
+    def whole(self, block: Any) -> None:
+        """Take a block that is complete."""
+        self._content.append(block)
+
+
+def text_block(text: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Return text, with its citations around it where it has any."""
+    if "citations" not in fields:
+        return {"text": text, **fields}
+    inner = {name: value for name, value in fields.items() if name not in ("content", "block")}
+    content = fields.get("content", [{"text": text}])
+    return {"citationsContent": {**inner, "content": content}, **fields.get("block", {})}
+
+
 class ConverseBlockWriter(BlockWriter):
     """Write one block. Fields of a tool call that come before its first piece stand in its start.
 
@@ -113,7 +180,7 @@ class ConverseBlockWriter(BlockWriter):
     def piece(self, text: str) -> None:
         """Write a piece of text or of arguments."""
         self._begin()
-        self._frames.out.append(self.frame(text))
+        self._frames.piece(self, text)
 
     def name_call(self, call_id: str, name: str) -> None:
         """Take the id and the name of a tool call."""
@@ -127,7 +194,7 @@ class ConverseBlockWriter(BlockWriter):
             for citation in citations:
                 self._frames.delta({"citation": citation})
             fields = {name: value for name, value in fields.items() if name != "citations"}
-        self._fields = laid_into(self._fields, fields)
+        self._fields = merge_fields(self._fields, fields)
 
     def end(self) -> None:
         """Write what is left of the block, and the blocks its opaque state needs."""
@@ -145,11 +212,11 @@ class ConverseBlockWriter(BlockWriter):
         """Write the start, once; only tool calls have one."""
         if self.begun:
             return
-        self.begun, self.repeats = True, not self.hidden
+        self.begun, self.repeats = True, self._frames.streamed and not self.hidden
         opening, self._suffix = _PIECES[self.kind]
         self._prefix = f'{{"contentBlockIndex":{self._frames.index},"delta":{{{opening}'.encode()
         if self.kind == "tool_call":
-            self._frames.start(laid_into({"toolUse": self._header}, self._fields))
+            self._frames.start(merge_fields({"toolUse": self._header}, self._fields))
             self._fields = {}
 
     def _write_fields(self) -> None:
@@ -164,7 +231,7 @@ class ConverseBlockWriter(BlockWriter):
         signed = SIGNED_BLOCKS.sign(self.states.states())
         behind = signed.behind
         if signed.only_behind and not self.begun:
-            behind = (laid_into(behind[0], self._fields), *behind[1:])
+            behind = (merge_fields(behind[0], self._fields), *behind[1:])
         else:
             if not self.begun:
                 self.piece("")

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.bedrock_converse.constants import NAME, beyond
 from bardo.dialects.bedrock_converse.decode_messages import carried
-from bardo.dialects.bedrock_converse.words import NAME, beyond
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
@@ -126,10 +126,10 @@ def read_reasoning(additional: dict[str, Any]) -> ReasoningPolicy | None:
     return msgspec.structs.replace(
         mode,
         visible=None if display is None else display != "omitted",
-        wakes=told.keys() != {"output_config"},
+        enables_thinking=told.keys() != {"output_config"},
         between_tools=kind == "between_tools",
         carried=Carried(NAME, rest) if rest else None,
-        told={ADDITIONAL: told},
+        raw_fields={ADDITIONAL: told},
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.words import FIELD, NAME, SIGNED_BLOCKS, THOUGHT, beyond
+from bardo.dialects.bedrock_converse.constants import FIELD, NAME, SIGNED_BLOCKS, THOUGHT, beyond
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without, write_json

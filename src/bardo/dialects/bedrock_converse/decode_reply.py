@@ -12,11 +12,11 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.bedrock_converse.arriving import Content
+from bardo.dialects.bedrock_converse.block_reader import Content
+from bardo.dialects.bedrock_converse.constants import NAME, PADDING, REASONS, beyond, string
 from bardo.dialects.bedrock_converse.errors import is_refusal, refusal, stream_refusal
 from bardo.dialects.bedrock_converse.inputs import read_arguments
-from bardo.dialects.bedrock_converse.usage import read_usage
-from bardo.dialects.bedrock_converse.words import NAME, PADDING, REASONS, beyond, string
+from bardo.dialects.bedrock_converse.usage import decode_usage
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.wire import WrongShape, want, without
 from bardo.streams.frames import Frame
@@ -199,7 +199,7 @@ class Decoder:
     def _count(self, usage: Any, out: list[Event]) -> None:
         if usage is None:
             return
-        counted, doubts = read_usage(want(usage, dict, "usage"))
+        counted, doubts = decode_usage(want(usage, dict, "usage"))
         out.append(UsageUpdate(counted))
         out.extend(Degraded(doubt) for doubt in doubts)
 

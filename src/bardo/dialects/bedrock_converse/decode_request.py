@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from bardo.dialects.bedrock_converse.constants import NAME, SAMPLING
 from bardo.dialects.bedrock_converse.decode_controls import (
     ADDITIONAL,
     read_additional,
@@ -13,17 +16,17 @@ from bardo.dialects.bedrock_converse.decode_controls import (
     read_tool_choice,
 )
 from bardo.dialects.bedrock_converse.decode_messages import read_message, read_system, with_tool_names
-from bardo.dialects.bedrock_converse.words import NAME
-from bardo.dialects.jsonfield import decode_object, number, optional, required, take
+from bardo.dialects.jsonfield import decode_object, optional, required, take
 from bardo.dialects.options import read_options
+from bardo.dialects.sampling import decode_sampling
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import Message, Request, Sampling
+from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival
 
 _READ = frozenset(
     ("modelId", "messages", "system", "inferenceConfig", "toolConfig", "outputConfig", ADDITIONAL, "bardo")
 )
-_CONFIG = ("maxTokens", "temperature", "topP", "stopSequences")
+_CONFIG = ("maxTokens", *SAMPLING.values())
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -55,7 +58,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         ),
         tool_choice=read_tool_choice(tools),
         max_output_tokens=_limit(config),
-        sampling=_sampling(config, top_k),
+        sampling=msgspec.structs.replace(decode_sampling(config, SAMPLING, "inferenceConfig."), top_k=top_k),
         reasoning=read_reasoning(additional),
         output_format=read_output_format(output),
         stream=bool(arrival.stream),
@@ -84,14 +87,3 @@ def _limit(config: dict[str, Any]) -> int | None:
     if limit is not None and limit < 1:
         raise InvalidRequest("inferenceConfig.maxTokens must be at least 1", param="inferenceConfig.maxTokens")
     return limit
-
-
-def _sampling(config: dict[str, Any], top_k: int | None) -> Sampling:
-    at = "inferenceConfig."
-    stops = optional(config, "stopSequences", list, at) or ()
-    return Sampling(
-        temperature=number(config, "temperature", at),
-        top_p=number(config, "topP", at),
-        top_k=top_k,
-        stop=tuple(take(stop, str, f"{at}stopSequences[{place}]") for place, stop in enumerate(stops)),
-    )

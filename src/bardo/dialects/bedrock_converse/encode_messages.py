@@ -6,9 +6,9 @@ import re
 import zlib
 from typing import Any
 
-from bardo.dialects.bedrock_converse.encode_whole import text_block
-from bardo.dialects.bedrock_converse.words import FIELD, FORMAT, NAME, SIGNED_BLOCKS
-from bardo.dialects.fragments import laid_into
+from bardo.catalog.fragments import merge_fields
+from bardo.dialects.bedrock_converse.block_writer import text_block
+from bardo.dialects.bedrock_converse.constants import FIELD, FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
@@ -56,9 +56,12 @@ class MessageWriter:
         return system, [{**turn, "content": _results_first(turn)} for turn in turns]
 
     def _system(self, message: Message) -> list[Wire]:
-        self._losses.own_fields(message.carried)
         written = [wire for block in message.blocks for wire in self._block(block)]
-        return [wire for wire in written if wire.keys() & {"text", "cachePoint", "guardContent"}]
+        kept = [wire for wire in written if wire.keys() & {"text", "cachePoint", "guardContent"}]
+        for wire in written:
+            if wire not in kept:
+                self._losses.lose_each("system", next(iter(wire), ""), "Converse's system prompt is text")
+        return kept
 
     def _turn(self, message: Message) -> Wire:
         fields = self._losses.own_fields(message.carried)
@@ -96,26 +99,23 @@ class MessageWriter:
     def _unknown(self, block: UnknownBlock) -> list[Wire]:
         if block.dialect == NAME and isinstance(block.value, dict):
             return [block.value]
-        self._losses.lose_unknown(block)
         return []
 
     def _image(self, block: ImageBlock) -> list[Wire]:
         inline = _DATA_URL.fullmatch(block.url)
         media_type, data = (inline[1], inline[2]) if inline else (block.media_type, block.data)
-        if block.detail not in ("", "auto"):
-            self._losses.lose("image detail", block.detail, "Converse has no such field")
         fields = self._losses.own_fields(block.carried)
         if not data:
             if block.url.startswith("s3://"):
                 suffix = block.url.rpartition(".")[2].lower().replace("jpg", "jpeg")
                 form = suffix if suffix in _FORMATS.values() else "png"
-                return [laid_into({"image": {"format": form, "source": {"s3Location": {"uri": block.url}}}}, fields)]
+                return [merge_fields({"image": {"format": form, "source": {"s3Location": {"uri": block.url}}}}, fields)]
             self._losses.lose("image", block.url, "Converse takes pictures as bytes or from S3, not by their address")
             return []
         if media_type.lower() not in _FORMATS:
             self._losses.lose("image", media_type, "Converse takes png, jpeg, gif and webp")
             return []
-        return [laid_into({"image": {"format": _FORMATS[media_type.lower()], "source": {"bytes": data}}}, fields)]
+        return [merge_fields({"image": {"format": _FORMATS[media_type.lower()], "source": {"bytes": data}}}, fields)]
 
     def _thinking(self, block: ReasoningBlock) -> list[Wire]:
         own = [state for state in block.opaque if state.format == FORMAT and state.kind != "id"]
@@ -125,17 +125,19 @@ class MessageWriter:
         if not own:
             return self._unsigned_thinking(block)
         self._losses.lose_states(block.opaque)
+        self._losses.lose_fields(block.carried)
         fields = self._losses.own_fields(block.carried)
         signed = SIGNED_BLOCKS.sign(own)
         if signed.only_behind:
             return list(signed.behind)
-        return [laid_into(SIGNED_BLOCKS.thinking(block.text, signed.signature), fields), *signed.behind]
+        return [merge_fields(SIGNED_BLOCKS.thinking(block.text, signed.signature), fields), *signed.behind]
 
     def _unsigned_thinking(self, block: ReasoningBlock) -> list[Wire]:
         if block.opaque or not self._unsigned or not block.text.strip():
             self._losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
             return []
-        return [laid_into(SIGNED_BLOCKS.thinking(block.text, ""), self._losses.own_fields(block.carried))]
+        self._losses.lose_fields(block.carried)
+        return [merge_fields(SIGNED_BLOCKS.thinking(block.text, ""), self._losses.own_fields(block.carried))]
 
     def _call(self, block: ToolCallBlock) -> Wire:
         self._losses.lose_states(block.opaque)
@@ -143,14 +145,14 @@ class MessageWriter:
             sent = {INVALID_JSON: block.arguments}
             self._losses.lose("tool arguments", block.arguments, "input must be a JSON object", sent=sent)
         use = {"toolUseId": self._id(block.id), "name": block.name, "input": input_of(block.arguments)}
-        return laid_into({"toolUse": use}, self._losses.own_fields(block.carried))
+        return merge_fields({"toolUse": use}, self._losses.own_fields(block.carried))
 
     def _result(self, block: ToolResultBlock) -> Wire:
         content = [wire for part in block.content for wire in self._result_part(part)]
         result: Wire = {"toolUseId": self._id(block.call_id), "content": content}
         if block.is_error:
             result["status"] = "error"
-        return laid_into({"toolResult": result}, self._losses.own_fields(block.carried))
+        return merge_fields({"toolResult": result}, self._losses.own_fields(block.carried))
 
     def _result_part(self, part: TextBlock | ImageBlock | UnknownBlock) -> list[Wire]:
         fields = part.carried.fields if isinstance(part, TextBlock) and part.carried else {}

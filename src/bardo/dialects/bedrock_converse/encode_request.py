@@ -5,27 +5,54 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, with_thinking
+from bardo.dialects.bedrock_converse.constants import FORMAT, NAME, SAMPLING, TITLE, beyond
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL, AMOUNTS
 from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks_thinking, named_tools
 from bardo.dialects.bedrock_converse.families import is_claude, takes_unsigned
-from bardo.dialects.bedrock_converse.words import FORMAT, NAME, TITLE, beyond
-from bardo.dialects.fragments import laid_into
+from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.losses import Losses
+from bardo.dialects.sampling import encode_sampling
 from bardo.dialects.wire import write_json
-from bardo.values.degradation import Degradation
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
-from bardo.values.wire import WireRequest
 
-_UNSAID = ("min_p", "frequency_penalty", "presence_penalty", "seed")
 _CHOICES = {"auto": "auto", "required": "any"}
 
+DECLARATION = Declaration(
+    dialect=NAME,
+    title=TITLE,
+    own_format=FORMAT,
+    reasoning_why="only thinking that Bedrock signed may be sent back to it",
+    own=frozenset({"sampling.top_k"}),
+    expresses=frozenset(
+        (
+            "tools.strict",
+            "output_format.description",
+            "tool_result.is_error",
+        )
+    ),
+    lacks={
+        **lacking("Converse answers once", "choices", sent=1),
+        **lacking(
+            "Converse has no such parameter",
+            "sampling.min_p",
+            "sampling.repetition_penalty",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        ),
+        **lacking("Converse has no such field", "tool_choice.parallel", same=(True,)),
+        **lacking("Converse has no such field", "image.detail", same=("auto",)),
+        **lacking("Converse always holds to the schema", "output_format.strict", same=(True,)),
+    },
+)
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write path and body. What Converse cannot say to this model is in `degraded`."""
-    body, degraded = encode_body(request)
-    return WireRequest(path=path_of(request, "converse", "converse-stream"), body=write_json(body), degraded=degraded)
+
+def request_path(request: Request) -> str:
+    """Return the path of a call to Converse."""
+    return path_of(request, "converse", "converse-stream")
 
 
 def path_of(request: Request, whole: str, streamed: str) -> str:
@@ -33,11 +60,8 @@ def path_of(request: Request, whole: str, streamed: str) -> str:
     return f"model/{quote(request.model, safe='')}/{streamed if request.stream else whole}"
 
 
-def encode_body(request: Request) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
-    """Return the body as an object, and what Converse cannot say to this model."""
-    losses = Losses(
-        NAME, TITLE, own_format=FORMAT, reasoning_why="only thinking that Bedrock signed may be sent back to it"
-    )
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body for the request's model."""
     own, claude = request.dialect == NAME, is_claude(request.model)
     writer = MessageWriter(losses, own=own, claude=claude, unsigned=takes_unsigned(request.model))
     system, turns = writer.write(request)
@@ -47,62 +71,43 @@ def encode_body(request: Request) -> tuple[dict[str, Any], tuple[Degradation, ..
         "system": system,
         "toolConfig": _tool_config(request, turns, losses),
     }
-    sampling = {"inferenceConfig": _inference_config(request, losses), ADDITIONAL: _top_k(request, losses)}
-    body = laid_into(laid_into(body, sampling), {"outputConfig": _output_format(request.output_format, losses)})
-    body = laid_into(body, _control_fields(request, turns, losses))
-    if request.choices > 1:
-        losses.lose("n", request.choices, "Converse answers once", sent=1)
-    return {name: value for name, value in body.items() if value or name == "messages"}, losses.all
+    sampling = {"inferenceConfig": _inference_config(request), ADDITIONAL: _top_k(request)}
+    body = merge_fields(merge_fields(body, sampling), {"outputConfig": _output_format(request.output_format, losses)})
+    body = merge_fields(body, encode_control(request, losses, lacks_thinking=lacks_thinking(turns)))
+    return {name: value for name, value in body.items() if value or name == "messages"}
 
 
-def _control_fields(request: Request, turns: list[dict[str, Any]], losses: Losses) -> dict[str, Any]:
+def encode_control(request: Request, losses: Losses, *, lacks_thinking: bool = False) -> dict[str, Any]:
     """Return the control's fields, and beside them the caller's own words that Converse hands on to the model."""
     fields = control_fields(request)
-    told = _own_words(request, losses)
+    told = _own_words(request)
     additional = fields.get(ADDITIONAL, {})
     for name in [name for name in told if name != "thinking"]:
         if isinstance(additional.get(name), dict):
-            additional = laid_into({name: told[name]}, additional)
+            additional = merge_fields({name: told[name]}, additional)
         else:
             losses.lose(name, told[name], "this model is told how to think in other words")
-    additional, degraded = with_thinking(additional, told.get("thinking", {}), lacks_thinking=lacks_thinking(turns))
+    additional, degraded = with_thinking(additional, told.get("thinking", {}), lacks_thinking=lacks_thinking)
     losses.add_all(degraded)
     return {**fields, ADDITIONAL: additional} if additional else fields
 
 
-def _own_words(request: Request, losses: Losses) -> dict[str, Any]:
+def _own_words(request: Request) -> dict[str, Any]:
     """Return what the caller said of thinking beside modes, levels and budgets; words of another dialect are lost."""
     policy = request.reasoning
-    if policy is None:
+    if policy is None or request.dialect != NAME:
         return {}
-    if request.dialect != NAME:
-        losses.own_fields(policy.carried)
-        return {}
-    return beyond(policy.told.get(ADDITIONAL, {}), AMOUNTS)
+    return beyond(policy.raw_fields.get(ADDITIONAL, {}), AMOUNTS)
 
 
-def _inference_config(request: Request, losses: Losses) -> dict[str, Any]:
-    sampling = request.sampling
-    for name in _UNSAID:
-        if (value := getattr(sampling, name)) is not None:
-            losses.lose(name, value, "Converse has no such parameter")
-    config = {
-        "maxTokens": request.max_output_tokens,
-        "temperature": sampling.temperature,
-        "topP": sampling.top_p,
-        "stopSequences": list(sampling.stop) or None,
-    }
-    return {name: value for name, value in config.items() if value is not None}
+def _inference_config(request: Request) -> dict[str, Any]:
+    limit = {} if request.max_output_tokens is None else {"maxTokens": request.max_output_tokens}
+    return {**limit, **encode_sampling(request.sampling, SAMPLING)}
 
 
-def _top_k(request: Request, losses: Losses) -> dict[str, Any]:
+def _top_k(request: Request) -> dict[str, Any]:
     top_k = request.sampling.top_k
-    if top_k is None:
-        return {}
-    if request.dialect == NAME:
-        return {"top_k": top_k}
-    losses.lose("top_k", top_k, "Converse has no such parameter")
-    return {}
+    return {"top_k": top_k} if top_k is not None and request.dialect == NAME else {}
 
 
 def _tool_config(request: Request, turns: list[dict[str, Any]], losses: Losses) -> dict[str, Any]:
@@ -120,14 +125,14 @@ def _tool_config(request: Request, turns: list[dict[str, Any]], losses: Losses) 
         why = "Converse needs the tools whose calls stand in the conversation"
         losses.lose("tools", None, why, sent=called)
         tools = [{"toolSpec": {"name": name, "inputSchema": {"json": {"type": "object"}}}} for name in called]
-    return {"tools": tools, **_tool_choice(choice, losses)}
+    return {"tools": tools, **_tool_choice(choice)}
 
 
 def _tool(tool: Tool, losses: Losses) -> dict[str, Any] | None:
     if tool.hosted:
         if tool.carried is not None and tool.carried.dialect == NAME:
             return tool.carried.fields
-        losses.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
+        losses.lose_tool(tool)
         return None
     spec: dict[str, Any] = {"name": tool.name}
     if tool.description:
@@ -135,14 +140,12 @@ def _tool(tool: Tool, losses: Losses) -> dict[str, Any] | None:
     spec["inputSchema"] = {"json": {"type": "object", **(tool.schema or {"properties": {}})}}
     if tool.strict is not None:
         spec["strict"] = tool.strict
-    return laid_into({"toolSpec": spec}, losses.own_fields(tool.carried))
+    return merge_fields({"toolSpec": spec}, losses.own_fields(tool.carried))
 
 
-def _tool_choice(choice: ToolChoice | None, losses: Losses) -> dict[str, Any]:
+def _tool_choice(choice: ToolChoice | None) -> dict[str, Any]:
     if choice is None:
         return {}
-    if choice.parallel is False:
-        losses.lose("parallel_tool_calls", False, "Converse has no such field")
     if choice.mode == "none":
         return {}
     wanted = "tool" if choice.mode == "named" else _CHOICES[choice.mode]
@@ -160,8 +163,6 @@ def _output_format(wanted: OutputFormat | None, losses: Losses) -> dict[str, Any
     if wanted.mode == "json_object":
         losses.lose("response_format", "json_object", "Converse needs a schema to promise JSON")
         return {}
-    if wanted.strict is False:
-        losses.lose("response_format.strict", False, "Converse always holds to the schema")
     schema: dict[str, Any] = {"schema": write_json(wanted.schema).decode()}
     if wanted.name:
         schema["name"] = wanted.name

@@ -12,7 +12,7 @@ _READ = ("cacheReadInputTokens", "cacheReadInputTokenCount")
 _WRITTEN = ("cacheWriteInputTokens", "cacheWriteInputTokenCount")
 
 
-def read_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
+def decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed."""
     names = ("inputTokens", "outputTokens", _found(raw, _READ), _found(raw, _WRITTEN))
     fresh, output, cached, written = (whole(raw.get(name)) for name in names)
@@ -25,10 +25,10 @@ def read_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
     return usage, tuple(doubt for name in names for doubt in doubted(f"usage.{name}", raw.get(name)))
 
 
-def write_usage(usage: Usage) -> dict[str, Any]:
+def encode_usage(usage: Usage) -> dict[str, Any]:
     """Return the usage object for a client. Counts nobody reported are 0 where the dialect must have a number."""
     raw = usage.raw if _is_own(usage.raw) else {}
-    if raw and read_usage(raw)[0] == usage:
+    if raw and decode_usage(raw)[0] == usage:
         return raw
     cached, written = usage.cached_input_tokens, usage.cache_write_tokens
     fresh, output = max(0, (usage.input_tokens or 0) - (cached or 0) - (written or 0)), usage.output_tokens or 0

@@ -7,21 +7,30 @@ nearly Converse for Nova. This dialect wraps and unwraps, and the dialects of th
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.bedrock_converse import DIALECT as CONVERSE
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
 from bardo.dialects.bedrock_invoke.decode_reply import Decoder
 from bardo.dialects.bedrock_invoke.decode_request import decode_request
+from bardo.dialects.bedrock_invoke.embeddings import EMBEDDINGS
 from bardo.dialects.bedrock_invoke.encode_reply import Encoder, encode_response
-from bardo.dialects.bedrock_invoke.encode_request import encode_request
+from bardo.dialects.bedrock_invoke.encode_request import encode_body, encode_control, payload_dialect, request_path
 from bardo.dialects.bedrock_invoke.families import NAME
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="eventstream",
     decode_request=decode_request,
-    encode_request=encode_request,
+    declaration=CONVERSE.declaration,
+    request_path=request_path,
+    encode_body=encode_body,
+    encode_control=encode_control,
+    wraps=payload_dialect,
+    reply=CONVERSE.reply,
     open_decoder=Decoder,
     open_encoder=Encoder,
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    model_in_path=True,
+    embeddings=EMBEDDINGS,
 )

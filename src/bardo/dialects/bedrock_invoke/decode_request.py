@@ -11,7 +11,7 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
-from bardo.dialects.bedrock_invoke.families import payload_of
+from bardo.dialects.bedrock_invoke.families import payload_of_body
 from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
 from bardo.dialects.jsonfield import decode_object, header_value, optional, required, take
 from bardo.values.errors import InvalidRequest
@@ -25,7 +25,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     fields = decode_object(body)
     model = arrival.model or required(fields, "model", str)
-    payload = payload_of(model)
+    payload = payload_of_body(fields, model)
     headers: dict[str, str] = {}
     if payload == "anthropic_messages":
         headers = _betas(fields)

@@ -9,9 +9,9 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.dialects.bedrock_converse.encode_reply import Encoder as ConverseEncoder
-from bardo.dialects.bedrock_converse.encode_whole import message_of
+from bardo.dialects.bedrock_converse.encode_reply import encode_response as encode_converse
 from bardo.dialects.bedrock_converse.errors import exception_of
-from bardo.dialects.bedrock_invoke.families import payload_of
+from bardo.dialects.bedrock_invoke.families import payload_for
 from bardo.dialects.bedrock_invoke.signatures import event_of_anthropic, response_of_anthropic
 from bardo.streams.eventstream import CONTENT_TYPE, EventStreamDecoder, encode_event
 from bardo.streams.frames import Frame
@@ -28,9 +28,9 @@ _HEADERS = {":event-type": "chunk", ":content-type": "application/json", ":messa
 
 def encode_response(response: Response, request: Request) -> bytes:
     """Write one whole reply in the language of the request's model."""
-    payload = payload_of(request.model)
+    payload = payload_for(request)
     if payload == "bedrock_converse":
-        return msgspec.json.encode(message_of(response, request))
+        return encode_converse(response, request, metrics=False)
     if payload == "anthropic_messages":
         response = response_of_anthropic(response)
     return dialect(payload).encode_response(response, request)
@@ -44,7 +44,7 @@ class Encoder:
     keep_alive = b""
 
     def __init__(self, request: Request, arrival: Arrival) -> None:
-        self._payload = payload_of(request.model)
+        self._payload = payload_for(request)
         self._inner: ReplyEncoder
         self._frames: Stage[bytes, Frame]
         if self._payload == "bedrock_converse":

@@ -8,14 +8,13 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.dialects.base import Dialect
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
-from bardo.dialects.bedrock_converse.encode_request import encode_body, path_of
+from bardo.dialects.bedrock_converse.encode_request import path_of
 from bardo.dialects.bedrock_invoke.families import payload_of
 from bardo.dialects.bedrock_invoke.signatures import messages_for_claude
-from bardo.dialects.wire import write_json
-from bardo.values.degradation import Degradation, distinct
+from bardo.dialects.losses import Losses
 from bardo.values.request import Request
-from bardo.values.wire import WireRequest
 
 VERSION = "bedrock-2023-05-31"
 SCHEMA = "messages-v1"
@@ -41,51 +40,58 @@ _BETAS = frozenset(
 _ABSENT = ("container", "inference_geo", "mcp_servers", "service_tier", "speed", "thread")
 
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write path and body. Raises Unsupported for a model whose body has a language of its own."""
-    payload = payload_of(request.model)
-    if payload == "anthropic_messages":
-        body, degraded = _claude(request, row)
-    elif payload == "bedrock_converse":
-        body, degraded = _nova(request)
-    else:
-        written = dialect(payload).encode_request(request, row)
-        body, degraded = msgspec.json.decode(written.body), list(written.degraded)
-    path = path_of(request, "invoke", "invoke-with-response-stream")
-    return WireRequest(path=path, body=write_json(body), degraded=distinct(degraded))
+def payload_dialect(model: str) -> Dialect:
+    """Return the dialect of a model's body. Raises Unsupported for a model whose body has a language of its own."""
+    return dialect(payload_of(model))
 
 
-def _claude(request: Request, row: ProviderRow) -> tuple[dict[str, Any], list[Degradation]]:
+def request_path(request: Request) -> str:
+    """Return the path of a call to InvokeModel."""
+    return path_of(request, "invoke", "invoke-with-response-stream")
+
+
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body. Raises Unsupported for a model whose body has a language of its own."""
+    payload = payload_dialect(request.model)
+    if payload.name == "anthropic_messages":
+        return _claude(request, row, losses)
+    body = payload.encode_body(request, row, losses)
+    return _nova(body) if payload.name == "bedrock_converse" else body
+
+
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking in the dialect of the model's body."""
+    return payload_dialect(request.model).encode_control(request, losses)
+
+
+def _claude(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
     messages, degraded = messages_for_claude(request.messages)
-    written = dialect("anthropic_messages").encode_request(msgspec.structs.replace(request, messages=messages), row)
-    degraded += written.degraded
-    body = msgspec.json.decode(written.body)
+    losses.add_all(degraded)
+    body = dialect("anthropic_messages").encode_body(msgspec.structs.replace(request, messages=messages), row, losses)
     for name in _ABSENT:
         if name in body:
-            degraded.append(Degradation(name, asked=body.pop(name), why="Bedrock has no such field"))
+            losses.lose(name, body.pop(name), "Bedrock has no such field")
     # Model and streaming stand in the path.
     left = {name: value for name, value in body.items() if name not in ("model", "stream")}
-    return {"anthropic_version": VERSION, **_betas(request, degraded), **left}, degraded
+    return {"anthropic_version": VERSION, **_betas(request, losses), **left}
 
 
-def _betas(request: Request, degraded: list[Degradation]) -> dict[str, Any]:
+def _betas(request: Request, losses: Losses) -> dict[str, Any]:
     """Return the betas the client asked for in a header, which Bedrock takes in the body."""
     if request.dialect != "anthropic_messages":
         return {}
     asked = [name.strip() for name in request.headers.get("anthropic-beta", "").split(",") if name.strip()]
     kept = [name for name in asked if name in _BETAS]
     if len(kept) < len(asked):
-        why = "Bedrock does not know all of these betas"
-        degraded.append(Degradation("anthropic-beta", asked=asked, sent=kept, why=why))
+        losses.lose("anthropic-beta", asked, "Bedrock does not know all of these betas", sent=kept)
     return {"anthropic_beta": kept} if kept else {}
 
 
-def _nova(request: Request) -> tuple[dict[str, Any], list[Degradation]]:
+def _nova(body: dict[str, Any]) -> dict[str, Any]:
     """Return Converse's body with the model's own fields where Nova has them: inside `inferenceConfig`."""
-    body, degraded = encode_body(request)
     additional = dict(body.pop(ADDITIONAL, {}))
     nested = additional.pop("inferenceConfig", {})
     config = {**body.pop("inferenceConfig", {}), **(nested if isinstance(nested, dict) else {}), **additional}
     if config:
         body["inferenceConfig"] = config
-    return {"schemaVersion": SCHEMA, **body}, list(degraded)
+    return {"schemaVersion": SCHEMA, **body}

@@ -1,11 +1,12 @@
-"""Which language the payloads of InvokeModel are in: told by the model's id for a request, by its shape for a reply."""
+"""The language of InvokeModel's payloads: told by the model's id to a provider, by the body of a client, and by the shape of a reply."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from bardo.catalog.matching import matches_glob
 from bardo.values.errors import Unsupported
+from bardo.values.request import Request
 
 NAME = "bedrock_invoke"
 
@@ -41,6 +42,25 @@ def payload_of(model: str) -> Payload:
             hint="ask for it through Converse: a provider with the catalog row bedrock",
         )
     return found
+
+
+# Fields that only one language has, and that Bedrock demands in it.
+_MARKS: tuple[tuple[str, Payload], ...] = (
+    ("anthropic_version", "anthropic_messages"),
+    ("schemaVersion", "bedrock_converse"),
+)
+
+
+def payload_of_body(fields: dict[str, Any], model: str) -> Payload:
+    """Return the language of a client's body. Its mark goes before the model, which need not be one of Bedrock's. Raises Unsupported."""
+    return next((payload for mark, payload in _MARKS if mark in fields), None) or payload_of(model)
+
+
+def payload_for(request: Request) -> Payload:
+    """Return the language of the reply to a client's request: the one that its body was in."""
+    return next((payload for payload in get_args(Payload) if payload == request.dialect), None) or payload_of(
+        request.model
+    )
 
 
 def payload_in(value: dict[str, Any]) -> Payload | None:

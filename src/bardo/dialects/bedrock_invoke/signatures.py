@@ -11,7 +11,7 @@ import binascii
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.words import FORMAT
+from bardo.dialects.bedrock_converse.constants import FORMAT
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, ReplyBlock
 from bardo.values.degradation import Degradation
 from bardo.values.events import Event, OpaqueState, ThinkStart
@@ -19,10 +19,14 @@ from bardo.values.request import Message
 from bardo.values.response import Response
 
 ANTHROPIC = "anthropic-claude-v1"
+DIRECT = f"{ANTHROPIC}-direct"
+"""What Anthropic itself signed, on its way to a client of InvokeModel and back: there the plain format is Bedrock's."""
 
 
 def bedrocks(state: Opaque) -> Opaque:
-    """Return state of an Anthropic payload under Bedrock's name."""
+    """Return state of an Anthropic payload under Bedrock's name, or under Anthropic's where Anthropic itself signed it."""
+    if state.format == DIRECT:
+        return Opaque(state.kind, state.data, ANTHROPIC)
     if state.format != ANTHROPIC:
         return state
     data = base64.b64encode(state.data.encode()).decode() if state.kind == "redacted" else state.data
@@ -36,6 +40,11 @@ def anthropics(state: Opaque) -> Opaque:
     return Opaque(state.kind, _decoded(state.data) if state.kind == "redacted" else state.data, ANTHROPIC)
 
 
+def clients(state: Opaque) -> Opaque:
+    """Return state as an Anthropic payload has it for a client of InvokeModel."""
+    return Opaque(state.kind, state.data, DIRECT) if state.format == ANTHROPIC else anthropics(state)
+
+
 def event_of_bedrock(event: Event) -> Event:
     """Return a decoded event with its state under Bedrock's name."""
     if type(event) is OpaqueState:
@@ -46,26 +55,30 @@ def event_of_bedrock(event: Event) -> Event:
 
 
 def event_of_anthropic(event: Event) -> Event:
-    """Return an event with its state as an Anthropic payload has it."""
+    """Return an event with its state as an Anthropic payload has it for a client."""
     if type(event) is OpaqueState:
-        return OpaqueState(event.block, anthropics(event.opaque), event.choice)
+        return OpaqueState(event.block, clients(event.opaque), event.choice)
     return event
 
 
 def response_of_anthropic(response: Response) -> Response:
-    """Return a reply with its state as an Anthropic payload has it."""
+    """Return a reply with its state as an Anthropic payload has it for a client."""
     return msgspec.structs.replace(response, blocks=tuple(_reply_block(block) for block in response.blocks))
 
 
 def message_of_bedrock(message: Message) -> Message:
-    """Return a client's message with its state under Bedrock's name."""
+    """Return a client's message with each state under the name of who signed it."""
     blocks: tuple[Block, ...] = tuple(
-        msgspec.structs.replace(block, format=FORMAT, opaque=tuple(bedrocks(state) for state in block.opaque))
-        if isinstance(block, ReasoningBlock) and any(state.format == ANTHROPIC for state in block.opaque)
-        else block
-        for block in message.blocks
+        _block_of_bedrock(block) if isinstance(block, ReasoningBlock) else block for block in message.blocks
     )
     return msgspec.structs.replace(message, blocks=blocks)
+
+
+def _block_of_bedrock(block: ReasoningBlock) -> ReasoningBlock:
+    if not any(state.format in (ANTHROPIC, DIRECT) for state in block.opaque):
+        return block
+    states = tuple(bedrocks(state) for state in block.opaque)
+    return msgspec.structs.replace(block, format=states[0].format, opaque=states)
 
 
 def messages_for_claude(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], list[Degradation]]:
@@ -94,7 +107,7 @@ def _for_claude(blocks: tuple[Block, ...], lost: list[Degradation]) -> list[Bloc
 def _reply_block(block: ReplyBlock) -> ReplyBlock:
     if not isinstance(block, ReasoningBlock):
         return block
-    return msgspec.structs.replace(block, opaque=tuple(anthropics(state) for state in block.opaque))
+    return msgspec.structs.replace(block, opaque=tuple(clients(state) for state in block.opaque))
 
 
 def _decoded(data: str) -> str:

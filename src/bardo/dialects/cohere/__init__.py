@@ -3,22 +3,43 @@
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.cohere.constants import NAME
 from bardo.dialects.cohere.decode_reply import Decoder
 from bardo.dialects.cohere.decode_request import decode_request
-from bardo.dialects.cohere.encode_reply import Encoder
-from bardo.dialects.cohere.encode_request import encode_request
-from bardo.dialects.cohere.encode_whole import encode_response
+from bardo.dialects.cohere.embeddings import EMBEDDINGS
+from bardo.dialects.cohere.encode_reply import Encoder, encode_response
+from bardo.dialects.cohere.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.cohere.errors import decode_error, encode_error
-from bardo.dialects.cohere.words import NAME
+from bardo.dialects.declaration import lacking
+from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=decode_request,
-    encode_request=encode_request,
+    declaration=DECLARATION,
+    request_path=lambda request: "chat",
+    encode_body=encode_body,
+    encode_control=encode_control,
+    reply=ReplyDeclaration(
+        expresses=frozenset({"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.error"}),
+        lacks={
+            **lacking(
+                "the client's dialect has no word for it",
+                "finish.refusal",
+                "finish.pause",
+                "finish.unknown",
+                sent="stop",
+            ),
+            **lacking("the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"),
+            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
+            **lacking("the client's dialect holds one answer", "choices"),
+        },
+    ),
     open_decoder=Decoder,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    embeddings=EMBEDDINGS,
 )

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.catalog.fragments import merge_fields
 from bardo.dialects.block_writer import BlockWriter, Kind
-from bardo.dialects.cohere.encode_whole import sealed
+from bardo.dialects.sealing import seal
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
@@ -14,11 +15,17 @@ _END = b"\n\n"
 
 
 class CohereFrames:
-    """The frames in order, the indexes of the next content, call and citation, and the scores that wait for their piece."""
+    """The frames in order, the indexes of the next content, call and citation, and the scores that wait for their piece.
+
+    `planned`: a plan has been written, so that the next one is a paragraph of its own.
+    """
+
+    streamed = True
 
     def __init__(self) -> None:
         self.out: list[bytes] = []
         self.logprobs: list[Any] = []
+        self.planned = False
         self._next = {"content": 0, "tool_calls": 0, "citations": 0}
 
     def take(self) -> list[bytes]:
@@ -30,6 +37,15 @@ class CohereFrames:
         """Return the next index."""
         self._next[place] += 1
         return self._next[place] - 1
+
+    def piece(self, block: CohereBlockWriter, text: str) -> None:
+        """Write a piece of a block, with the score that waits for it."""
+        scores, self.logprobs = self.logprobs, []
+        self.out.append(block.scored_frame(text, scores) if scores else block.frame(text))
+
+    def close(self) -> None:
+        """Write the end of the stream."""
+        self.out.append(b"data: [DONE]\n\n")
 
     def write(self, kind: str, **fields: Any) -> None:
         """Write one event."""
@@ -48,21 +64,100 @@ class CohereFrames:
         self.write("citation-end", index=index)
 
 
+class CohereCollector(CohereFrames):
+    """Collect one whole reply. `reply` is complete after the encoder's end."""
+
+    streamed = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reply: dict[str, Any] = {}
+        self._content: list[Any] = []
+        self._calls: list[dict[str, Any]] = []
+        self._citations: list[Any] = []
+        self._plan: list[str] = []
+        self._scores: list[Any] = []
+
+    def piece(self, block: CohereBlockWriter, text: str) -> None:
+        """Take a piece of a block, and the scores beside it."""
+        if block.kind == "plan":
+            self._plan.append(text)
+        elif block.kind == "tool_call":
+            self._calls[block.index]["function"]["arguments"] += text
+        else:
+            self._content[block.index][block.kind] += text
+        self._take_scores()
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Take the start of a block, fields of one, or the end of the message."""
+        match kind:
+            case "message-start":
+                self.reply = {"id": fields["id"]}
+            case "content-start":
+                self._content.append(fields["delta"]["message"]["content"])
+            case "content-delta":
+                self._content[fields["index"]] |= _without_text(fields["delta"]["message"]["content"])
+            case "tool-call-start":
+                self._calls.append(fields["delta"]["message"]["tool_calls"])
+            case "tool-call-delta":
+                self._add_to_call(fields["index"], fields["delta"]["message"]["tool_calls"])
+            case "message-end":
+                self._end(**fields)
+
+    def whole(self, value: Any) -> None:
+        """Take a block of content that is complete."""
+        self.fresh("content")
+        self._content.append(value)
+
+    def cite(self, citation: Any) -> None:
+        """Take a citation."""
+        self._citations.append(citation)
+
+    def _add_to_call(self, index: int, delta: dict[str, Any]) -> None:
+        call = merge_fields(self._calls[index], delta)
+        # Arguments go on from the piece before.
+        call["function"]["arguments"] = self._calls[index]["function"]["arguments"]
+        self._calls[index] = call
+
+    def _end(self, delta: dict[str, Any], **fields: Any) -> None:
+        rest = dict(delta.pop("message", {}))
+        others = rest.pop("citations", [])
+        message = {
+            "content": self._content,
+            "tool_plan": "".join(self._plan),
+            "tool_calls": self._calls,
+            "citations": [*self._citations, *(others if isinstance(others, list) else [others])],
+        }
+        known = {name: value for name, value in message.items() if value}
+        self.reply |= {"message": {**rest, "role": "assistant", **known}, **delta, **fields}
+        self._scores += self.reply.get("logprobs", [])
+        if self._scores:
+            self.reply["logprobs"] = self._scores
+
+    def _take_scores(self) -> None:
+        self._scores += self.logprobs
+        self.logprobs = []
+
+
+def _without_text(content: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in content.items() if name not in ("text", "thinking")}
+
+
 class CohereBlockWriter(BlockWriter):
     """Write one block. Its start is written at once, that of a tool call with its name."""
 
-    __slots__ = ("_ended", "_frames", "_index", "_prefix", "_started", "_suffix")
+    __slots__ = ("_ended", "_frames", "_prefix", "_started", "_suffix", "index")
 
     def __init__(self, number: int, kind: Kind, frames: CohereFrames) -> None:
         super().__init__(number, kind)
         self._frames = frames
         self._ended = False
         self._started = kind != "tool_call"
-        self._index = 0 if kind == "plan" else frames.fresh("tool_calls" if kind == "tool_call" else "content")
-        self._prefix, self._suffix = _around(kind, self._index)
+        self.index = 0 if kind == "plan" else frames.fresh("tool_calls" if kind == "tool_call" else "content")
+        self._prefix, self._suffix = _around(kind, self.index)
         if kind in ("text", "thinking"):
             content = {"type": kind, kind: ""}
-            frames.write("content-start", index=self._index, delta={"message": {"content": content}})
+            frames.write("content-start", index=self.index, delta={"message": {"content": content}})
 
     def frame(self, text: str) -> bytes:
         """Return the frame of one further piece of text."""
@@ -72,14 +167,17 @@ class CohereBlockWriter(BlockWriter):
         """Write a piece, with the score that waits for it."""
         if not self._started:
             self.name_call("", "")
+        if self.kind == "plan" and not self.begun and self._frames.planned:
+            text = "\n\n" + text
         if text:
-            self.begun = self.repeats = True
-        scores, self._frames.logprobs = self._frames.logprobs, []
-        if not scores:
-            self._frames.out.append(self.frame(text))
-            return
+            self.begun, self.repeats = True, self._frames.streamed
+            self._frames.planned = self._frames.planned or self.kind == "plan"
+        self._frames.piece(self, text)
+
+    def scored_frame(self, text: str, scores: list[Any]) -> bytes:
+        """Return the frame of a piece with its scores."""
         scored = b',"logprobs":' + encode_json(scores[0] if len(scores) == 1 else scores)
-        self._frames.out.append(self._prefix + encode_json(text) + self._suffix + scored + b"}" + _END)
+        return self._prefix + encode_json(text) + self._suffix + scored + b"}" + _END
 
     def name_call(self, call_id: str, name: str) -> None:
         """Write the start of a tool call, once."""
@@ -87,7 +185,7 @@ class CohereBlockWriter(BlockWriter):
             return
         self._started = True
         call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
-        self._frames.write("tool-call-start", index=self._index, delta={"message": {"tool_calls": call}})
+        self._frames.write("tool-call-start", index=self.index, delta={"message": {"tool_calls": call}})
 
     def add_fields(self, fields: dict[str, Any]) -> None:
         """Write fields of the block: citations as events of their own, others with an empty piece."""
@@ -98,10 +196,12 @@ class CohereBlockWriter(BlockWriter):
         if not rest:
             return
         if self.kind == "tool_call":
-            self._frames.write("tool-call-delta", index=self._index, delta={"message": {"tool_calls": rest}})
+            # Programs add up the arguments of every such event.
+            call = {"function": {"arguments": ""}, **rest}
+            self._frames.write("tool-call-delta", index=self.index, delta={"message": {"tool_calls": call}})
         elif self.kind != "plan":
             content = {self.kind: "", **rest}
-            self._frames.write("content-delta", index=self._index, delta={"message": {"content": content}})
+            self._frames.write("content-delta", index=self.index, delta={"message": {"content": content}})
 
     def add_state(self, state: Opaque) -> None:
         """Keep opaque state for the end of the block. After the end it is written at once."""
@@ -118,15 +218,17 @@ class CohereBlockWriter(BlockWriter):
             self.piece("{}")
         self._seal()
         if self.kind != "plan":
-            self._frames.write("tool-call-end" if self.kind == "tool_call" else "content-end", index=self._index)
+            self._frames.write("tool-call-end" if self.kind == "tool_call" else "content-end", index=self.index)
 
     def _seal(self) -> None:
-        fields = sealed(self.states.states())
+        states = self.states.states()
+        # Cohere has no field for opaque state: a client that sends the block back returns it.
+        fields = {"signature": seal(states)} if states else {}
         if fields and self.kind == "plan":
             # A plan is bare text, so that its state stands in a block behind it.
             self._frames.whole({"type": "thinking", "thinking": "", **fields})
         else:
-            self.add_fields(dict(fields))
+            self.add_fields(fields)
 
 
 def _around(kind: Kind, index: int) -> tuple[bytes, bytes]:

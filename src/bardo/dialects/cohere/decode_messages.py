@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bardo.dialects.cohere.words import NAME, PLAN, THINKING
+from bardo.dialects.cohere.constants import NAME, PLAN, THINKING
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.sealing import unseal
-from bardo.dialects.wire import without
+from bardo.dialects.wire import without, write_json
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -84,7 +84,19 @@ def _plain(item: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlo
         return TextBlock(required(item, "text", str, at), states, _carried(rest))
     if kind == "image_url":
         return _image(item, at)
+    if kind == "document":
+        return _document(item)
     return UnknownBlock(NAME, item)
+
+
+def _document(item: dict[str, Any]) -> TextBlock | UnknownBlock:
+    """Return a document as text for other dialects, which goes back to Cohere as it was; one without data stays unknown."""
+    document = item.get("document")
+    data = document.get("data") if isinstance(document, dict) else document
+    if not isinstance(data, str | dict) or not data:
+        return UnknownBlock(NAME, item)
+    text = data if isinstance(data, str) else write_json(data).decode()
+    return TextBlock(text, carried=_carried(without(item, "type")))
 
 
 def _image(item: dict[str, Any], at: str) -> ImageBlock:

@@ -13,11 +13,11 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.cohere.arriving import Content, fields_of
+from bardo.dialects.cohere.block_reader import Content, fields_of
+from bardo.dialects.cohere.constants import NAME, REASONS
 from bardo.dialects.cohere.errors import refusal
 from bardo.dialects.cohere.plain_deltas import ContentFrame, PlanFrame, decode_delta
 from bardo.dialects.cohere.usage import decode_usage
-from bardo.dialects.cohere.words import NAME, REASONS
 from bardo.dialects.jsonfield import kind_of
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.wire import WrongShape, without
@@ -199,7 +199,7 @@ class Decoder:
         self._over = True
         usage = delta.get("usage")
         if isinstance(usage, dict) and usage:
-            counted, doubts = decode_usage(usage, beside=self._row.quirks.reasoning_beside_output)
+            counted, doubts = decode_usage(usage, excludes_reasoning=self._row.quirks.output_excludes_reasoning)
             out.append(UsageUpdate(counted))
             out.extend(Degraded(doubt) for doubt in doubts)
         self._carry(without(delta, "finish_reason", "usage", "error", "error_type", "code", "message"), out)

@@ -6,21 +6,21 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.dialects.cohere.constants import NAME, SAMPLING
 from bardo.dialects.cohere.decode_messages import read_messages
-from bardo.dialects.cohere.words import NAME
 from bardo.dialects.functions import read_tool
-from bardo.dialects.jsonfield import decode_object, number, optional, required, take
+from bardo.dialects.jsonfield import decode_object, optional, required
 from bardo.dialects.options import read_options
+from bardo.dialects.sampling import decode_sampling
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
 _READ = frozenset(
     (
-        "model", "messages", "tools", "strict_tools", "tool_choice", "max_tokens", "temperature", "p", "k",
-        "frequency_penalty", "presence_penalty", "seed", "stop_sequences", "thinking", "reasoning_effort",
-        "response_format", "stream", "bardo",
+        "model", "messages", "tools", "strict_tools", "tool_choice", "max_tokens", "thinking", "reasoning_effort",
+        "response_format", "stream", "bardo", *SAMPLING.values(),
     )
 )  # fmt: skip
 _CHOICES: dict[str, Literal["none", "required"]] = {"NONE": "none", "REQUIRED": "required"}
@@ -42,7 +42,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         tools=_tools(fields),
         tool_choice=_tool_choice(fields),
         max_output_tokens=_limit(fields),
-        sampling=_sampling(fields),
+        sampling=decode_sampling(fields, SAMPLING),
         reasoning=_reasoning(fields),
         output_format=_output_format(fields),
         stream=bool(stream if arrival.stream is None else arrival.stream),
@@ -75,19 +75,6 @@ def _limit(fields: dict[str, Any]) -> int | None:
     return limit
 
 
-def _sampling(fields: dict[str, Any]) -> Sampling:
-    stops = optional(fields, "stop_sequences", list) or ()
-    return Sampling(
-        temperature=number(fields, "temperature"),
-        top_p=number(fields, "p"),
-        top_k=optional(fields, "k", int),
-        frequency_penalty=number(fields, "frequency_penalty"),
-        presence_penalty=number(fields, "presence_penalty"),
-        seed=optional(fields, "seed", int),
-        stop=tuple(take(stop, str, f"stop_sequences[{place}]") for place, stop in enumerate(stops)),
-    )
-
-
 def _reasoning(fields: dict[str, Any]) -> ReasoningPolicy | None:
     """Return how the model should think; what else stands in `thinking` is carried."""
     thinking: dict[str, Any] = optional(fields, "thinking", dict) or {}
@@ -107,7 +94,7 @@ def _reasoning(fields: dict[str, Any]) -> ReasoningPolicy | None:
         budget=budget,
         effort=effort,
         carried=Carried(NAME, {"thinking": rest}) if rest else None,
-        told=_told(kind, budget, said),
+        raw_fields=_told(kind, budget, said),
     )
 
 

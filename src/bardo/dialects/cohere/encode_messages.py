@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bardo.dialects.cohere.encode_whole import write_call
-from bardo.dialects.cohere.words import NAME, PLAN
+from bardo.dialects.cohere.constants import NAME, PLAN
 from bardo.dialects.losses import Losses
 from bardo.values.blocks import (
     Block,
@@ -17,6 +16,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    argument_text,
 )
 from bardo.values.request import Message, Request
 
@@ -74,7 +74,6 @@ def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: 
     if isinstance(block, UnknownBlock):
         if block.dialect == NAME and isinstance(block.value, dict):
             return [block.value]
-        losses.lose_unknown(block)
         return []
     fields = losses.own_fields(block.carried)
     if isinstance(block, ImageBlock):
@@ -83,25 +82,28 @@ def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: 
         return [{"type": "image_url", "image_url": {"url": url, **detail}, **fields}]
     if isinstance(block, TextBlock):
         losses.lose_states(block.opaque)
+        if "document" in fields:
+            return [{"type": "document", **fields}]
     return [{"type": "text", "text": block.text, **fields}] if block.text or fields else []
 
 
 def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:
     text = block.readable
     losses.lose_states(block.opaque, sent="text" if text else None)
+    losses.lose_fields(block.carried)
     fields = losses.own_fields(block.carried)
     return [{"type": "thinking", "thinking": text, **fields}] if text else []
 
 
 def _call(call: ToolCallBlock, losses: Losses) -> Wire:
     losses.lose_states(call.opaque)
-    losses.own_fields(call.carried)
-    return {name: value for name, value in write_call(call).items() if name != "signature"}
+    carried = dict(losses.own_fields(call.carried))
+    carried.pop("signature", None)
+    function = {"name": call.name, "arguments": argument_text(call.arguments), **carried.pop("function", {})}
+    return {"id": call.id, "type": "function", "function": function, **carried}
 
 
 def _result(result: ToolResultBlock, losses: Losses) -> Wire:
-    if result.is_error:
-        losses.lose("is_error", True, "Cohere does not tell a tool's failure from its result")
     parts: list[Wire] = []
     for part in result.content:
         if isinstance(part, ImageBlock):

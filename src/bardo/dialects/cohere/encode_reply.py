@@ -1,4 +1,4 @@
-"""Encode a streamed reply as Cohere events.
+"""Encode a reply for Cohere's clients, streamed as events or whole.
 
 The last event has the finish reason, the totals, fields of the reply, and bardo's own `bardo` object.
 """
@@ -8,16 +8,19 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.block_writer import Kind
-from bardo.dialects.cohere.block_writer import CohereBlockWriter, CohereFrames
+from bardo.dialects.cohere.block_writer import CohereBlockWriter, CohereCollector, CohereFrames
+from bardo.dialects.cohere.constants import NAME, PLAN, encode_finish
 from bardo.dialects.cohere.errors import ending
 from bardo.dialects.cohere.usage import encode_usage
-from bardo.dialects.cohere.words import NAME, PLAN, write_finish
+from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields, ThinkChunk, ThinkStart
 from bardo.values.request import Request
+from bardo.values.response import Response
 
 
 class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
@@ -27,8 +30,8 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
     content_type = "text/event-stream"
     keep_alive = KEEP_ALIVE
 
-    def __init__(self, request: Request) -> None:
-        super().__init__(request, CohereFrames())
+    def __init__(self, request: Request, frames: CohereFrames | None = None) -> None:
+        super().__init__(request, frames or CohereFrames())
         self._message = CarriedFields(NAME)
         self._plans: set[int] = set()
 
@@ -43,7 +46,7 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
 
     def write_end(self, *, calls: bool) -> None:
         """Write `message-end`."""
-        word = self.fields.pop("finish_reason") or write_finish(self.finish_event or Finish("unknown"), calls=calls)
+        word = self.fields.pop("finish_reason") or encode_finish(self.finish_event or Finish("unknown"), calls=calls)
         self._write_last({"finish_reason": word})
 
     def write_error(self, error: BardoError) -> None:
@@ -97,4 +100,11 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
             delta["message"] = self._message.fields
         self.frames.logprobs = []
         self.frames.write("message-end", delta=delta, **self.fields.fields, **logprobs, **extension)
-        self.frames.out.append(b"data: [DONE]\n\n")
+        self.frames.close()
+
+
+def encode_response(response: Response, request: Request) -> bytes:
+    """Encode one whole reply. The dialect has no place for the model's name."""
+    collector = CohereCollector()
+    feed_response(Encoder(request, collector), response)
+    return encode_json(collector.reply)

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.cohere.constants import NAME, SAMPLING, TITLE
 from bardo.dialects.cohere.encode_messages import encode_messages
-from bardo.dialects.cohere.words import NAME, TITLE
-from bardo.dialects.fragments import laid_into
+from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.functions import write_tool
 from bardo.dialects.losses import Losses
-from bardo.dialects.wire import write_json
-from bardo.values.request import Control, Request, Sampling, Tool, ToolChoice
-from bardo.values.wire import WireRequest
+from bardo.dialects.sampling import encode_sampling
+from bardo.values.request import Control, Request, Tool, ToolChoice
 
-_NAMES = {
-    "temperature": "temperature",
-    "top_p": "p",
-    "top_k": "k",
-    "frequency_penalty": "frequency_penalty",
-    "presence_penalty": "presence_penalty",
-    "seed": "seed",
-}
+DECLARATION = Declaration(
+    dialect=NAME,
+    title=TITLE,
+    expresses=frozenset(
+        (
+            "tools.strict",
+            "image.detail",
+            "sampling.top_k",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        )
+    ),
+    lacks={
+        **lacking("Cohere answers once", "choices", sent=1),
+        **lacking("Cohere has no such parameter", "sampling.min_p", "sampling.repetition_penalty"),
+        **lacking("Cohere leaves the number of calls to the model", "tool_choice.parallel", same=(True,)),
+        **lacking("Cohere does not tell a failed tool from another", "tool_result.is_error"),
+        **lacking("Cohere always holds to the schema", "output_format.strict", same=(True,)),
+        **lacking("Cohere has no such field", "output_format.description"),
+    },
+)
 
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write the request; what Cohere cannot say is in `degraded`."""
-    losses = Losses(NAME, TITLE)
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body."""
     body: dict[str, Any] = {"model": request.model, "messages": encode_messages(request, losses)}
     offered, choice = _offered(request, losses)
     tools = [wire for tool in offered for wire in write_tool(tool, losses)]
@@ -34,32 +47,27 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         body |= {"tools": tools, **choice, **_strict(offered, losses)}
     if request.max_output_tokens is not None:
         body["max_tokens"] = request.max_output_tokens
-    body |= _sampling(request.sampling, losses)
+    body |= encode_sampling(request.sampling, SAMPLING)
     body |= _response_format(request, losses, tools=bool(tools))
-    if request.choices > 1:
-        losses.lose("n", request.choices, "Cohere answers once", sent=1)
     if request.stream:
         body["stream"] = True
     body |= losses.own_extra(request)
+    return merge_fields(body, encode_control(request, losses))
+
+
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking: the control, and a Cohere client's own words in the object that says whether to think."""
     control = request.control or Control()
-    written = laid_into(laid_into(body, _own_words(request, control, losses)), control.fields)
-    return WireRequest(path="chat", body=write_json(written), degraded=losses.all)
-
-
-def _own_words(request: Request, control: Control, losses: Losses) -> dict[str, Any]:
-    """Return what a Cohere client said of thinking beside what the control says; it stands in the object that says whether to think."""
     words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
     if words and "thinking" not in control.fields:
         losses.lose("thinking", words["thinking"], "it goes only beside a type of thinking")
-        return {}
-    return words
+        words = {}
+    return merge_fields(words, control.fields)
 
 
 def _offered(request: Request, losses: Losses) -> tuple[tuple[Tool, ...], dict[str, Any]]:
     """Return the tools, and which may be called: Cohere cannot name one, but one alone needs no name."""
     choice = request.tool_choice or ToolChoice()
-    if choice.parallel is False and request.tools:
-        losses.lose("parallel_tool_calls", False, "Cohere leaves the number of calls to the model")
     if choice.mode in ("none", "required"):
         return request.tools, {"tool_choice": choice.mode.upper()}
     if choice.mode != "named":
@@ -72,18 +80,10 @@ def _strict(tools: tuple[Tool, ...], losses: Losses) -> dict[str, Any]:
     said = {tool.strict for tool in tools if not tool.hosted}
     if len(said) > 1:
         asked = [tool.name for tool in tools if tool.strict]
-        losses.lose("strict", asked, "Cohere is strict with all tools or with none", sent=True in said)
+        losses.lose("tools.strict", asked, "Cohere is strict with all tools or with none", sent=True in said)
     if True in said:
         return {"strict_tools": True}
     return {"strict_tools": False} if said == {False} else {}
-
-
-def _sampling(sampling: Sampling, losses: Losses) -> dict[str, Any]:
-    if sampling.min_p is not None:
-        losses.lose("min_p", sampling.min_p, "Cohere has no such parameter")
-    said = {wire: getattr(sampling, name) for name, wire in _NAMES.items()}
-    written = {wire: value for wire, value in said.items() if value is not None}
-    return {**written, **({"stop_sequences": list(sampling.stop)} if sampling.stop else {})}
 
 
 def _response_format(request: Request, losses: Losses, *, tools: bool) -> dict[str, Any]:

@@ -12,13 +12,19 @@ from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
 
-def decode_usage(raw: dict[str, Any], *, beside: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
+def decode_usage(
+    raw: dict[str, Any], *, excludes_reasoning: bool | None = None
+) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed. The bill counts where the tokens are not told."""
     tokens = _object(raw, "tokens") or _object(raw, "billed_units")
     counts = {name: tokens.get(f"{name}_tokens") for name in ("input", "output", "reasoning")}
     counts["cached_input"] = raw.get("cached_tokens")
     output, reasoning, corrected = output_with_reasoning(
-        whole(counts["output"]), whole(counts["reasoning"]), prompt=None, total=None, beside=beside
+        whole(counts["output"]),
+        whole(counts["reasoning"]),
+        prompt=None,
+        total=None,
+        excludes_reasoning=excludes_reasoning,
     )
     usage = Usage(
         input_tokens=whole(counts["input"]),

@@ -7,23 +7,47 @@ Arrival. Every chunk of a stream is a whole GenerateContentResponse, and the enc
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.declaration import lacking
 from bardo.dialects.gemini import decode_request as requests_in
-from bardo.dialects.gemini import encode_reply as replies_out
 from bardo.dialects.gemini import encode_request as requests_out
 from bardo.dialects.gemini import errors
+from bardo.dialects.gemini.constants import NAME, REASONS
 from bardo.dialects.gemini.decode_reply import GeminiDecoder
-from bardo.dialects.gemini.stream_reply import GeminiEncoder
-from bardo.dialects.gemini.words import NAME
+from bardo.dialects.gemini.embeddings import EMBEDDINGS
+from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
+from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT
+from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=requests_in.decode_request,
-    encode_request=requests_out.encode_request,
-    open_decoder=lambda row: GeminiDecoder(provider=row.id, beside=row.quirks.reasoning_beside_output),
+    declaration=requests_out.DECLARATION,
+    request_path=requests_out.request_path,
+    encode_body=requests_out.encode_body,
+    encode_control=requests_out.encode_control,
+    reply=ReplyDeclaration(
+        expresses=frozenset(
+            {"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.refusal", "finish.unknown", "choices"}
+        ),
+        lacks={
+            **lacking("the client's dialect has no word for it", "finish.pause", "finish.error", sent="unknown"),
+            **lacking("the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"),
+            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
+        },
+        finish_words=frozenset(REASONS),
+        # The answer is counted apart from the thinking, so of an unknown output the thinking is left.
+        counts_instead={"output_tokens": "reasoning_tokens"},
+        framing=frozenset({"functionCall", "functionResponse", "createTime"}),
+    ),
+    open_decoder=lambda row: GeminiDecoder(provider=row.id, excludes_reasoning=row.quirks.output_excludes_reasoning),
     open_encoder=lambda request, arrival: GeminiEncoder(arrival.framing),
-    encode_response=lambda response, request: replies_out.encode_response(response),
+    encode_response=lambda response, request: encode_response(response),
     encode_error=errors.encode_error,
     decode_error=errors.decode_error,
+    embeddings=EMBEDDINGS,
+    token_count=TOKEN_COUNT,
+    models=MODELS,
     omits_call_ids=True,
+    model_in_path=True,
 )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import msgspec
 
+from bardo.dialects.gemini.constants import NAME, SAMPLING, split_fields
 from bardo.dialects.gemini.schema import json_schema
-from bardo.dialects.gemini.words import NAME, split_fields
-from bardo.dialects.jsonfield import number, optional, take
+from bardo.dialects.jsonfield import optional, take
+from bardo.dialects.sampling import decode_sampling, whole_number
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Sampling
@@ -55,38 +55,17 @@ def decode_config(value: Any) -> Config:
     if output_format is None:
         # A type that is not JSON (an enum as plain text) goes back as it came, with the schema that belongs to it.
         others |= {name: fields[name] for name in fields if name.startswith("response")}
-    choices = _whole(fields, "candidateCount")
+    choices = whole_number(fields, "candidateCount", _AT)
     if choices is not None and choices < 1:
         raise InvalidRequest(f"{_AT}candidateCount must be at least 1", param=f"{_AT}candidateCount")
     return Config(
-        sampling=_sampling(fields),
-        max_output_tokens=_whole(fields, "maxOutputTokens"),
+        sampling=decode_sampling(fields, SAMPLING, _AT),
+        max_output_tokens=whole_number(fields, "maxOutputTokens", _AT),
         choices=choices or 1,
         output_format=output_format,
         reasoning=_policy(fields.get("thinkingConfig")),
         others=others,
     )
-
-
-def _sampling(fields: dict[str, Any]) -> Sampling:
-    stop = optional(fields, "stopSequences", list, _AT) or []
-    return Sampling(
-        temperature=number(fields, "temperature", _AT),
-        top_p=number(fields, "topP", _AT),
-        top_k=_whole(fields, "topK"),
-        frequency_penalty=number(fields, "frequencyPenalty", _AT),
-        presence_penalty=number(fields, "presencePenalty", _AT),
-        seed=_whole(fields, "seed"),
-        stop=tuple(take(one, str, f"{_AT}stopSequences[{index}]") for index, one in enumerate(stop)),
-    )
-
-
-def _whole(fields: dict[str, Any], name: str, at: str = _AT) -> int | None:
-    """Return a whole number; 40.0 is one too, as clients in some languages write it."""
-    value = number(fields, name, at)
-    if isinstance(value, float) and not (math.isfinite(value) and value.is_integer()):
-        raise InvalidRequest(f"{at}{name} must be a whole number", param=f"{at}{name}")
-    return None if value is None else int(value)
 
 
 def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
@@ -104,7 +83,7 @@ def _policy(value: Any) -> ReasoningPolicy | None:
     if value is None:
         return None
     fields, others = split_fields(take(value, dict, _THINKING_AT[:-1]), _THINKING)
-    budget = _whole(fields, "thinkingBudget", _THINKING_AT)
+    budget = whole_number(fields, "thinkingBudget", _THINKING_AT)
     effort = _effort(fields)
     visible = optional(fields, "includeThoughts", bool, _THINKING_AT)
     if budget is not None and effort is not None:
@@ -121,9 +100,9 @@ def _policy(value: Any) -> ReasoningPolicy | None:
         budget=budget if budget is not None and budget > 0 else None,
         visible=visible,
         # Who only asks to see thoughts does not ask for them to be had.
-        wakes=budget is not None or effort is not None,
+        enables_thinking=budget is not None or effort is not None,
         carried=Carried(NAME, others) if others else None,
-        told={"generationConfig": {"thinkingConfig": fields}} if fields else {},
+        raw_fields={"generationConfig": {"thinkingConfig": fields}} if fields else {},
     )
 
 

@@ -16,10 +16,10 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.gemini.constants import NAME, finish_reason
 from bardo.dialects.gemini.errors import refused
 from bardo.dialects.gemini.reply_parts import Candidate, checked, merge_field
-from bardo.dialects.gemini.usage import read_usage
-from bardo.dialects.gemini.words import NAME, finish_reason
+from bardo.dialects.gemini.usage import decode_usage
 from bardo.dialects.lenient import decode_leniently, excerpt, without_surrogates
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
@@ -68,11 +68,11 @@ _decode_usual = msgspec.json.Decoder(_Chunk).decode
 
 
 class GeminiDecoder:
-    """Reads one reply, whole or streamed. `beside` is the provider's fact about how thoughts are counted."""
+    """Reads one reply, whole or streamed. `excludes_reasoning` is the provider's fact about how thoughts are counted."""
 
-    def __init__(self, *, provider: str = "", beside: bool | None = None) -> None:
+    def __init__(self, *, provider: str = "", excludes_reasoning: bool | None = None) -> None:
         self._provider = provider
-        self._beside = beside
+        self._excludes_reasoning = excludes_reasoning
         self._start: ReplyStart | None = None
         self._created = ""
         self._candidates: dict[int, Candidate] = {}
@@ -137,7 +137,7 @@ class GeminiDecoder:
         events: list[Event] = []
         try:
             for payload in self._payloads(item, events):
-                self._read_payload(payload, events)
+                self._decode_payload(payload, events)
         except ProviderError as problem:
             self._fail(problem, events)
         return events
@@ -156,20 +156,20 @@ class GeminiDecoder:
             return ()
         return payload if isinstance(payload, list) else (payload,)
 
-    def _read_payload(self, payload: Any, events: list[Event]) -> None:
+    def _decode_payload(self, payload: Any, events: list[Event]) -> None:
         if not isinstance(payload, dict):
             raise MalformedReply("a chunk that is no JSON object")
         if payload.get("error") is not None:
             raise refused(payload["error"], provider=self._provider)
-        self._read_start(payload, events)
+        self._decode_start(payload, events)
         for name, value in payload.items():
             if name not in ("candidates", "usageMetadata", "modelVersion", "responseId", "error"):
                 merge_field(self._fields, name, value)
         self._usage = checked(payload.get("usageMetadata"), dict, "usageMetadata") or self._usage
         for position, found in enumerate(checked(payload.get("candidates"), list, "candidates") or ()):
-            self._read_candidate(checked(found, dict, "candidates[]") or {}, position, events)
+            self._decode_candidate(checked(found, dict, "candidates[]") or {}, position, events)
 
-    def _read_candidate(self, found: dict[str, Any], position: int, events: list[Event]) -> None:
+    def _decode_candidate(self, found: dict[str, Any], position: int, events: list[Event]) -> None:
         index = found.get("index")
         choice = index if type(index) is int and index >= 0 else position
         candidate = self._candidates.get(choice)
@@ -177,7 +177,7 @@ class GeminiDecoder:
             candidate = self._candidates[choice] = Candidate(choice)
         candidate.read(found, events)
 
-    def _read_start(self, payload: dict[str, Any], events: list[Event]) -> None:
+    def _decode_start(self, payload: dict[str, Any], events: list[Event]) -> None:
         held = self._start or ReplyStart()
         self._created = checked(payload.get("createTime"), str, "createTime") or self._created
         start = ReplyStart(
@@ -193,7 +193,7 @@ class GeminiDecoder:
         for candidate in self._candidates.values():
             candidate.close(events)
         if self._usage is not None:
-            usage, degraded = read_usage(self._whole_usage(events), self._beside)
+            usage, degraded = decode_usage(self._whole_usage(events), self._excludes_reasoning)
             events.extend(Degraded(one) for one in degraded)
             events.append(UsageUpdate(usage))
         if self._fields:

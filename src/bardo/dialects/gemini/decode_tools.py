@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from bardo.dialects.gemini.constants import NAME, camel, split_fields
 from bardo.dialects.gemini.schema import json_schema
-from bardo.dialects.gemini.words import NAME, camel, split_fields
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest

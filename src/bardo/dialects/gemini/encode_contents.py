@@ -7,13 +7,12 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini.reply_blocks import Part, call_part, is_malformed, reasoning_parts, text_part
-from bardo.dialects.gemini.words import FORMAT, NAME, RAW_ARGUMENTS
+from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
+from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
-    Carried,
     ImageBlock,
     Opaque,
     ReasoningBlock,
@@ -28,12 +27,6 @@ from bardo.values.request import Message
 
 # What Google documents for a call that another model made: it says that there is no signature, and is none itself.
 NO_SIGNATURE = "skip_thought_signature_validator"
-
-
-def lose_foreign(losses: Losses, carried: Carried | None) -> None:
-    """Report the fields of another dialect, by name."""
-    for name in carried.fields if carried is not None and carried.dialect != NAME else ():
-        losses.lose_each(name, None, f"{NAME} has no such field")
 
 
 class ContentWriter:
@@ -76,12 +69,9 @@ class ContentWriter:
         return "model" if message.role == "assistant" else "user"
 
     def _parts(self, message: Message) -> list[Part]:
-        lose_foreign(self._losses, message.carried)
         return [part for block in message.blocks for part in self._block(block)]
 
     def _block(self, block: Block) -> list[Part]:
-        if not isinstance(block, UnknownBlock):
-            lose_foreign(self._losses, block.carried)
         match block:
             case TextBlock():
                 opaque = self._own_state(block.opaque, "text")
@@ -119,6 +109,7 @@ class ContentWriter:
             asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
             self._losses.lose_each("reasoning", asked, "Gemini takes back only its own thoughts")
             return []
+        self._losses.lose_fields(block.carried)
         return reasoning_parts(msgspec.structs.replace(block, opaque=self._own_state(block.opaque, "reasoning")))
 
     def _call(self, block: ToolCallBlock) -> Part:
@@ -157,13 +148,10 @@ class ContentWriter:
 
     def _medium(self, block: ImageBlock | TextBlock | UnknownBlock) -> Part | None:
         if isinstance(block, ImageBlock):
-            lose_foreign(self._losses, block.carried)
             return self._image(block)
         return next(iter(self._unknown(block)), None) if isinstance(block, UnknownBlock) else None
 
     def _image(self, block: ImageBlock) -> Part:
-        if block.detail and block.detail != "auto":
-            self._losses.lose_each("image.detail", block.detail, f"{NAME} has no such field")
         kind = {"mimeType": block.media_type} if block.media_type else {}
         fields = fields_for(NAME, block.carried)
         head, comma, data = block.url.partition(";base64,")
@@ -174,12 +162,7 @@ class ContentWriter:
         return {"inlineData": {**kind, "data": block.data}, **fields}
 
     def _unknown(self, block: UnknownBlock) -> list[Part]:
-        if block.dialect == NAME:
-            return [block.value]
-        name = block.value.get("type") if isinstance(block.value, dict) else None
-        why = f"a block of {block.dialect} that {NAME} cannot hold"
-        self._losses.lose_each("block", name or block.dialect, why)
-        return []
+        return [block.value] if block.dialect == NAME else []
 
     def _mark_unsigned(self, contents: list[Part]) -> None:
         """Mark the first call of each step of the current turn where it has no signature: Gemini 3 answers 400 otherwise."""

@@ -1,85 +1,278 @@
-"""A whole Response as one GenerateContentResponse, and what whole and streamed replies share."""
+"""Encode a reply for a Gemini client: a stream of server-sent events, the JSON array that a request without `alt=sse` gets, or one body.
+
+The finish reasons, usage, grounding and bardo's own fields (under `bardo`, which Google's SDKs pass over) stand in the last chunk.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import msgspec
-
+from bardo.dialects.gemini.constants import NAME, finish_word
+from bardo.dialects.gemini.encode_parts import (
+    Part,
+    PartCollector,
+    candidate_of,
+    is_blocked,
+    reply_end,
+    reply_ids,
+    text_part,
+    with_raw_arguments,
+)
 from bardo.dialects.gemini.errors import encode_error
-from bardo.dialects.gemini.reply_blocks import Part, is_malformed, reply_parts
-from bardo.dialects.gemini.usage import write_usage
-from bardo.dialects.gemini.words import NAME, RAW_ARGUMENTS, finish_word
-from bardo.dialects.losses import with_wrapped
-from bardo.values.blocks import ToolCallBlock, fields_for
-from bardo.values.events import Finish
+from bardo.dialects.gemini.open_parts import OpenParts
+from bardo.dialects.response_events import response_events
+from bardo.dialects.wire import encode_json
+from bardo.values.collected import CarriedFields
+from bardo.values.errors import BardoError
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Event,
+    Extension,
+    Failed,
+    Finish,
+    OpaqueState,
+    RefusalChunk,
+    ReplyFields,
+    ReplyStart,
+    ThinkChunk,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownContent,
+    UsageUpdate,
+)
 from bardo.values.response import Response
 from bardo.values.usage import Usage
 
+_TEXT = b'{"candidates":[{"content":{"parts":[{"text":'
+_THOUGHT = b'{"candidates":[{"content":{"parts":[{"thought":true,"text":'
+
+
+class GeminiEncoder:
+    """Writes one streamed reply."""
+
+    def __init__(self, framing: str = "sse") -> None:
+        self._array = framing == "json_array"
+        self.content_type = "application/json; charset=UTF-8" if self._array else "text/event-stream"
+        # An empty line: Google's SDK takes a comment for an error.
+        self.keep_alive = b"\n"
+        self._before, self._after = (b"[", b"") if self._array else (b"data: ", b"\r\n\r\n")
+        self._ids: dict[str, str] = {}
+        self._choices: dict[int, OpenParts] = {}
+        self._usage = Usage()
+        self._carried = CarriedFields()
+        self._extension: dict[str, Any] = {}
+        self._closed = False
+        # The block whose next piece is written without a look at anything else, and the bytes that follow its text.
+        self._plain_kind: type[Event] | None = None
+        self._plain_block = self._plain_choice = -1
+        self._plain_part: int | None = None
+        self._head = self._tail = b""
+
+    def feed(self, item: Event) -> Sequence[bytes]:
+        """Take one event, give the chunks it completes."""
+        kind = type(item)
+        if kind is self._plain_kind and self._continues(item):  # type: ignore[arg-type]
+            return (b"".join((self._head, encode_json(item.text), self._tail)),)  # type: ignore[union-attr]
+        take = _TAKE.get(kind)
+        if take is None or self._closed:
+            return ()
+        self._plain_kind = None
+        return take(self, item)
+
+    def finish(self) -> Sequence[bytes]:
+        """Close the stream. After a failure there is nothing more."""
+        if self._closed:
+            return ()
+        self._closed = True
+        for choice in self._choices.values():
+            choice.finish = choice.finish or Finish("unknown")
+        frame = self._frame({**self._ending(), **self._ids})
+        return (frame, b"]") if self._array else (frame,)
+
+    def _continues(self, item: ContentChunk | ThinkChunk) -> bool:
+        same = item.block == self._plain_block and item.choice == self._plain_choice and item.text != ""
+        return same and (type(item) is ContentChunk or item.part == self._plain_part)  # type: ignore[union-attr]
+
+    def _go_plain(self, item: ContentChunk | ThinkChunk) -> None:
+        if not self._choice(item.choice).plain:
+            return
+        self._plain_kind, self._plain_block, self._plain_choice = type(item), item.block, item.choice
+        self._plain_part = item.part if type(item) is ThinkChunk else None
+        self._head = self._before + (_TEXT if type(item) is ContentChunk else _THOUGHT)
+        ids = encode_json(self._ids)[1:]
+        comma = b"," if self._ids else b""
+        self._tail = b'}],"role":"model"},"index":%d}]%b%b%b' % (item.choice, comma, ids, self._after)
+
+    def _choice(self, index: int) -> OpenParts:
+        choice = self._choices.get(index)
+        if choice is None:
+            choice = self._choices[index] = OpenParts()
+        return choice
+
+    def _frame(self, body: dict[str, Any]) -> bytes:
+        frame = self._before + encode_json(body) + self._after
+        if self._array:
+            self._before = b",\r\n"
+        return frame
+
+    def _parts(self, parts: list[Part], index: int) -> Sequence[bytes]:
+        if not parts:
+            return ()
+        candidate = {"content": {"parts": parts, "role": "model"}, "index": index}
+        return (self._frame({"candidates": [candidate], **self._ids}),)
+
+    def _ending(self) -> dict[str, Any]:
+        fields = self._carried.fields
+        candidates = [self._last(index) for index in sorted(self._choices) if not self._is_silent(index, fields)]
+        malformed = [call for choice in self._choices.values() for call in choice.malformed]
+        end = reply_end(self._usage, fields, with_raw_arguments(self._extension, malformed))
+        return {**({"candidates": candidates} if candidates else {}), **end}
+
+    def _last(self, index: int) -> dict[str, Any]:
+        choice = self._choices[index]
+        parts = self._last_parts(index)
+        fields = choice.carried.fields
+        word = finish_word(choice.finish) if choice.finish else ""
+        return candidate_of(parts, index, finish=word, fields=fields)
+
+    def _last_parts(self, index: int) -> list[Part]:
+        return self._choices[index].rest() or [text_part("")]
+
+    def _is_silent(self, index: int, fields: dict[str, Any]) -> bool:
+        choice = self._choices[index]
+        return not choice.began and choice.finish is not None and is_blocked(fields, choice.finish)
+
+    def _take_start(self, event: ReplyStart) -> Sequence[bytes]:
+        self._ids = {**self._ids, **reply_ids(event.id, event.model)}
+        return ()
+
+    def _take_text(self, event: ContentChunk) -> Sequence[bytes]:
+        frames = self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
+        if event.text:
+            self._go_plain(event)
+        return frames
+
+    def _take_refusal(self, event: RefusalChunk) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).text(event.block, event.text), event.choice)
+
+    def _take_think_start(self, event: ThinkStart) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).think_start(event.block, event.format), event.choice)
+
+    def _take_think(self, event: ThinkChunk) -> Sequence[bytes]:
+        parts = self._choice(event.choice).think(event.block, event.text, event.part)
+        frames = self._parts(parts, event.choice)
+        if event.text:
+            self._go_plain(event)
+        return frames
+
+    def _take_call_start(self, event: ToolCallStart) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).call_start(event.block, event.id, event.name), event.choice)
+
+    def _take_call_piece(self, event: ToolCallChunk) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).call_piece(event.block, event.arguments), event.choice)
+
+    def _take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).call_end(event.block), event.choice)
+
+    def _take_opaque(self, event: OpaqueState) -> Sequence[bytes]:
+        return self._parts(self._choice(event.choice).state(event.block, event.opaque), event.choice)
+
+    def _take_block_fields(self, event: BlockFields) -> Sequence[bytes]:
+        if event.dialect != NAME:
+            return ()
+        return self._parts(self._choice(event.choice).state(event.block, event.fields), event.choice)
+
+    def _take_unknown(self, event: UnknownContent) -> Sequence[bytes]:
+        if event.dialect != NAME:
+            return ()
+        return self._parts(self._choice(event.choice).unknown(event.block, event.value), event.choice)
+
+    def _take_reply_fields(self, event: ReplyFields) -> Sequence[bytes]:
+        if event.dialect != NAME:
+            return ()
+        if event.choice is None:
+            self._carried.merge(NAME, event.fields)
+        else:
+            self._choice(event.choice).carried.merge(NAME, event.fields)
+        return ()
+
+    def _take_usage(self, event: UsageUpdate) -> Sequence[bytes]:
+        self._usage = event.usage
+        return ()
+
+    def _take_finish(self, event: Finish) -> Sequence[bytes]:
+        self._choice(event.choice).finish = event
+        return ()
+
+    def _take_extension(self, event: Extension) -> Sequence[bytes]:
+        self._extension = {**self._extension, **event.fields}
+        return ()
+
+    def _take_failed(self, event: Failed) -> Sequence[bytes]:
+        """Write what was held, what was counted, and the error, alone in its chunk as Google's SDK expects it."""
+        self._closed = True
+        ending = self._ending()
+        frames = [self._frame({**ending, **self._ids})] if ending else []
+        frames.append(self._before + encode_error(event.error) + (b"]" if self._array else self._after))
+        return frames
+
+
+class _WholeReply(GeminiEncoder):
+    """Collects the parts of a whole reply, which is one chunk."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._collectors: defaultdict[int, PartCollector] = defaultdict(PartCollector)
+
+    def body(self, error: BardoError | None) -> dict[str, Any]:
+        """Return the reply. Its candidates tell the `error` that broke it."""
+        ending = self._ending()
+        for candidate in ending.get("candidates", ()) if error is not None else ():
+            candidate.setdefault("finishMessage", str(error))
+        return {**ending, **self._ids}
+
+    def _go_plain(self, item: ContentChunk | ThinkChunk) -> None: ...
+
+    def _parts(self, parts: list[Part], index: int) -> Sequence[bytes]:
+        if parts:
+            self._collectors[index].add(parts)
+        return ()
+
+    def _last_parts(self, index: int) -> list[Part]:
+        self._parts(self._choices[index].rest(), index)
+        return self._collectors[index].parts()
+
 
 def encode_response(response: Response) -> bytes:
-    """Write one whole reply. What bardo has to say stands under `bardo`, which Google's SDKs pass over.
-
-    A reply that failed before it said anything is written as the error it is.
-    """
+    """Encode one whole reply. A reply that failed before it said anything is encoded as the error it is."""
     if response.error is not None and not response.blocks:
         return encode_error(response.error)
-    choices = (response, *response.alternatives)
-    fields = fields_for(NAME, response.carried)
-    silent = is_blocked(fields, response.finish) and not any(choice.blocks for choice in choices)
-    candidates = [] if silent else [_candidate(choice, index) for index, choice in enumerate(choices)]
-    malformed = [
-        block
-        for choice in choices
-        for block in choice.blocks
-        if isinstance(block, ToolCallBlock) and is_malformed(block)
-    ]
-    body = {
-        **({"candidates": candidates} if candidates else {}),
-        **reply_end(response.usage, fields, with_raw_arguments(response.bardo, malformed)),
-        **reply_ids(response.id, response.model),
-    }
-    return msgspec.json.encode(body)
+    encoder = _WholeReply()
+    for event in response_events(response, bardo=response.bardo, alternatives=True):
+        encoder.feed(event)
+    return encode_json(encoder.body(response.error))
 
 
-def reply_ids(reply_id: str, model: str) -> dict[str, str]:
-    """Return what names the reply in every chunk."""
-    return {**({"modelVersion": model} if model else {}), **({"responseId": reply_id} if reply_id else {})}
-
-
-def reply_end(usage: Usage, fields: dict[str, Any], bardo: dict[str, Any]) -> dict[str, Any]:
-    """Return what a reply says once: its own fields, usage, and bardo's."""
-    counts = write_usage(usage)
-    return {**fields, **({"usageMetadata": counts} if counts else {}), **({"bardo": bardo} if bardo else {})}
-
-
-def candidate_of(parts: list[Part], choice: int, *, finish: str, fields: dict[str, Any]) -> dict[str, Any]:
-    """Return a candidate with its own fields. An empty `finish` says that it has not come to an end."""
-    content = {**({"parts": parts} if parts else {}), "role": "model", **fields.get("content", {})}
-    return {
-        "content": content,
-        **({"finishReason": finish} if finish else {}),
-        "index": choice,
-        **{name: value for name, value in fields.items() if name != "content"},
-    }
-
-
-def is_blocked(fields: dict[str, Any], finish: Finish) -> bool:
-    """Whether Gemini refused the prompt itself: there is no candidate then."""
-    feedback = fields.get("promptFeedback")
-    return isinstance(feedback, dict) and bool(finish.raw) and feedback.get("blockReason") == finish.raw
-
-
-def with_raw_arguments(bardo: dict[str, Any], malformed: Iterable[ToolCallBlock]) -> dict[str, Any]:
-    """Add to bardo's own fields which calls had arguments that are no JSON object."""
-    return with_wrapped(bardo, malformed, what="functionCall.args", key=RAW_ARGUMENTS)
-
-
-def _candidate(response: Response, index: int) -> dict[str, Any]:
-    parts = [part for block in response.blocks for part in reply_parts(block)]
-    fields = fields_for(NAME, response.choice_carried)
-    candidate = candidate_of(parts, index, finish=finish_word(response.finish), fields=fields)
-    if response.error is not None and "finishMessage" not in candidate:
-        candidate["finishMessage"] = str(response.error)
-    return candidate
+_TAKE: dict[type, Callable[[GeminiEncoder, Any], Sequence[bytes]]] = {
+    ReplyStart: GeminiEncoder._take_start,
+    ThinkStart: GeminiEncoder._take_think_start,
+    ThinkChunk: GeminiEncoder._take_think,
+    ContentChunk: GeminiEncoder._take_text,
+    RefusalChunk: GeminiEncoder._take_refusal,
+    ToolCallStart: GeminiEncoder._take_call_start,
+    ToolCallChunk: GeminiEncoder._take_call_piece,
+    ToolCallEnd: GeminiEncoder._take_call_end,
+    OpaqueState: GeminiEncoder._take_opaque,
+    BlockFields: GeminiEncoder._take_block_fields,
+    UnknownContent: GeminiEncoder._take_unknown,
+    ReplyFields: GeminiEncoder._take_reply_fields,
+    UsageUpdate: GeminiEncoder._take_usage,
+    Finish: GeminiEncoder._take_finish,
+    Failed: GeminiEncoder._take_failed,
+    Extension: GeminiEncoder._take_extension,
+}

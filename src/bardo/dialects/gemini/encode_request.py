@@ -5,26 +5,47 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
-import msgspec
-
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.models import builtin_models
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.fragments import laid_into
-from bardo.dialects.gemini.encode_contents import ContentWriter, lose_foreign
+from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.gemini.constants import NAME, SAMPLING, split_fields
+from bardo.dialects.gemini.encode_contents import ContentWriter
 from bardo.dialects.gemini.schema import json_schema
-from bardo.dialects.gemini.words import NAME, split_fields
 from bardo.dialects.losses import Losses
-from bardo.values.blocks import fields_for
+from bardo.dialects.sampling import encode_sampling
 from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
-from bardo.values.wire import WireRequest
 
 _MODES = {"auto": "AUTO", "none": "NONE", "required": "ANY", "named": "ANY"}
 _COLLECTIONS = ("models", "tunedModels", "dynamic")
 
+DECLARATION = Declaration(
+    dialect=NAME,
+    title="Gemini",
+    expresses=frozenset(
+        (
+            "choices",
+            "tool_result.is_error",
+            "sampling.top_k",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        )
+    ),
+    lacks={
+        **lacking(
+            "Gemini has no such field", "sampling.min_p", "sampling.repetition_penalty", "output_format.description"
+        ),
+        **lacking("Gemini has no such field", "tools.strict", same=(False,)),
+        **lacking("Gemini has no such field", "tool_choice.parallel", same=(True,)),
+        **lacking("Gemini has no such field", "image.detail", same=("auto",)),
+        **lacking("Gemini always holds to the schema", "output_format.strict", same=(True,)),
+    },
+)
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write path and body. What Gemini cannot say is in `degraded`."""
-    losses = Losses(NAME, NAME)
+
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body."""
     own = request.dialect == NAME
     extra = losses.own_extra(request)
     writer = ContentWriter(losses, own=own, signed=_signs_calls(request.model))
@@ -34,15 +55,17 @@ def encode_request(request: Request, row: ProviderRow) -> WireRequest:
         "contents": contents,
         "systemInstruction": system,
         "tools": _tools(request.tools, losses),
-        "toolConfig": _tool_config(request, extra, losses),
-        "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request, losses)},
+        "toolConfig": _tool_config(request, extra),
+        "generationConfig": {**_object(extra, "generationConfig"), **_generation_config(request)},
     }
-    written = laid_into({name: value for name, value in body.items() if value}, _own_words(request, losses))
-    return WireRequest(
-        path=_path(request),
-        body=msgspec.json.encode(laid_into(written, (request.control or Control()).fields)),
-        degraded=losses.all,
-    )
+    return merge_fields({name: value for name, value in body.items() if value}, encode_control(request, losses))
+
+
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking: the control, and a Gemini client's own words beside it."""
+    words = losses.own_fields(request.reasoning.carried) if request.reasoning is not None else {}
+    own = {"generationConfig": {"thinkingConfig": words}} if words else {}
+    return merge_fields(own, (request.control or Control()).fields)
 
 
 def _signs_calls(model: str) -> bool:
@@ -50,7 +73,8 @@ def _signs_calls(model: str) -> bool:
     return row is not None and row.signed_calls is True
 
 
-def _path(request: Request) -> str:
+def request_path(request: Request) -> str:
+    """Return the path, which names the model and says whether to stream."""
     collection, slash, name = request.model.partition("/")
     if not slash or collection not in _COLLECTIONS:
         collection, name = "models", request.model
@@ -63,41 +87,21 @@ def _object(extra: dict[str, Any], name: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _generation_config(request: Request, losses: Losses) -> dict[str, Any]:
-    sampling = request.sampling
-    if sampling.min_p is not None:
-        losses.lose_each("min_p", sampling.min_p, f"{NAME} has no such field")
+def _generation_config(request: Request) -> dict[str, Any]:
     config = {
-        "temperature": sampling.temperature,
-        "topP": sampling.top_p,
-        "topK": sampling.top_k,
-        "frequencyPenalty": sampling.frequency_penalty,
-        "presencePenalty": sampling.presence_penalty,
-        "seed": sampling.seed,
-        "stopSequences": list(sampling.stop) or None,
+        **encode_sampling(request.sampling, SAMPLING),
         "maxOutputTokens": request.max_output_tokens,
         "candidateCount": request.choices if request.choices > 1 else None,
-        **_output_format(request.output_format, request, losses),
+        **_output_format(request.output_format, request),
     }
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _own_words(request: Request, losses: Losses) -> dict[str, Any]:
-    """Return what a Gemini client said of thinking that bardo has no word for."""
-    if request.reasoning is None:
-        return {}
-    lose_foreign(losses, request.reasoning.carried)
-    words = fields_for(NAME, request.reasoning.carried)
-    return {"generationConfig": {"thinkingConfig": words}} if words else {}
-
-
-def _output_format(wanted: OutputFormat | None, request: Request, losses: Losses) -> dict[str, Any]:
+def _output_format(wanted: OutputFormat | None, request: Request) -> dict[str, Any]:
     if wanted is None:
         return {}
     if wanted.mode == "json_object":
         return {"responseMimeType": "application/json"}
-    if wanted.strict is False:
-        losses.lose_each("response_format.strict", False, "Gemini always holds to the schema")
     return {"responseMimeType": "application/json", **_schema_field(wanted.schema, request)}
 
 
@@ -116,18 +120,15 @@ def _tools(tools: tuple[Tool, ...], losses: Losses) -> list[dict[str, Any]]:
     declarations: list[dict[str, Any]] = []
     written: list[dict[str, Any]] = []
     for tool in tools:
-        fields = fields_for(NAME, tool.carried)
+        fields = losses.own_fields(tool.carried)
         if not tool.hosted:
-            lose_foreign(losses, tool.carried)
-            if tool.strict:
-                losses.lose_each("tools.strict", True, f"{NAME} has no such field")
             if not declarations:
                 written.append({"functionDeclarations": declarations})
             declarations.append(_declaration(tool, fields))
         elif fields:
             written.append(fields)
         else:
-            losses.lose_each("tools", tool.name, f"a tool that {NAME} does not run")
+            losses.lose_tool(tool)
     return written
 
 
@@ -142,9 +143,9 @@ def _declaration(tool: Tool, fields: dict[str, Any]) -> dict[str, Any]:
     return {"name": tool.name, **description, **schema, **others}
 
 
-def _tool_config(request: Request, extra: dict[str, Any], losses: Losses) -> dict[str, Any]:
+def _tool_config(request: Request, extra: dict[str, Any]) -> dict[str, Any]:
     choice, held = request.tool_choice, dict(_object(extra, "toolConfig"))
-    calling = _calling(choice, request, losses)
+    calling = _calling(choice, request)
     rest = _object(held, "functionCallingConfig")
     if calling.get("mode") != "AUTO":
         rest = {name: value for name, value in rest.items() if name != "mode"}
@@ -153,11 +154,9 @@ def _tool_config(request: Request, extra: dict[str, Any], losses: Losses) -> dic
     return held
 
 
-def _calling(choice: ToolChoice | None, request: Request, losses: Losses) -> dict[str, Any]:
+def _calling(choice: ToolChoice | None, request: Request) -> dict[str, Any]:
     if choice is None:
         return {}
-    if choice.parallel is False:
-        losses.lose_each("parallel_tool_calls", False, f"{NAME} has no such field")
     if request.dialect != NAME and not any(not tool.hosted for tool in request.tools):
         # Google refuses a choice among no functions.
         return {}

@@ -1,7 +1,7 @@
 """The parts of one candidate while it is being written.
 
-Text and thoughts go out as they come. A function call goes out whole, after it ended; state and fields go out with the part they
-belong to, or, when that has gone already, on an empty part right after it.
+Text and thoughts go out as they come. A function call goes out whole, after it ended, and what began after it waits for it. State and
+fields go out with the part they belong to, or, when that has gone already, on an empty part right after it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini.reply_blocks import Part, call_part, is_malformed, text_part
-from bardo.dialects.gemini.words import FORMAT, NAME, is_native
+from bardo.dialects.gemini.constants import FORMAT, NAME, is_native
+from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, text_part
 from bardo.values.blocks import Opaque, ToolCallBlock
 from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import Finish
@@ -25,7 +25,7 @@ class _Waiting:
         self.carried = CarriedFields()
 
     def __bool__(self) -> bool:
-        return bool(self.opaque or self.carried)
+        return bool(self.opaque) or bool(self.carried)
 
     @property
     def own(self) -> bool:
@@ -51,6 +51,7 @@ class _Call:
         self.pieces: list[str] = []
         self.ended = False
         self.waiting = _Waiting()
+        self.behind: list[Part] = []
 
     def block(self) -> ToolCallBlock:
         return ToolCallBlock(
@@ -82,23 +83,23 @@ class OpenParts:
     @property
     def plain(self) -> bool:
         """Whether the next text of the open block can be written as it is: all that waits is for its end."""
-        return self.block >= 0 and (self.thought or not self._waiting.own)
+        return self.block >= 0 and not self._calls and (self.thought or not self._waiting.own)
 
     def text(self, block: int, text: str) -> list[Part]:
         """Answer text; empty text begins a block whose state comes first."""
         parts = self._enter(block, thought=False)
         if not text:
-            return parts
+            return self._behind_calls(parts)
         if not self._waiting.own:
-            return [*parts, text_part(text)]
+            return self._behind_calls([*parts, text_part(text)])
         waiting, self._waiting = self._waiting, _Waiting()
-        return [*parts, waiting.part(text, thought=False)]
+        return self._behind_calls([*parts, waiting.part(text, thought=False)])
 
     def think_start(self, block: int, format_name: str) -> list[Part]:
         """Thinking begins."""
         parts = self._enter(block, thought=True)
         self._own = format_name == FORMAT
-        return parts
+        return self._behind_calls(parts)
 
     def think(self, block: int, text: str, part: int | None) -> list[Part]:
         """Thinking. A new part of a summary is told by an empty part before it, or by a blank line where it is not Gemini's."""
@@ -106,14 +107,14 @@ class OpenParts:
         further = self._part is not None and part != self._part
         self._part = part if part is not None else self._part
         if further and self._own:
-            return [*parts, text_part("", thought=True), text_part(text, thought=True)]
+            return self._behind_calls([*parts, text_part("", thought=True), text_part(text, thought=True)])
         if further:
             text = "\n\n" + text
-        return [*parts, text_part(text, thought=True)] if text else parts
+        return self._behind_calls([*parts, text_part(text, thought=True)] if text else parts)
 
     def call_start(self, block: int, call_id: str, name: str) -> list[Part]:
         """A function call begins."""
-        parts = self._leave(block)
+        parts = self._behind_calls(self._leave(block))
         call = self._call(block)
         call.id, call.name = call_id or call.id, name or call.name
         return parts
@@ -137,7 +138,7 @@ class OpenParts:
         elif block in self._kinds:
             late = _Waiting()
             late.add(state)
-            return [*self._leave(block), late.part("", thought=self._kinds[block])]
+            return self._behind_calls([*self._leave(block), late.part("", thought=self._kinds[block])])
         else:
             self._early.setdefault(block, _Waiting()).add(state)
         return []
@@ -145,13 +146,16 @@ class OpenParts:
     def unknown(self, block: int, value: Any) -> list[Part]:
         """A whole part of Gemini's that bardo has no word for."""
         self.began = True
-        return [*self._leave(block), value]
+        return self._behind_calls([*self._leave(block), value])
 
     def rest(self) -> list[Part]:
         """Everything that was still held."""
         for call in self._calls.values():
             call.ended = True
-        return [*self._leave(-1), *(waiting.part("", thought=False) for waiting in self._early.values())]
+        parts = self._behind_calls(self._leave(-1))
+        for waiting in self._early.values():
+            parts.append(waiting.part("", thought=False))
+        return parts
 
     def _call(self, block: int) -> _Call:
         call = self._calls.get(block)
@@ -174,13 +178,24 @@ class OpenParts:
         return parts
 
     def _leave(self, block: int) -> list[Part]:
-        """Return what must stand before `block`."""
-        parts = [self._waiting.part("", thought=self.thought)] if self._waiting and block != self.block else []
-        if parts:
-            self._waiting = _Waiting()
-        if block != self.block:
-            self.block = -1
-        return parts + self._ended_calls()
+        """Return what must stand before `block`, beside the calls that began earlier."""
+        if block == self.block:
+            return []
+        self.block = -1
+        if not self._waiting:
+            return []
+        waiting, self._waiting = self._waiting, _Waiting()
+        return [waiting.part("", thought=self.thought)]
+
+    def _behind_calls(self, parts: list[Part]) -> list[Part]:
+        """Return the calls that are complete and these parts, which wait where a call is still open."""
+        if not self._calls:
+            return parts
+        ended = self._ended_calls()
+        if not self._calls:
+            return ended + parts
+        self._calls[next(reversed(self._calls))].behind += parts
+        return ended
 
     def _ended_calls(self) -> list[Part]:
         """Return the complete calls in the order they began, up to one that is not."""
@@ -190,8 +205,9 @@ class OpenParts:
                 break
             ended.append(block)
         for block in ended:
-            call = self._calls.pop(block).block()
+            open_call = self._calls.pop(block)
+            call = open_call.block()
             if is_malformed(call):
                 self.malformed.append(msgspec.structs.replace(call, carried=None))
-            parts.append(call_part(call))
+            parts += [call_part(call), *open_call.behind]
         return parts

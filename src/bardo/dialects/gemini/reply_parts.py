@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.dialects.gemini.words import FORMAT, NAME, RAW_ARGUMENTS
+from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.values.blocks import Opaque
 from bardo.values.errors import MalformedReply
 from bardo.values.events import (
@@ -52,7 +52,7 @@ class Candidate:
         """Add what one chunk says of this candidate to `events`. Raises MalformedReply."""
         self._thought_in_chunk = False
         before = len(events)
-        self._read_content(candidate.get("content"), events)
+        self._decode_content(candidate.get("content"), events)
         # STOP also comes in mid-stream, after a tool the provider ran: what follows it must come to an end of its own.
         earlier = "" if len(events) > before else self.finish
         self.finish = checked(candidate.get("finishReason"), str, "finishReason") or earlier
@@ -65,25 +65,25 @@ class Candidate:
             events.append(ThinkEnd(self.block, self.choice))
         self.kind = ""
 
-    def _read_content(self, value: Any, events: list[Event]) -> None:
+    def _decode_content(self, value: Any, events: list[Event]) -> None:
         content = checked(value, dict, "content") or {}
         for part in checked(content.get("parts"), list, "parts") or ():
-            self._read_part(checked(part, dict, "parts[]") or {}, events)
+            self._decode_part(checked(part, dict, "parts[]") or {}, events)
         others = {name: field for name, field in content.items() if name not in ("parts", "role")}
         if others:
             merge_field(self.fields, "content", others)
 
-    def _read_part(self, part: dict[str, Any], events: list[Event]) -> None:
+    def _decode_part(self, part: dict[str, Any], events: list[Event]) -> None:
         call = part.get("functionCall")
         if call is not None and "partialArgs" not in (checked(call, dict, "functionCall") or ()):
-            self._read_call(part, call, events)
+            self._decode_call(part, call, events)
         elif checked(part.get("text"), str, "text") is not None:
-            self._read_text(part, events)
+            self._decode_text(part, events)
         elif part:
             self._begin("", events)
             events.append(UnknownContent(self.block, NAME, part, self.choice))
 
-    def _read_text(self, part: dict[str, Any], events: list[Event]) -> None:
+    def _decode_text(self, part: dict[str, Any], events: list[Event]) -> None:
         signature = checked(part.get("thoughtSignature"), str, "thoughtSignature") or ""
         others = _others(part, "text", "thought", "thoughtSignature")
         alone = bool(signature or others)
@@ -114,7 +114,7 @@ class Candidate:
         if text or further:
             events.append(ThinkChunk(self.block, text, self.part, self.choice))
 
-    def _read_call(self, part: dict[str, Any], call: dict[str, Any], events: list[Event]) -> None:
+    def _decode_call(self, part: dict[str, Any], call: dict[str, Any], events: list[Event]) -> None:
         name = checked(call.get("name"), str, "functionCall.name")
         if not name:
             raise MalformedReply("a function call without a name")

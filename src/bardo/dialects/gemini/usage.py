@@ -22,8 +22,8 @@ _COUNTS = (
 )
 
 
-def read_usage(raw: dict[str, Any], beside: bool | None = None) -> tuple[Usage, list[Degradation]]:
-    """Return the counts. `beside` is the provider's fact about thoughts; None believes the reply's own total."""
+def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) -> tuple[Usage, list[Degradation]]:
+    """Return the counts. `excludes_reasoning` is the provider's fact about thoughts; None believes the reply's own total."""
     degraded: list[Degradation] = []
     prompt, tool, answer, thoughts, cached, total = (_count(raw, name, degraded) for name in _COUNTS)
     if answer is None:
@@ -31,7 +31,7 @@ def read_usage(raw: dict[str, Any], beside: bool | None = None) -> tuple[Usage, 
         answer = _rest(total, prompt, (tool, thoughts))
     output = answer
     if thoughts and answer is not None:
-        if _are_beside(beside, total, (prompt, tool, answer)):
+        if _are_beside(excludes_reasoning, total, (prompt, tool, answer)):
             output = answer + thoughts
         elif thoughts > answer:
             why = "more thoughts than output were counted"
@@ -49,10 +49,10 @@ def read_usage(raw: dict[str, Any], beside: bool | None = None) -> tuple[Usage, 
     return usage, degraded
 
 
-def write_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage) -> dict[str, Any] | None:
     """Return `usageMetadata`, or None where nothing was reported. Gemini's own object comes back as it was."""
     raw = usage.raw if _is_ours(usage.raw) else {}
-    if raw and _numbers(read_usage(raw)[0]) == _numbers(usage):
+    if raw and _numbers(decode_usage(raw)[0]) == _numbers(usage):
         return dict(raw)
     if not usage.reported:
         return None

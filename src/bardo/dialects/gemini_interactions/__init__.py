@@ -7,20 +7,40 @@ output, and calls of tools with their results. Streams tell it step by step.
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.declaration import lacking
+from bardo.dialects.gemini_interactions.constants import NAME, REASONS
 from bardo.dialects.gemini_interactions.decode_reply import Decoder
 from bardo.dialects.gemini_interactions.decode_request import decode_request
-from bardo.dialects.gemini_interactions.encode_reply import Encoder
-from bardo.dialects.gemini_interactions.encode_request import encode_request
-from bardo.dialects.gemini_interactions.encode_whole import encode_response
+from bardo.dialects.gemini_interactions.encode_reply import Encoder, encode_response
+from bardo.dialects.gemini_interactions.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.gemini_interactions.errors import decode_error, encode_error
-from bardo.dialects.gemini_interactions.words import NAME
+from bardo.dialects.reply_declaration import Place, ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=decode_request,
-    encode_request=encode_request,
-    open_decoder=lambda row: Decoder(provider=row.id, beside=row.quirks.reasoning_beside_output),
+    declaration=DECLARATION,
+    request_path=lambda request: "interactions",
+    encode_body=encode_body,
+    encode_control=encode_control,
+    reply=ReplyDeclaration(
+        places={"url_citation": Place("annotations")},
+        expresses=frozenset({"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.error"}),
+        lacks={
+            **lacking("the client's dialect has no word for it", "finish.refusal", "finish.unknown", sent="stop"),
+            **lacking("the client's dialect has no word for it", "finish.pause", sent="length"),
+            **lacking("the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"),
+            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
+            **lacking("the client's dialect holds one answer", "choices"),
+        },
+        finish_words=frozenset(REASONS),
+        # The answer is counted apart from the thinking, so of an unknown output the thinking is left.
+        counts_instead={"output_tokens": "reasoning_tokens"},
+        framing=frozenset({"updated"}),
+        usual={"service_tier": ("standard",)},
+    ),
+    open_decoder=lambda row: Decoder(provider=row.id, excludes_reasoning=row.quirks.output_excludes_reasoning),
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.gemini.constants import FORMAT
 from bardo.dialects.gemini.reply_parts import arguments_text
-from bardo.dialects.gemini.words import FORMAT
-from bardo.dialects.gemini_interactions.words import NAME, states_of
+from bardo.dialects.gemini_interactions.constants import NAME, states_of
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import encode_json, without
 from bardo.values.blocks import (

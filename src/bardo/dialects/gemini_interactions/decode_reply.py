@@ -10,12 +10,13 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini_interactions.arriving import Thought, fields_of, items_of
+from bardo.dialects.gemini_interactions.block_reader import Thought, fields_of, items_of
+from bardo.dialects.gemini_interactions.constants import NAME, finish_of
 from bardo.dialects.gemini_interactions.errors import refusal_in_reply
 from bardo.dialects.gemini_interactions.steps import Steps
-from bardo.dialects.gemini_interactions.usage import read_usage
-from bardo.dialects.gemini_interactions.words import NAME, finish_of, seconds_of, stamp_of
+from bardo.dialects.gemini_interactions.usage import decode_usage
 from bardo.dialects.lenient import as_text, decode_leniently
+from bardo.dialects.timestamps import seconds_of, stamp_of
 from bardo.dialects.wire import WrongShape, without
 from bardo.streams.frames import Frame
 from bardo.values.errors import BardoError, BrokenStream, MalformedReply
@@ -52,11 +53,11 @@ _KNOWN = ("id", "model", "created", "status", "usage", "steps", "object")
 
 
 class Decoder:
-    """Reads one reply. `beside` is the provider's fact about how thoughts are counted."""
+    """Reads one reply. `excludes_reasoning` is the provider's fact about how thoughts are counted."""
 
-    def __init__(self, *, provider: str = "", beside: bool | None = None) -> None:
+    def __init__(self, *, provider: str = "", excludes_reasoning: bool | None = None) -> None:
         self._provider = provider
-        self._beside = beside
+        self._excludes_reasoning = excludes_reasoning
         self._start = ReplyStart()
         self._steps = Steps()
         self._fields: dict[str, Any] = {}
@@ -149,7 +150,7 @@ class Decoder:
 
     def _take_usage(self, raw: Any, out: list[Event]) -> None:
         if raw is not None and not self._over:
-            usage, degraded = read_usage(fields_of(raw, "usage"), self._beside)
+            usage, degraded = decode_usage(fields_of(raw, "usage"), self._excludes_reasoning)
             out.extend(Degraded(one) for one in degraded)
             out.append(UsageUpdate(usage))
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from bardo.dialects.gemini_interactions.constants import NAME, SAMPLING
 from bardo.dialects.gemini_interactions.decode_input import read_input
-from bardo.dialects.gemini_interactions.words import NAME
-from bardo.dialects.jsonfield import decode_object, number, optional, required, take
+from bardo.dialects.jsonfield import decode_object, optional, required, take
 from bardo.dialects.options import read_options
+from bardo.dialects.sampling import decode_sampling
 from bardo.dialects.wire import without
 from bardo.values.blocks import Carried, TextBlock
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, Message, OutputFormat, ReasoningPolicy, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import EFFORTS, Message, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
 _READ = frozenset(("model", "input", "system_instruction", "tools", "generation_config", "stream", "bardo"))
 _CONFIG = frozenset(
     (
-        "temperature", "top_p", "seed", "stop_sequences", "max_output_tokens", "thinking_level", "thinking_summaries",
-        "tool_choice",
+        "max_output_tokens", "thinking_level", "thinking_summaries", "tool_choice", *SAMPLING.values(),
     )
 )  # fmt: skip
 _AT = "generation_config."
@@ -51,12 +51,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         tools=_tools(fields),
         tool_choice=choice,
         max_output_tokens=_whole(config, "max_output_tokens"),
-        sampling=Sampling(
-            temperature=number(config, "temperature", _AT),
-            top_p=number(config, "top_p", _AT),
-            seed=_whole(config, "seed"),
-            stop=_stop(config),
-        ),
+        sampling=decode_sampling(config, SAMPLING, _AT),
         reasoning=_reasoning(config),
         output_format=output_format,
         stream=bool(stream if arrival.stream is None else arrival.stream),
@@ -93,11 +88,6 @@ def _whole(config: dict[str, Any], name: str) -> int | None:
     return int(value)
 
 
-def _stop(config: dict[str, Any]) -> tuple[str, ...]:
-    given = optional(config, "stop_sequences", list, _AT) or []
-    return tuple(take(one, str, f"{_AT}stop_sequences[{place}]") for place, one in enumerate(given))
-
-
 def _reasoning(config: dict[str, Any]) -> ReasoningPolicy | None:
     level = (optional(config, "thinking_level", str, _AT) or "").lower()
     summaries = optional(config, "thinking_summaries", str, _AT)
@@ -108,11 +98,11 @@ def _reasoning(config: dict[str, Any]) -> ReasoningPolicy | None:
     told = {"generation_config": said}
     if not level:
         # Who only asks for summaries does not ask for thinking.
-        return ReasoningPolicy(mode="auto", visible=visible, wakes=False, told=told)
+        return ReasoningPolicy(mode="auto", visible=visible, enables_thinking=False, raw_fields=told)
     if level not in EFFORTS:
         hint = f"one of {', '.join(EFFORTS)}"
         raise InvalidRequest(f"unknown thinking_level {level!r:.60}", hint=hint, param=f"{_AT}thinking_level")
-    return ReasoningPolicy(mode="effort", effort=level, visible=visible, told=told)
+    return ReasoningPolicy(mode="effort", effort=level, visible=visible, raw_fields=told)
 
 
 def _tool_choice(config: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, Any]]:

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.gemini.words import FORMAT, arguments_object
-from bardo.dialects.gemini_interactions.words import NAME
-from bardo.dialects.gemini_interactions.written import Step, call_step, output_step, own_states, thought_step
+from bardo.dialects.gemini.constants import FORMAT, arguments_object
+from bardo.dialects.gemini_interactions.constants import NAME
+from bardo.dialects.gemini_interactions.step_objects import StepObject, call_step, output_step, own_states, thought_step
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
@@ -25,23 +25,26 @@ from bardo.values.blocks import (
 from bardo.values.request import Message
 
 
-def write_messages(messages: tuple[Message, ...], losses: Losses) -> tuple[str, list[Step]]:
+def write_messages(messages: tuple[Message, ...], losses: Losses) -> tuple[str, list[StepObject]]:
     """Return the system instruction and the steps. Only the first messages can be the system's."""
     leading = 0
     while leading < len(messages) and messages[leading].role == "system":
-        losses.own_fields(messages[leading].carried)
         leading += 1
     system = "\n\n".join(message.text for message in messages[:leading])
+    for block in (block for message in messages[:leading] for block in message.blocks):
+        if not isinstance(block, TextBlock):
+            losses.lose_each(
+                "system", type(block).__name__.removesuffix("Block").lower(), "the system instruction is text"
+            )
     return system, [step for message in messages[leading:] for step in _steps(message, losses)]
 
 
-def _steps(message: Message, losses: Losses) -> list[Step]:
-    losses.own_fields(message.carried)
+def _steps(message: Message, losses: Losses) -> list[StepObject]:
     if message.role == "system":
         losses.lose("messages.role", "system", "only the first messages can be the system's", sent="user")
     if message.role == "assistant":
         return [step for block in message.blocks for step in _said(block, losses)]
-    steps: list[Step] = []
+    steps: list[StepObject] = []
     contents: list[Any] = []
     for block in message.blocks:
         if isinstance(block, ToolResultBlock):
@@ -51,13 +54,11 @@ def _steps(message: Message, losses: Losses) -> list[Step]:
     return [*steps, {"type": "user_input", "content": contents}] if contents or not steps else steps
 
 
-def _said(block: Block, losses: Losses) -> list[Step]:
+def _said(block: Block, losses: Losses) -> list[StepObject]:
     match block:
         case TextBlock():
-            losses.own_fields(block.carried)
             return [output_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "text", losses)))]
         case RefusalBlock():
-            losses.own_fields(block.carried)
             return [output_step(block)]
         case ReasoningBlock():
             return _thought(block, losses)
@@ -77,18 +78,17 @@ def _is_step(value: dict[str, Any]) -> bool:
     return isinstance(kind, str) and (kind == "model_output" or kind.endswith(("_call", "_result")))
 
 
-def _thought(block: ReasoningBlock, losses: Losses) -> list[Step]:
+def _thought(block: ReasoningBlock, losses: Losses) -> list[StepObject]:
     formats = {state.format for state in block.opaque} or {block.format}
     if FORMAT not in formats:
         asked = next((name for name in (*sorted(formats), block.format) if name), "unsigned")
         losses.lose("reasoning", asked, "Gemini takes back only its own thoughts", key=asked)
         return []
-    losses.own_fields(block.carried)
+    losses.lose_fields(block.carried)
     return [thought_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "reasoning", losses)))]
 
 
-def _call(block: ToolCallBlock, losses: Losses) -> Step:
-    losses.own_fields(block.carried)
+def _call(block: ToolCallBlock, losses: Losses) -> StepObject:
     if arguments_object(block.arguments)[1]:
         why = "arguments must be an object, so the text stands under a key of its own"
         losses.lose("tool_call.arguments", block.id, why, sent="_raw", key=block.id)
@@ -103,7 +103,7 @@ def _kept(states: tuple[Opaque, ...], what: str, losses: Losses) -> tuple[Opaque
     return own_states(states)
 
 
-def _result(block: ToolResultBlock, losses: Losses) -> Step:
+def _result(block: ToolResultBlock, losses: Losses) -> StepObject:
     plain = len(block.content) == 1 and isinstance(block.content[0], TextBlock)
     text = block.text
     result: Any
@@ -113,7 +113,7 @@ def _result(block: ToolResultBlock, losses: Losses) -> Step:
         result = [content for one in block.content for content in _contents(one, losses)]
     else:
         result = msgspec.json.decode(text) if is_object(text) else text
-    step: Step = {"type": "function_result", "call_id": block.call_id, "result": result}
+    step: StepObject = {"type": "function_result", "call_id": block.call_id, "result": result}
     if block.name:
         step["name"] = block.name
     if block.is_error:
@@ -128,10 +128,7 @@ def _contents(block: Block, losses: Losses) -> list[Any]:
         case ImageBlock():
             return [_image(block, losses)]
         case UnknownBlock():
-            if block.dialect == NAME:
-                return [block.value]
-            losses.lose_unknown(block)
-            return []
+            return [block.value] if block.dialect == NAME else []
         case _:
             kind = type(block).__name__.removesuffix("Block").lower()
             losses.lose(f"{kind} of the user", kind, "only the model has such steps")
@@ -139,8 +136,6 @@ def _contents(block: Block, losses: Losses) -> list[Any]:
 
 
 def _image(block: ImageBlock, losses: Losses) -> dict[str, Any]:
-    if block.detail and block.detail != "auto":
-        losses.lose("image.detail", block.detail, "Gemini Interactions has no such field")
     kind, data, url = block.media_type, block.data, block.url
     head, comma, inline = url.partition(";base64,")
     if comma and head.startswith("data:"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.gemini_interactions.arriving import Call, Numbers, Other, Output, Step, Thought
+from bardo.dialects.gemini_interactions.block_reader import Call, Numbers, OpenStep, Other, Output, Thought
 from bardo.dialects.lenient import as_text
 from bardo.values.events import Event
 
-_KINDS: dict[str, type[Step]] = {"thought": Thought, "model_output": Output, "function_call": Call}
+_KINDS: dict[str, type[OpenStep]] = {"thought": Thought, "model_output": Output, "function_call": Call}
 _BEGUN_BY = {"thought_summary": "thought", "thought_signature": "thought", "arguments_delta": "function_call"}
 
 
@@ -17,15 +17,15 @@ class Steps:
 
     def __init__(self) -> None:
         self._numbers = Numbers()
-        self._last: Step | None = None
-        self.by_index: dict[int, Step] = {}
+        self._last: OpenStep | None = None
+        self.by_index: dict[int, OpenStep] = {}
 
     @property
     def end_with_a_call(self) -> bool:
         """Whether the last step is a call, which waits for its result."""
         return self._last is not None and self._last.call
 
-    def open(self, index: int, raw: dict[str, Any], out: list[Event]) -> Step:
+    def open(self, index: int, raw: dict[str, Any], out: list[Event]) -> OpenStep:
         """Begin a step; one that still has its index is over."""
         self.close(index, out)
         kind = raw.get("type")

@@ -14,15 +14,17 @@ from bardo.values.usage import Usage
 _COUNTS = ("input", "tool_use", "output", "thought", "cached")
 
 
-def read_usage(raw: dict[str, Any], beside: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
-    """Return the counts in our algebra, and what could not be believed. `beside` None: the total tells about thoughts."""
+def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts in our algebra, and what could not be believed. `excludes_reasoning` None: the total tells about thoughts."""
     given = {name: raw.get(f"total_{name}_tokens") for name in _COUNTS}
     prompt, tool, answer, thoughts, cached = (whole(given[name]) for name in _COUNTS)
     read = tool if prompt is None else prompt + (tool or 0)
     total = whole(raw.get("total_tokens"))
-    if beside is None:
-        beside = answer is None or total is None or total != (read or 0) + answer
-    output, reasoning, corrected = output_with_reasoning(answer, thoughts, prompt=read, total=total, beside=beside)
+    if excludes_reasoning is None:
+        excludes_reasoning = answer is None or total is None or total != (read or 0) + answer
+    output, reasoning, corrected = output_with_reasoning(
+        answer, thoughts, prompt=read, total=total, excludes_reasoning=excludes_reasoning
+    )
     usage = Usage(
         input_tokens=read,
         output_tokens=reasoning if output is None else output,
@@ -34,10 +36,10 @@ def read_usage(raw: dict[str, Any], beside: bool | None = None) -> tuple[Usage, 
     return usage, (*doubts, *corrected)
 
 
-def write_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage) -> dict[str, Any] | None:
     """Return the `usage` object, or None where nothing was reported. The dialect's own object comes back as it was."""
     raw = usage.raw if _is_ours(usage.raw) else {}
-    if raw and _numbers(read_usage(raw)[0]) == _numbers(usage):
+    if raw and _numbers(decode_usage(raw)[0]) == _numbers(usage):
         return dict(raw)
     if not usage.reported:
         return None

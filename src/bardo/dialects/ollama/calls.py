@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.ollama.words import NAME, object_of, text_of
+from bardo.dialects.ollama.constants import NAME, object_of, text_of
 from bardo.dialects.wire import without
 from bardo.values.blocks import Carried, ToolCallBlock
 

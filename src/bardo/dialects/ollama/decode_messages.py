@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.ollama.constants import NAME, text_of
 from bardo.dialects.ollama.sealed import open_signature, restore
-from bardo.dialects.ollama.words import NAME, text_of
 from bardo.dialects.wire import without
 from bardo.values.blocks import Block, Carried, ImageBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import InvalidRequest
@@ -97,7 +97,8 @@ def _call(call: dict[str, Any], at: str, calls: _Calls) -> ToolCallBlock:
     function = required(call, "function", dict, at)
     name = required(function, "name", str, f"{at}function.")
     given = optional(call, "id", str, at) or None
-    carried: dict[str, Any] = {"function": without(function, "name", "arguments"), **without(call, "id", "function")}
+    more = without(function, "name", "arguments")
+    carried: dict[str, Any] = {**({"function": more} if more else {}), **without(call, "id", "function")}
     if given is None:
         carried["id"] = None
     return ToolCallBlock(

@@ -15,9 +15,10 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.jsonfield import kind_of
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.ollama.calls import read_call, written_arguments
+from bardo.dialects.ollama.constants import FORMAT, NAME, REASONS
 from bardo.dialects.ollama.errors import refusal
 from bardo.dialects.ollama.usage import FIELDS, decode_usage
-from bardo.dialects.ollama.words import FORMAT, NAME, REASONS, seconds_of
+from bardo.dialects.timestamps import seconds_of
 from bardo.dialects.wire import without
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError

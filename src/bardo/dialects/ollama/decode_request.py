@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.functions import read_tool
-from bardo.dialects.jsonfield import decode_object, number, optional, required, take
+from bardo.dialects.jsonfield import decode_object, optional, required, take
+from bardo.dialects.ollama.constants import NAME, SAMPLING
 from bardo.dialects.ollama.decode_messages import read_messages
-from bardo.dialects.ollama.words import NAME
 from bardo.dialects.options import read_options
+from bardo.dialects.sampling import decode_sampling, whole_number
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, OutputFormat, ReasoningPolicy, Request, Sampling
+from bardo.values.request import EFFORTS, OutputFormat, ReasoningPolicy, Request
 from bardo.values.wire import Arrival
 
 _READ = frozenset(("model", "messages", "tools", "options", "format", "think", "stream", "bardo"))
-_SAMPLING = ("temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "seed", "stop")
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -27,10 +27,10 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
 
 def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
     options = optional(fields, "options", dict) or {}
-    limit = _whole(options, "num_predict")
+    limit = whole_number(options, "num_predict", "options.")
     # Below 1 it is no limit: -1 is until the end, -2 until the context is full.
     limited = limit is not None and limit >= 1
-    read = (*_SAMPLING, "num_predict") if limited else _SAMPLING
+    read = {*SAMPLING.values(), "num_predict"} if limited else {*SAMPLING.values()}
     left = {name: value for name, value in options.items() if name not in read and value is not None}
     stream = optional(fields, "stream", bool) if arrival.stream is None else arrival.stream
     return Request(
@@ -40,7 +40,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
             read_tool(tool, f"tools[{place}]", NAME) for place, tool in enumerate(optional(fields, "tools", list) or ())
         ),
         max_output_tokens=limit if limited else None,
-        sampling=_sampling(options),
+        sampling=decode_sampling(options, SAMPLING, "options.", one_stop=True),
         reasoning=_reasoning(fields.get("think")),
         output_format=_output_format(fields.get("format")),
         stream=stream is not False,
@@ -52,41 +52,16 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
     )
 
 
-def _sampling(options: dict[str, Any]) -> Sampling:
-    stop = options.get("stop")
-    stops = [stop] if isinstance(stop, str) else optional(options, "stop", list, "options.") or []
-    return Sampling(
-        temperature=number(options, "temperature", "options."),
-        top_p=number(options, "top_p", "options."),
-        top_k=_whole(options, "top_k"),
-        min_p=number(options, "min_p", "options."),
-        frequency_penalty=number(options, "frequency_penalty", "options."),
-        presence_penalty=number(options, "presence_penalty", "options."),
-        seed=_whole(options, "seed"),
-        stop=tuple(take(one, str, f"options.stop[{place}]") for place, one in enumerate(stops)),
-    )
-
-
-def _whole(options: dict[str, Any], name: str) -> int | None:
-    """Return a whole number; Ollama takes 40.0 for 40."""
-    value = number(options, name, "options.")
-    if value is None:
-        return None
-    if isinstance(value, float) and not value.is_integer():
-        raise InvalidRequest(f"options.{name} must be a whole number", param=f"options.{name}")
-    return int(value)
-
-
 def _reasoning(think: Any) -> ReasoningPolicy | None:
     if think is None or think == "":
         return None
     said = take(think, (bool, str), "think")
     told = {"think": think}
     if isinstance(said, bool):
-        return ReasoningPolicy(mode="auto" if said else "off", told=told)
+        return ReasoningPolicy(mode="auto" if said else "off", raw_fields=told)
     for level in EFFORTS:
         if said == level:
-            return ReasoningPolicy(mode="effort", effort=level, told=told)
+            return ReasoningPolicy(mode="effort", effort=level, raw_fields=told)
     raise InvalidRequest(f"think is {said!r}", hint="use true, false, low, medium, high or max", param="think")
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from bardo.dialects.losses import Losses
 from bardo.dialects.ollama.calls import write_call
-from bardo.dialects.ollama.encode_whole import join_thinking
 from bardo.dialects.wire import INVALID_JSON, is_object
 from bardo.values.blocks import (
     Block,
@@ -18,7 +17,6 @@ from bardo.values.blocks import (
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
-    UnknownBlock,
     has_no_arguments,
 )
 from bardo.values.request import Message, Request
@@ -64,24 +62,20 @@ def _said(blocks: Sequence[Block], losses: Losses) -> Wire:
 
 
 def _text(block: Block, losses: Losses) -> str:
-    if isinstance(block, UnknownBlock):
-        losses.lose_unknown(block)
     if not isinstance(block, TextBlock | RefusalBlock):
         return ""
-    losses.own_fields(block.carried)
     losses.lose_states(block.opaque if isinstance(block, TextBlock) else ())
     return block.text
 
 
 def _thinking(thoughts: list[ReasoningBlock], losses: Losses) -> str:
     for block in thoughts:
-        losses.own_fields(block.carried)
+        losses.lose_fields(block.carried)
         losses.lose_states(block.opaque, sent="text" if block.readable else None)
-    return join_thinking(thoughts)[0]
+    return "\n\n".join(block.readable for block in thoughts if block.readable)
 
 
 def _call(call: ToolCallBlock, place: int, losses: Losses) -> Wire:
-    losses.own_fields(call.carried)
     losses.lose_states(call.opaque)
     if not has_no_arguments(call.arguments) and not is_object(call.arguments):
         sent = {INVALID_JSON: call.arguments}
@@ -91,8 +85,6 @@ def _call(call: ToolCallBlock, place: int, losses: Losses) -> Wire:
 
 def _result(result: ToolResultBlock, names: dict[str, str], losses: Losses) -> Wire:
     fields = dict(losses.own_fields(result.carried))
-    if result.is_error:
-        losses.lose("is_error", True, "Ollama does not tell a tool's failure from its result")
     written: Wire = {"role": "tool", "content": "".join(_text(part, losses) for part in result.content)}
     images = [data for part in result.content if isinstance(part, ImageBlock) for data in _image(part, losses)]
     if images:
@@ -106,9 +98,6 @@ def _result(result: ToolResultBlock, names: dict[str, str], losses: Losses) -> W
 
 
 def _image(block: ImageBlock, losses: Losses) -> list[str]:
-    losses.own_fields(block.carried)
-    if block.detail not in ("", "auto"):
-        losses.lose("image detail", block.detail, "Ollama chooses the detail itself")
     inline = _DATA_URL.fullmatch(block.url)
     if inline or block.data:
         return [inline[1] if inline else block.data]

@@ -4,39 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.fragments import laid_into
+from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.functions import write_tool
 from bardo.dialects.losses import Losses
+from bardo.dialects.ollama.constants import NAME, SAMPLING, TITLE
 from bardo.dialects.ollama.encode_messages import encode_messages
-from bardo.dialects.ollama.words import NAME, TITLE
-from bardo.dialects.wire import write_json
+from bardo.dialects.sampling import encode_sampling
 from bardo.values.request import Control, OutputFormat, Request, Tool, ToolChoice
-from bardo.values.wire import WireRequest
+
+DECLARATION = Declaration(
+    dialect=NAME,
+    title=TITLE,
+    expresses=frozenset(
+        (
+            "sampling.top_k",
+            "sampling.min_p",
+            "sampling.repetition_penalty",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        )
+    ),
+    lacks={
+        **lacking("Ollama answers once", "choices", sent=1),
+        **lacking("Ollama leaves the choice of tools to the model", "tool_choice.parallel", same=(True,)),
+        **lacking("Ollama does not bind tool arguments to their schema", "tools.strict", same=(False,)),
+        **lacking("Ollama does not tell a failed tool from another", "tool_result.is_error"),
+        **lacking("Ollama chooses the detail itself", "image.detail", same=("auto",)),
+        **lacking("Ollama always holds to the schema", "output_format.strict", same=(True,)),
+        **lacking("Ollama has no such field", "output_format.description"),
+    },
+)
 
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write the request; what Ollama cannot say is in `degraded`."""
-    losses = Losses(NAME, TITLE)
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body."""
     extra = dict(losses.own_extra(request))
     body: dict[str, Any] = {"model": request.model, "messages": encode_messages(request, losses)}
-    tools = [wire for tool in _offered(request, losses) for wire in _tool(tool, losses)]
+    tools = [wire for tool in _offered(request, losses) for wire in write_tool(tool, losses)]
     if tools:
         body["tools"] = tools
     options = {**_object(extra.pop("options", None)), **_options(request)}
     if options:
         body["options"] = options
     body |= _format(request.output_format)
-    if request.reasoning is not None:
-        losses.own_fields(request.reasoning.carried)
-    if request.choices > 1:
-        losses.lose("n", request.choices, "Ollama answers once", sent=1)
     # Silence means a stream here.
     body["stream"] = request.stream
-    written = laid_into({**body, **extra}, (request.control or Control()).fields)
-    return WireRequest(path="chat", body=write_json(written), degraded=losses.all)
+    return merge_fields({**body, **extra}, encode_control(request, losses))
+
+
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking: the control."""
+    return (request.control or Control()).fields
 
 
 def _object(value: Any) -> dict[str, Any]:
@@ -47,8 +68,6 @@ def _offered(request: Request, losses: Losses) -> tuple[Tool, ...]:
     """Return the tools that may be called: Ollama has no field that chooses among them."""
     choice = request.tool_choice or ToolChoice()
     why = "Ollama leaves the choice of tools to the model"
-    if choice.parallel is False and request.tools:
-        losses.lose("parallel_tool_calls", False, why)
     if choice.mode == "none" and request.tools:
         losses.lose("tool_choice", "none", f"{why}, so none is offered", sent="no tools")
         return ()
@@ -60,17 +79,8 @@ def _offered(request: Request, losses: Losses) -> tuple[Tool, ...]:
     return tuple(tool for tool in request.tools if tool.name == choice.name)
 
 
-def _tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
-    if tool.strict:
-        losses.lose("strict", True, "Ollama does not bind tool arguments to their schema")
-    return write_tool(tool, losses)
-
-
 def _options(request: Request) -> dict[str, Any]:
-    sampling = msgspec.structs.asdict(request.sampling)
-    options = {name: value for name, value in sampling.items() if value is not None and name != "stop"}
-    if request.sampling.stop:
-        options["stop"] = list(request.sampling.stop)
+    options = encode_sampling(request.sampling, SAMPLING)
     if request.max_output_tokens is not None:
         options["num_predict"] = request.max_output_tokens
     return options

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from bardo.dialects.ollama.words import FORMAT
+from bardo.dialects.ollama.constants import FORMAT
 from bardo.dialects.sealing import seal, unseal
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 

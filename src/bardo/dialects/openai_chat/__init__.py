@@ -2,27 +2,80 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from bardo.dialects.base import Dialect
+from bardo.dialects.declaration import lacking
+from bardo.dialects.openai_chat.constants import FRAMING, NAME, USUAL, WITHIN
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.dialects.openai_chat.decode_request import decode_request
-from bardo.dialects.openai_chat.encode_reply import ChatEncoder
-from bardo.dialects.openai_chat.encode_request import encode_request
-from bardo.dialects.openai_chat.encode_whole import encode_response
+from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
+from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
+from bardo.dialects.openai_chat.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
-from bardo.dialects.openai_chat.words import NAME
+from bardo.dialects.operations import ModelsForm
+from bardo.dialects.reply_declaration import Place, ReplyDeclaration
+from bardo.dialects.wire import encode_json
+from bardo.values.operations import ModelInfo
+
+
+def _model(model: ModelInfo) -> dict[str, Any]:
+    # When a model was made is not known: 0 is what servers of local models say too.
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
+
+
+def _list(models: Sequence[ModelInfo]) -> bytes:
+    return encode_json({"object": "list", "data": [_model(model) for model in models]})
+
+
+MODELS = ModelsForm(encode_list=_list, encode_model=lambda model: encode_json(_model(model)))
+
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=lambda body, arrival: decode_request(body),
-    encode_request=encode_request,
+    declaration=DECLARATION,
+    request_path=lambda request: "chat/completions",
+    encode_body=encode_body,
+    encode_control=encode_control,
+    reply=ReplyDeclaration(
+        places={
+            "url_citation": Place("message.annotations", of_choice=True, nested="url_citation"),
+            "logprobs": Place("logprobs.content", of_choice=True),
+        },
+        expresses=frozenset(
+            {
+                "usage.reasoning_tokens",
+                "usage.cached_input_tokens",
+                "usage.cache_write_tokens",
+                "finish.refusal",
+                "refusal",
+                "choices",
+            }
+        ),
+        lacks={
+            **lacking(
+                "the client's dialect has no word for it", "finish.pause", "finish.error", "finish.unknown", sent="stop"
+            ),
+            **lacking("the client's dialect has no place for it", "finish.stop_sequence"),
+        },
+        counts=("input_tokens", "output_tokens"),
+        framing=FRAMING,
+        within=WITHIN,
+        usual=USUAL,
+        shared=frozenset({"service_tier"}),
+    ),
     open_decoder=lambda row: ChatDecoder(
         provider=row.id,
-        beside=row.quirks.reasoning_beside_output,
+        excludes_reasoning=row.quirks.output_excludes_reasoning,
         returns_details=row.quirks.replay == "reasoning_details",
     ),
     open_encoder=lambda request, arrival: ChatEncoder(request),
-    encode_response=lambda response, request: encode_response(response),
+    encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    embeddings=EMBEDDINGS,
+    models=MODELS,
 )

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.lenient import as_text
-from bardo.dialects.openai_chat.extra import read_states
+from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.extra import decode_states
 from bardo.dialects.openai_chat.open_block import OpenBlock
-from bardo.dialects.openai_chat.twice_said import TwiceSaid
-from bardo.dialects.openai_chat.words import NAME
+from bardo.dialects.openai_chat.repeated_arguments import RepeatedArguments
 from bardo.values.events import BlockFields, Event, OpaqueState, ToolCallChunk, ToolCallEnd, ToolCallStart
 
 _READ = frozenset({"index", "id", "function", "type", "custom", "extra_content"})
@@ -88,7 +88,7 @@ class CallReader:
             same = (one for one in self._calls if one.said_twice is None and piece.name in ("", one.name))
             call = next(same, None)
             if call is not None:
-                call.said_twice = TwiceSaid(call.arguments, _NEWER)
+                call.said_twice = RepeatedArguments(call.arguments, _NEWER)
         if call is None or call.said_twice is None:
             events = self._take(fields, _OLDER)
             self._older = self._slots.get(_OLDER)
@@ -102,7 +102,7 @@ class CallReader:
         older = self._slots.get(_OLDER)
         if older is None or older.said_twice is not None or (piece.name and older.name not in ("", piece.name)):
             return None
-        older.said_twice = TwiceSaid(older.arguments, _OLDER)
+        older.said_twice = RepeatedArguments(older.arguments, _OLDER)
         return older
 
     def _take(self, fields: dict[str, Any], slot: int | str) -> list[Event]:
@@ -169,7 +169,7 @@ class _Call:
         self.arguments: list[str] = []
         self.held: list[Event] = []
         self.said: dict[str, Any] = {}
-        self.said_twice: TwiceSaid | None = None
+        self.said_twice: RepeatedArguments | None = None
         self.started = self.ended = False
 
 
@@ -184,7 +184,7 @@ class _Piece:
         source, text = (custom, "input") if own else (function, "arguments")
         self.id, self.name = as_text(fields.get("id")), as_text(source.get("name"))
         self.arguments = as_text(source.get(text))
-        self.states, extra = read_states(fields.get("extra_content"))
+        self.states, extra = decode_states(fields.get("extra_content"))
         rest = {name: value for name, value in fields.items() if name not in _READ and value is not None}
         more = {name: value for name, value in source.items() if name not in ("name", text) and value is not None}
         kind = fields.get("type")

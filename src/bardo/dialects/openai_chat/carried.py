@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.openai_chat.extra import merge_extra, read_states
+from bardo.dialects.openai_chat.extra import decode_states, merge_extra
 
 _READ_OF_CHOICE = frozenset({"index", "delta", "message", "finish_reason", "error", "usage"})
 _TYPES_READ: dict[str, tuple[type, ...]] = {
@@ -52,7 +52,7 @@ def _flat(choice: dict[str, Any], delta: dict[str, Any]) -> list[tuple[str, Any]
             found.append((name, value))
     for name, value in delta.items():
         if name == "extra_content":
-            found.append(("message.extra_content", read_states(value)[1] or None))
+            found.append(("message.extra_content", decode_states(value)[1] or None))
         elif name == "audio" and isinstance(value, dict):
             # Sound and its transcript come in pieces.
             found.append(("message.audio", [value]))

@@ -7,11 +7,11 @@ from typing import Any
 from bardo.dialects.lenient import as_text
 from bardo.dialects.openai_chat.calls import CallReader
 from bardo.dialects.openai_chat.carried import CarriedFields
-from bardo.dialects.openai_chat.extra import read_states
+from bardo.dialects.openai_chat.constants import NAME, decode_finish
+from bardo.dialects.openai_chat.details import BLANK_LINE, decode_details, plain_before
+from bardo.dialects.openai_chat.extra import decode_states
 from bardo.dialects.openai_chat.open_block import Kind, OpenBlock
-from bardo.dialects.openai_chat.returned_details import ReturnedDetails
 from bardo.dialects.openai_chat.thinking import ThinkingReader, hold_text
-from bardo.dialects.openai_chat.words import NAME, read_finish
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     ContentChunk,
@@ -60,6 +60,7 @@ class ChoiceReader:
             self.returned.take(delta, whole=whole)
         events = self._take_thinking(delta, whole=whole)
         thought = any(type(event) is ThinkChunk for event in events)
+        events += self._take_states(delta, whole=True) if whole else []
         events += self._take_content(delta.get("content"), read_thinking=not thought)
         blocks = delta.get("content_blocks")
         for block in blocks if isinstance(blocks, list) else ():
@@ -68,7 +69,7 @@ class ChoiceReader:
         if isinstance(refusal := delta.get("refusal"), str) and refusal:
             events += self._enter("refusal")
             events.append(RefusalChunk(self._open.number, refusal, self._index))
-        events += self._take_states(delta)
+        events += [] if whole else self._take_states(delta, whole=False)
         events += self.calls.take(delta)
         fields = self._carried.news(choice, delta)
         if fields:
@@ -99,8 +100,9 @@ class ChoiceReader:
 
     def _take_thinking(self, delta: dict[str, Any], *, whole: bool) -> list[Event]:
         details = delta.get("reasoning_details")
-        if hold_text(details):
-            return [*self.calls.settle(), *self._thinking.details(details, whole=whole)]  # type: ignore[arg-type]
+        if isinstance(details, list) and hold_text(details):
+            before = self._plain_before(delta, details) if whole else []
+            return [*self.calls.settle(), *before, *self._thinking.details(details, whole=whole)]
         events: list[Event] = []
         for field in ("reasoning_content", "reasoning", "reasoning_details"):
             text = delta.get(field)
@@ -108,6 +110,15 @@ class ChoiceReader:
                 events = self._thought(text, field)
                 break
         return events + self._thinking.details(details, whole=whole) if isinstance(details, list) else events
+
+    def _plain_before(self, message: dict[str, Any], details: list[Any]) -> list[Event]:
+        """Read the thinking of a whole message that only its plain field has: bardo writes so what came before its first detail."""
+        text = message.get("reasoning_content")
+        if not isinstance(text, str) or not text.count(BLANK_LINE):
+            return []
+        pieces = [one for one in details if isinstance(one, dict)]
+        before = plain_before(text, [one.block.readable for one in decode_details(pieces) if one.block.readable])
+        return self._thinking.plain_before(before, "reasoning_content") if before else []
 
     def _take_content(self, content: Any, *, read_thinking: bool) -> list[Event]:
         if not isinstance(content, list):
@@ -147,11 +158,14 @@ class ChoiceReader:
             events.append(OpaqueState(self._open.number, state, self._index))
         return events
 
-    def _take_states(self, delta: dict[str, Any]) -> list[Event]:
-        states, _ = read_states(delta.get("extra_content"))
+    def _take_states(self, delta: dict[str, Any], *, whole: bool) -> list[Event]:
+        states, _ = decode_states(delta.get("extra_content"))
         if not states:
             return []
         events = self._enter("text")
+        if whole:
+            # The block begins before its state, and its text follows: who writes Gemini again knows both at once.
+            events.append(ContentChunk(self._open.number, "", self._index))
         return events + [OpaqueState(self._open.number, state, self._index) for state in states]
 
     def _take_finish(self, choice: dict[str, Any]) -> list[Event]:
@@ -165,5 +179,67 @@ class ChoiceReader:
         return events if finish == known else [*events, finish]
 
     def _finished(self, raw: str) -> Finish:
-        self._finish = Finish(read_finish(raw, calls=self.calls.any), raw, choice=self._index)
+        self._finish = Finish(decode_finish(raw, calls=self.calls.any), raw, choice=self._index)
         return self._finish
+
+
+_TEXTS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+
+
+class ReturnedDetails:
+    """Collects `reasoning_details` as the host takes them back: fragments of a stream joined, all else unmodified and in order.
+
+    Nothing is returned where it cannot be told which of them a repeated frame continued.
+    """
+
+    # OpenRouter: "the entire sequence of consecutive reasoning blocks must match the outputs generated by the model during the original
+    # request; you cannot rearrange or modify the sequence of these blocks" (openrouter.ai/docs, Reasoning tokens, 2026-11-20).
+
+    def __init__(self) -> None:
+        self._pieces: list[dict[str, Any]] = []
+        self._texts: list[list[str]] = []
+        self._beside = False
+        self._repeated = False
+
+    def take(self, delta: dict[str, Any], *, whole: bool) -> None:
+        """Take one delta, or a whole message."""
+        details = delta.get("reasoning_details")
+        found = [detail for detail in details if isinstance(detail, dict)] if isinstance(details, list) else []
+        for detail in found:
+            if whole or not self._joins(detail):
+                self._pieces.append(dict(detail))
+                self._texts.append([])
+            else:
+                self._join(detail)
+        if not found and (delta.get("reasoning") or delta.get("reasoning_content")):
+            self._beside = True
+
+    def more(self, text: str) -> None:
+        """Take a further piece of text, of a frame that is the one before over again."""
+        self._repeated = True
+        if self._texts:
+            self._texts[-1].append(text)
+
+    def pieces(self) -> list[dict[str, Any]]:
+        """Return the details."""
+        if self._beside and self._repeated:
+            return []
+        return [self._whole(piece, texts) for piece, texts in zip(self._pieces, self._texts, strict=True)]
+
+    def _joins(self, detail: dict[str, Any]) -> bool:
+        if not self._pieces or detail.get("type") not in _TEXTS:
+            return False
+        last = self._pieces[-1]
+        return (last.get("type"), last.get("index")) == (detail.get("type"), detail.get("index"))
+
+    def _join(self, detail: dict[str, Any]) -> None:
+        last, field = self._pieces[-1], _TEXTS[str(detail["type"])]
+        for name, value in detail.items():
+            if name == field and isinstance(value, str) and isinstance(last.get(name), str):
+                self._texts[-1].append(value)
+            elif value is not None or name not in last:
+                last[name] = value
+
+    def _whole(self, piece: dict[str, Any], texts: list[str]) -> dict[str, Any]:
+        field = _TEXTS.get(str(piece.get("type")), "")
+        return {**piece, field: "".join([str(piece[field]), *texts])} if texts and field in piece else dict(piece)

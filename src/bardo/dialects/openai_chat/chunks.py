@@ -63,6 +63,19 @@ class ChunkWriter:
             return (prefix + delta + _END,)
         return self._next(choice, delta)
 
+    def text(self, choice: int, text: str) -> Sequence[bytes]:
+        """Return the frame of a piece of the answer."""
+        return self.delta(choice, b'{"content":' + json_bytes(text) + b"}")
+
+    def thinking(self, choice: int, text: str) -> Sequence[bytes]:
+        """Return the frame of a piece of thinking of which only the text is known."""
+        return self.delta(choice, b'{"reasoning_content":' + json_bytes(text) + b"}")
+
+    def arguments(self, choice: int, index: int, text: str) -> Sequence[bytes]:
+        """Return the frame of a piece of the arguments of call `index`."""
+        head = b'{"tool_calls":[{"index":%d,"function":{"arguments":' % index
+        return self.delta(choice, head + json_bytes(text) + b"}}]}")
+
     def add(self, choice: int, delta: dict[str, Any]) -> Sequence[bytes]:
         """Return the frame of a delta."""
         return self.delta(choice, json_bytes(delta))

@@ -16,7 +16,7 @@ from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.openai_chat.choice import ChoiceReader
 from bardo.dialects.openai_chat.errors import error_in_choice, error_in_reply
 from bardo.dialects.openai_chat.repeated import Repetition
-from bardo.dialects.openai_chat.reply_fields import ReplyReader
+from bardo.dialects.openai_chat.reply_fields import ReplyFieldsDecoder
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
@@ -26,11 +26,13 @@ MAX_CHOICES = 256
 
 
 class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
-    """Reads one reply. `beside` is the provider's fact about reasoning tokens, None where it is not known."""
+    """Reads one reply. `excludes_reasoning` is the provider's fact about reasoning tokens, None where it is not known."""
 
-    def __init__(self, *, provider: str = "", beside: bool | None = None, returns_details: bool = False) -> None:
+    def __init__(
+        self, *, provider: str = "", excludes_reasoning: bool | None = None, returns_details: bool = False
+    ) -> None:
         self._provider = provider
-        self._reply = ReplyReader(beside=beside)
+        self._reply = ReplyFieldsDecoder(excludes_reasoning=excludes_reasoning)
         self._choices: dict[int, ChoiceReader] = {}
         self._repetition = Repetition()
         self._returns_details = returns_details
@@ -90,6 +92,11 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
             if reader.calls.waiting:
                 return True
         return False
+
+    @property
+    def missing_end(self) -> bytes:
+        """Return `[DONE]` as a frame, unless it has come. Cerebras and MiniMax send none."""
+        return b"" if self._done else b"data: [DONE]\n\n"
 
     def finish(self) -> Sequence[Event]:
         """Close what is open; a stream that ended too early fails here."""

@@ -6,20 +6,20 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.asked_thinking import read_thinking, without_thinking
-from bardo.dialects.jsonfield import decode_object, number, optional, required, take
-from bardo.dialects.openai_chat.messages import read_message
-from bardo.dialects.openai_chat.words import NAME
+from bardo.dialects.jsonfield import decode_object, optional, required, take
+from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import read_options
+from bardo.dialects.reasoning_fields import read_thinking, without_thinking
+from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import OutputFormat, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 
 _READ = frozenset(
     {
         "model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "n", "stream",
-        "max_tokens", "max_completion_tokens", "temperature", "top_p", "top_k", "min_p", "frequency_penalty",
-        "presence_penalty", "seed", "stop", "stream_options", "response_format", "bardo",
+        "max_tokens", "max_completion_tokens", "stream_options", "response_format", "bardo", *OPENAI_SAMPLING.values(),
     }
 )  # fmt: skip
 
@@ -36,11 +36,11 @@ def decode_request(body: bytes) -> Request:
     choice, unusual = _tool_choice(fields)
     return Request(
         model=required(fields, "model", str),
-        messages=tuple(read_message(message, f"messages[{place}]") for place, message in enumerate(messages)),
+        messages=tuple(decode_message(message, f"messages[{place}]") for place, message in enumerate(messages)),
         tools=_tools(fields),
         tool_choice=choice,
         max_output_tokens=_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"),
-        sampling=_sampling(fields),
+        sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
         reasoning=asked.policy,
         output_format=_output_format(fields),
         choices=_count(fields, "n") or 1,
@@ -71,12 +71,12 @@ def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
     tools = optional(fields, "tools", list) or []
     older = optional(fields, "functions", list) or []
     return tuple(
-        [read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)]
+        [decode_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)]
         + [_function(function, f"functions[{place}]", {}) for place, function in enumerate(older)]
     )
 
 
-def read_tool(value: Any, at: str) -> Tool:
+def decode_tool(value: Any, at: str) -> Tool:
     """Return one tool. Raises InvalidRequest naming the field; a tool that is no function is carried whole."""
     tool = take(value, dict, at)
     kind = optional(tool, "type", str, f"{at}.") or "function"
@@ -118,21 +118,6 @@ def _tool_choice(fields: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, A
         "tool_choice must be auto, none, required, or name a function",
         hint='{"type": "function", "function": {"name": …}}',
         param="tool_choice",
-    )
-
-
-def _sampling(fields: dict[str, Any]) -> Sampling:
-    stop = fields.get("stop")
-    stops = [stop] if isinstance(stop, str) else optional(fields, "stop", list) or []
-    return Sampling(
-        temperature=number(fields, "temperature"),
-        top_p=number(fields, "top_p"),
-        top_k=optional(fields, "top_k", int),
-        min_p=number(fields, "min_p"),
-        frequency_penalty=number(fields, "frequency_penalty"),
-        presence_penalty=number(fields, "presence_penalty"),
-        seed=optional(fields, "seed", int),
-        stop=tuple(take(one, str, f"stop[{place}]") for place, one in enumerate(stops)),
     )
 
 

@@ -2,8 +2,9 @@
 
 A piece is `reasoning.text` (text, maybe a signature), `reasoning.summary` or `reasoning.encrypted`; in streams each is a fragment, and the
 pieces of one block share an `index`. Clients that join fragments by index (OpenAI's library does, string by string) get one piece that is
-all of these at once; it is read as well. bardo's own names are `part`: a further part of a summary, which begins with a blank line; and
-`position`: how many characters of the content and how many calls stand before a block, where any do.
+all of these at once; it is read as well. bardo's own names are `part`: a piece with it belongs to the block before it, whatever its index,
+and a part above 0 begins a further part of the summary, after a blank line; and `position`: how many characters of the content and how many
+calls stand before a block, where any do.
 Source: the recordings of OpenRouter, Vercel's gateway, Venice, MiniMax and Snowflake.
 """
 
@@ -14,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.openai_chat.words import ANTHROPIC, BEDROCK, NAME, PLAIN_FORMATS
+from bardo.dialects.openai_chat.constants import ANTHROPIC, BEDROCK, NAME, PLAIN_FORMATS
 from bardo.values.blocks import Carried, Opaque, OpaqueKind, ReasoningBlock, fields_for
 
 BLANK_LINE = "\n\n"
@@ -86,13 +87,13 @@ def piece_of_state(state: Opaque) -> dict[str, Any]:
             return {"type": "reasoning.encrypted", "data": state.data}
 
 
-def write_position(characters: int, calls: int) -> dict[str, Any]:
+def encode_position(characters: int, calls: int) -> dict[str, Any]:
     """Return the field that says what stands before a block; nothing where that is nothing."""
     return {"position": {"content": characters, "tool_calls": calls}} if characters or calls else {}
 
 
-def write_details(block: ReasoningBlock, index: int, position: dict[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return the pieces of one whole block. `position` is what `write_position` gave."""
+def encode_details(block: ReasoningBlock, index: int, position: dict[str, Any] | None = None) -> list[dict[str, Any]]:
+    """Return the pieces of one whole block. `position` is what `encode_position` gave."""
     named = {"format": block.format or UNKNOWN, "index": index}
     pieces = [{**piece_of_text(block.text, None), **named}] if block.text else []
     pieces += [{**piece_of_text(part, number), **named} for number, part in enumerate(block.summary)]
@@ -109,7 +110,7 @@ def write_details(block: ReasoningBlock, index: int, position: dict[str, Any] | 
 
 def replay_details(block: ReasoningBlock, index: int) -> list[dict[str, Any]]:
     """Return the pieces of one whole block as OpenRouter takes them back: without the names that are bardo's own."""
-    pieces = write_details(block, index)
+    pieces = encode_details(block, index)
     for piece in pieces:
         if piece.pop("part", None):
             piece["summary"] = piece["summary"].removeprefix(BLANK_LINE)
@@ -137,16 +138,23 @@ class Placed(msgspec.Struct, frozen=True):
     calls: int = 0
 
 
-def read_details(details: Sequence[dict[str, Any]]) -> list[Placed]:
-    """Return the blocks of a whole list of pieces: those with one index, in a row, are one block."""
-    blocks: list[tuple[Any, list[dict[str, Any]]]] = []
+def decode_details(details: Sequence[dict[str, Any]]) -> list[Placed]:
+    """Return the blocks of a whole list of pieces: those with one index, in a row, are one block, and so are those with a `part`."""
+    blocks: list[list[dict[str, Any]]] = []
     for detail in details:
         index = detail.get("index")
-        if blocks and blocks[-1][0] == index and index is not None:
-            blocks[-1][1].append(detail)
+        same = index is not None and bool(blocks) and blocks[-1][-1].get("index") == index
+        if same or (blocks and part_of(detail) is not None):
+            blocks[-1].append(detail)
         else:
-            blocks.append((index, [detail]))
-    return [Placed(_block(pieces), *_position(pieces)) for _, pieces in blocks]
+            blocks.append([detail])
+    return [Placed(_block(pieces), *_position(pieces)) for pieces in blocks]
+
+
+def plain_before(text: str, readable: Sequence[str]) -> str:
+    """Return the thinking in a plain field that stands before what the details say of it, "" where they say all."""
+    behind = BLANK_LINE + BLANK_LINE.join(readable)
+    return text.removesuffix(behind) if text.endswith(behind) else ""
 
 
 def _position(pieces: Sequence[dict[str, Any]]) -> tuple[int, int]:

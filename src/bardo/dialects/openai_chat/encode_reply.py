@@ -1,4 +1,4 @@
-"""Events to a streamed Chat Completions reply.
+"""Encode a reply for a Chat Completions client, streamed or whole.
 
 Reasoning goes into `reasoning_content`; where more than its text is known (whose it is, that it is a summary, a signature, ciphertext), its
 pieces go into `reasoning_details` as well, in OpenRouter's form, so that a client can give them back. The `bardo` object stands in the last
@@ -12,12 +12,14 @@ from typing import Any
 
 from bardo.dialects.openai_chat.carried import unflatten
 from bardo.dialects.openai_chat.chunks import ChunkWriter, json_bytes
-from bardo.dialects.openai_chat.details import write_position
+from bardo.dialects.openai_chat.collector import MessageCollector
+from bardo.dialects.openai_chat.constants import NAME, encode_finish
+from bardo.dialects.openai_chat.details import encode_position
+from bardo.dialects.openai_chat.encode_thinking import Place, ThinkingWriter
 from bardo.dialects.openai_chat.errors import error_object
-from bardo.dialects.openai_chat.extra import write_states
-from bardo.dialects.openai_chat.usage import write_usage
-from bardo.dialects.openai_chat.words import NAME, write_finish
-from bardo.dialects.openai_chat.write_thinking import Place, ThinkingWriter
+from bardo.dialects.openai_chat.extra import encode_states
+from bardo.dialects.openai_chat.usage import encode_usage
+from bardo.dialects.response_events import response_events
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
 from bardo.values.events import (
     BlockFields,
@@ -38,7 +40,10 @@ from bardo.values.events import (
     UsageUpdate,
 )
 from bardo.values.request import Request
+from bardo.values.response import Response
 from bardo.values.usage import Usage
+
+_NO_FINISH = Finish("unknown")
 
 
 class ChatEncoder:
@@ -47,10 +52,10 @@ class ChatEncoder:
     content_type = "text/event-stream"
     keep_alive = KEEP_ALIVE
 
-    def __init__(self, request: Request) -> None:
-        self._wants_usage = request.stream_usage
-        self._chunks = ChunkWriter(request.model)
-        self._thinking = ThinkingWriter()
+    def __init__(self, request: Request, collector: MessageCollector | None = None) -> None:
+        self._wants_usage = request.stream_usage or collector is not None
+        self._chunks = collector or ChunkWriter(request.model)
+        self._thinking = ThinkingWriter(self._chunks)
         self._calls: dict[Place, int] = {}
         self._call_counts: dict[int, int] = {}
         self._lengths: dict[int, int] = {}
@@ -64,28 +69,33 @@ class ChatEncoder:
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Write one event."""
-        place = _place(item) if self._thinking.held and not self._failed else None
-        return self._write(item) if place is None else [*self._release(place), *self._write(item)]
+        released: Sequence[bytes] = ()
+        if self._thinking.held and not self._failed and (place := _place(item)) is not None:
+            released = self._thinking.release(place)
+        kind = type(item)
+        if kind is ContentChunk:
+            written = self._content(item)  # type: ignore[arg-type]
+        else:
+            writer = _WRITERS.get(kind)
+            written = writer(self, item) if writer is not None and not self._failed else ()
+        return [*released, *written] if released else written
 
-    def _write(self, item: Event) -> Sequence[bytes]:
-        if isinstance(item, ContentChunk):
-            self._lengths[item.choice] = self._lengths.get(item.choice, 0) + len(item.text)
-            return self._chunks.delta(item.choice, b'{"content":' + json_bytes(item.text) + b"}")
-        writer = _WRITERS.get(type(item))
-        return writer(self, item) if writer is not None and not self._failed else ()
+    def _content(self, item: ContentChunk) -> Sequence[bytes]:
+        self._lengths[item.choice] = self._lengths.get(item.choice, 0) + len(item.text)
+        return self._chunks.text(item.choice, item.text)
 
     def finish(self) -> Sequence[bytes]:
         """Write the finish of each choice, usage where asked for, the extension, and `[DONE]`."""
         if self._failed:
             return ()
-        usage = write_usage(self._usage) if self._wants_usage and self._usage is not None else None
+        usage = encode_usage(self._usage) if self._wants_usage and self._usage is not None else None
         last = {"bardo": self._extension} if self._extension else {}
-        out = self._release(None)
+        out = self._thinking.release(None)
         choices = sorted(self._chunks.choices | set(self._finishes)) or [0]
         for choice in choices:
-            finish = self._finishes.get(choice, Finish("unknown"))
+            finish = self._finishes.get(choice, _NO_FINISH)
             ends = usage is None and choice == choices[-1]
-            word = write_finish(finish, refused=choice in self._refused)
+            word = encode_finish(finish, refused=choice in self._refused)
             out += self._chunks.finish(choice, word, last if ends else {})
         if usage is not None:
             out.append(self._chunks.frame({"choices": [], "usage": usage, **last}))
@@ -97,11 +107,11 @@ class ChatEncoder:
 
     def _think_start(self, item: ThinkStart) -> Sequence[bytes]:
         calls = sum(choice == item.choice for choice, _ in self._calls)
-        self._thinking.start(item, write_position(self._lengths.get(item.choice, 0), calls))
+        self._thinking.start(item, encode_position(self._lengths.get(item.choice, 0), calls))
         return ()
 
     def _think(self, item: ThinkChunk) -> Sequence[bytes]:
-        return self._chunks.delta(item.choice, self._thinking.chunk(item))
+        return self._thinking.chunk(item)
 
     def _opaque(self, item: OpaqueState) -> Sequence[bytes]:
         place = (item.choice, item.block)
@@ -109,14 +119,10 @@ class ChatEncoder:
             self._thinking.hold(item)
             return ()
         if place in self._calls:
-            return self._more_of_call(place, {"extra_content": write_states([item.opaque])})
+            return self._more_of_call(place, {"extra_content": encode_states([item.opaque])})
         before = self._stated.get(item.choice, 0)
         self._stated[item.choice] = before + 1
-        return self._chunks.add(item.choice, {"extra_content": write_states([item.opaque], before=before)})
-
-    def _release(self, current: Place | None) -> list[bytes]:
-        """Write the opaque state of blocks that are over."""
-        return [frame for choice, delta in self._thinking.release(current) for frame in self._chunks.add(choice, delta)]
+        return self._chunks.add(item.choice, {"extra_content": encode_states([item.opaque], before=before)})
 
     def _refusal(self, item: RefusalChunk) -> Sequence[bytes]:
         self._refused.add(item.choice)
@@ -129,9 +135,7 @@ class ChatEncoder:
         return self._chunks.add(item.choice, {"tool_calls": [call]})
 
     def _call_chunk(self, item: ToolCallChunk) -> Sequence[bytes]:
-        index = str(self._call(item.choice, item.block)).encode()
-        head = b'{"tool_calls":[{"index":' + index + b',"function":{"arguments":'
-        return self._chunks.delta(item.choice, head + json_bytes(item.arguments) + b"}}]}")
+        return self._chunks.arguments(item.choice, self._call(item.choice, item.block), item.arguments)
 
     def _call(self, choice: int, block: int) -> int:
         place = (choice, block)
@@ -154,7 +158,7 @@ class ChatEncoder:
             return ()
         if place in self._calls:
             return self._more_of_call(place, item.fields)
-        return self._chunks.add(item.choice, self._thinking.fields(item)) if self._thinking.knows(place) else ()
+        return self._thinking.fields(item) if self._thinking.knows(place) else ()
 
     def _unknown(self, item: UnknownContent) -> Sequence[bytes]:
         if item.dialect != NAME:
@@ -192,6 +196,16 @@ class ChatEncoder:
 def _place(item: Event) -> Place | None:
     block = getattr(item, "block", None)
     return None if block is None else (getattr(item, "choice", 0), block)
+
+
+def encode_response(response: Response, request: Request) -> bytes:
+    """Encode one whole reply, all choices of it."""
+    collector = MessageCollector(request.model)
+    encoder = ChatEncoder(request, collector)
+    for event in response_events(response, bardo=response.bardo, alternatives=True):
+        encoder.feed(event)
+    encoder.finish()
+    return json_bytes(collector.body())
 
 
 _WRITERS: dict[type, Callable[[Any, Any], Sequence[bytes]]] = {

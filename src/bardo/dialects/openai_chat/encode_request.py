@@ -4,43 +4,65 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow, Quirks
-from bardo.dialects.asked_thinking import with_own_words
-from bardo.dialects.fragments import laid_into
-from bardo.dialects.openai_chat.words import NAME
-from bardo.dialects.openai_chat.write_messages import MessageWriter
-from bardo.values.blocks import fields_for
-from bardo.values.degradation import Degradation, DegradationList
+from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.losses import Losses
+from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.encode_messages import MessageWriter
+from bardo.dialects.reasoning_fields import with_own_words
+from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
-from bardo.values.wire import WireRequest
+
+DECLARATION = Declaration(
+    dialect=NAME,
+    title="Chat Completions",
+    # A request of the library has no dialect; its fields are those of Chat.
+    also_speaks=frozenset({""}),
+    expresses=frozenset(
+        (
+            "choices",
+            "tools.strict",
+            "tool_choice.parallel",
+            "output_format.strict",
+            "output_format.description",
+            "image.detail",
+            "sampling.top_k",
+            "sampling.min_p",
+            "sampling.repetition_penalty",
+            "sampling.frequency_penalty",
+            "sampling.presence_penalty",
+            "sampling.seed",
+        )
+    ),
+    lacks={
+        **lacking("Chat Completions does not tell a failed tool from another", "tool_result.is_error"),
+    },
+)
 
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write a request; what this provider's Chat cannot say is in `degraded`."""
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body for one provider."""
     quirks = row.quirks
-    writer = MessageWriter(quirks)
-    degraded = writer.degraded
+    writer = MessageWriter(quirks, losses)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [written for message in request.messages for written in writer.write(message)],
     }
-    tools = [written for tool in request.tools for written in _tool(tool, writer)]
+    tools = [written for tool in request.tools for written in _tool(tool, losses)]
     if tools:
         body["tools"] = tools
         body |= _tool_choice(request.tool_choice)
     if request.max_output_tokens is not None:
         body[quirks.output_limit_field] = request.max_output_tokens
-    body |= _sampling(request)
+    body |= encode_sampling(request.sampling, OPENAI_SAMPLING)
     if request.choices > 1:
         body["n"] = request.choices
     if request.output_format is not None:
         body["response_format"] = _output_format(request.output_format)
-    body |= _extra(request, degraded)
-    body = laid_into(body, _thinking(request, writer))
-    body |= _stream(request, quirks, body.pop("stream_options", None))
-    return WireRequest(path="chat/completions", body=msgspec.json.encode(body), degraded=degraded.all)
+    body |= losses.own_extra(request)
+    body = merge_fields(body, encode_control(request, losses))
+    return body | _stream(request, quirks, body.pop("stream_options", None))
 
 
 def _stream(request: Request, quirks: Quirks, asked: Any) -> dict[str, Any]:
@@ -50,15 +72,12 @@ def _stream(request: Request, quirks: Quirks, asked: Any) -> dict[str, Any]:
     return {"stream": True, "stream_options": options} if options else {"stream": True}
 
 
-def _tool(tool: Tool, writer: MessageWriter) -> list[dict[str, Any]]:
+def _tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
+    own = losses.own_fields(tool.carried)
     if tool.hosted:
-        own = fields_for(NAME, tool.carried)
-        if own:
-            return [own]
-        why = "this provider does not run that tool itself"
-        writer.degraded.add(Degradation("tools", asked=tool.name, why=why))
-        return []
-    writer.note_carried(tool.carried)
+        if not own:
+            losses.lose_tool(tool)
+        return [own] if own else []
     function: dict[str, Any] = {"name": tool.name}
     if tool.description:
         function["description"] = tool.description
@@ -66,7 +85,7 @@ def _tool(tool: Tool, writer: MessageWriter) -> list[dict[str, Any]]:
         function["parameters"] = tool.schema
     if tool.strict is not None:
         function["strict"] = tool.strict
-    return [{"type": "function", "function": function, **fields_for(NAME, tool.carried)}]
+    return [{"type": "function", "function": function, **own}]
 
 
 def _tool_choice(choice: ToolChoice | None) -> dict[str, Any]:
@@ -79,14 +98,6 @@ def _tool_choice(choice: ToolChoice | None) -> dict[str, Any]:
         written["tool_choice"] = choice.mode
     if choice.parallel is not None:
         written["parallel_tool_calls"] = choice.parallel
-    return written
-
-
-def _sampling(request: Request) -> dict[str, Any]:
-    sampling = msgspec.structs.asdict(request.sampling)
-    written = {name: value for name, value in sampling.items() if value is not None and name != "stop"}
-    if request.sampling.stop:
-        written["stop"] = list(request.sampling.stop)
     return written
 
 
@@ -103,21 +114,11 @@ def _output_format(wanted: OutputFormat) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": inner}
 
 
-def _thinking(request: Request, writer: MessageWriter) -> dict[str, Any]:
-    if request.reasoning is not None:
-        writer.note_carried(request.reasoning.carried)
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking: the control, and the caller's own words beside it."""
     if request.control is None:
         return {}
     written, left = with_own_words(request.control.fields, request, NAME)
     for path, value in left.items():
-        why = "it goes with words that are not sent to this provider"
-        writer.degraded.add(Degradation(path, asked=value, why=why))
+        losses.lose(path, value, "it goes with words that are not sent to this provider")
     return written
-
-
-def _extra(request: Request, degraded: DegradationList) -> dict[str, Any]:
-    if request.dialect in ("", NAME):
-        return request.extra
-    for name, value in request.extra.items():
-        degraded.add(Degradation(name, asked=value, why="Chat Completions has no such field"))
-    return {}

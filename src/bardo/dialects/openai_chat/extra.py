@@ -11,11 +11,11 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.openai_chat.words import GEMINI
+from bardo.dialects.openai_chat.constants import GEMINI
 from bardo.values.blocks import Opaque
 
 
-def read_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
+def decode_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
     """Return the opaque states in an `extra_content` object, and what else it holds."""
     if not isinstance(extra, dict):
         return (), {}
@@ -32,7 +32,7 @@ def read_states(extra: Any) -> tuple[tuple[Opaque, ...], dict[str, Any]]:
     return tuple(states), rest
 
 
-def write_states(states: Iterable[Opaque], *, before: int = 0) -> dict[str, Any]:
+def encode_states(states: Iterable[Opaque], *, before: int = 0) -> dict[str, Any]:
     """Return an `extra_content` object that holds `states`; `before` says how many of the same message were written already."""
     written: dict[str, Any] = {}
     others: dict[str, dict[str, str]] = {}

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.jsonfield import kind_of, optional, required, take
-from bardo.dialects.openai_chat.details import Placed, read_details
-from bardo.dialects.openai_chat.extra import read_states
-from bardo.dialects.openai_chat.interleaving import interleaved
-from bardo.dialects.openai_chat.parts import read_content
-from bardo.dialects.openai_chat.words import NAME
+from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.details import Placed, decode_details, plain_before
+from bardo.dialects.openai_chat.extra import decode_states
 from bardo.values.blocks import (
     Block,
     Carried,
     ImageBlock,
+    Opaque,
     ReasoningBlock,
     RefusalBlock,
     TextBlock,
@@ -39,7 +41,7 @@ _READ = frozenset(
 _READ_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 
 
-def read_message(value: Any, at: str) -> Message:
+def decode_message(value: Any, at: str) -> Message:
     """Return one message. Raises InvalidRequest naming the field."""
     fields = take(value, dict, at)
     wire_role = required(fields, "role", str, f"{at}.")
@@ -49,8 +51,8 @@ def read_message(value: Any, at: str) -> Message:
         raise InvalidRequest(f"{at}.role is {wire_role!r}", hint=f"use one of {known}", param=f"{at}.role")
     if wire_role in ("tool", "function"):
         return Message(role, (_tool_result(fields, wire_role, at),))
-    states, extra = read_states(fields.get("extra_content"))
-    said = [*read_content(fields.get("content"), f"{at}.content", states), *_refusal(fields, at)]
+    states, extra = decode_states(fields.get("extra_content"))
+    said = [*decode_content(fields.get("content"), f"{at}.content", states), *_refusal(fields, at)]
     blocks = interleaved(_reasoning(fields, at), said, _calls(fields, at))
     rest = {**_rest(fields), **({"extra_content": extra} if extra else {})}
     return Message(role, tuple(blocks), Carried(NAME, rest) if rest else None)
@@ -66,13 +68,15 @@ def _reasoning(fields: dict[str, Any], at: str) -> list[Placed]:
     if isinstance(details, str):
         return [Placed(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
     listed = optional(fields, "reasoning_details", list, f"{at}.") or []
-    placed = read_details(
+    placed = decode_details(
         [take(detail, dict, f"{at}.reasoning_details[{place}]") for place, detail in enumerate(listed)]
     )
     plain = [(name, optional(fields, name, str, f"{at}.")) for name in ("reasoning_content", "reasoning")]
     name, text = next(((name, text) for name, text in plain if text), ("", ""))
-    if not text or any(one.block.readable for one in placed):
-        return placed
+    readable = [one.block.readable for one in placed if one.block.readable]
+    if not text or readable:
+        before = plain_before(text, readable)
+        return [Placed(ReasoningBlock(text=before, format=name)), *placed] if before else placed
     states = tuple(state for one in placed for state in one.block.opaque)
     return [Placed(ReasoningBlock(text=text, format=placed[0].block.format if placed else name, opaque=states))]
 
@@ -102,7 +106,7 @@ def _call(value: Any, at: str) -> Block:
         return UnknownBlock(NAME, {"tool_call": call})
     fields = take(call[kind], dict, f"{at}.{kind}")
     text = "input" if kind == "custom" else "arguments"
-    states, extra = read_states(call.get("extra_content"))
+    states, extra = decode_states(call.get("extra_content"))
     rest = {name: held for name, held in call.items() if name not in _READ_OF_CALL and held is not None}
     more = {name: held for name, held in fields.items() if name not in ("name", text) and held is not None}
     rest |= {"function": more} if more else {}
@@ -137,8 +141,112 @@ def _tool_result(fields: dict[str, Any], wire_role: str, at: str) -> ToolResultB
 
 def _result_content(content: Any, at: str) -> tuple[TextBlock | ImageBlock | UnknownBlock, ...]:
     found: list[TextBlock | ImageBlock | UnknownBlock] = []
-    for place, block in enumerate(read_content(content, at, ())):
+    for place, block in enumerate(decode_content(content, at, ())):
         if not isinstance(block, TextBlock | ImageBlock | UnknownBlock):
             raise InvalidRequest(f"{at}[{place}] cannot stand in the result of a tool", param=f"{at}[{place}]")
         found.append(block)
     return tuple(found)
+
+
+def interleaved(thoughts: Sequence[Placed], said: Sequence[Block], calls: Sequence[Block]) -> list[Block]:
+    """Return the blocks of a message, each stretch of thinking behind as much text and as many calls as it says."""
+    blocks: list[Block] = []
+    rest, characters, called = list(said), 0, 0
+    for one in thoughts:
+        before, rest = _cut(rest, one.characters - characters)
+        blocks += before
+        characters += sum(_length(block) for block in before)
+        upto = min(max(called, one.calls), len(calls))
+        blocks += calls[called:upto]
+        called = upto
+        blocks.append(one.block)
+    return [*blocks, *rest, *calls[called:]]
+
+
+def _cut(blocks: Sequence[Block], characters: int) -> tuple[list[Block], list[Block]]:
+    """Return the blocks that hold the first characters of the text, and the others. Text with state or fields is not cut."""
+    first: list[Block] = []
+    for place, block in enumerate(blocks):
+        if characters <= 0:
+            return first, list(blocks[place:])
+        length = _length(block)
+        if length > characters and isinstance(block, TextBlock) and not block.opaque and block.carried is None:
+            first.append(TextBlock(block.text[:characters]))
+            return first, [TextBlock(block.text[characters:]), *blocks[place + 1 :]]
+        first.append(block)
+        characters -= length
+    return first, []
+
+
+def _length(block: Block) -> int:
+    return len(block.text) if isinstance(block, TextBlock) else 0
+
+
+def decode_content(content: Any, at: str, states: Sequence[Opaque]) -> list[Block]:
+    """Return the blocks of `content`; opaque `states` of the message belong to its last text."""
+    blocks: list[Block]
+    if content is None or isinstance(content, str):
+        blocks = [TextBlock(content)] if content else []
+    else:
+        blocks = [_part(part, f"{at}[{place}]") for place, part in enumerate(take(content, (list,), at))]
+    return _with_states(blocks, tuple(states)) if states else blocks
+
+
+def _with_states(blocks: list[Block], states: tuple[Opaque, ...]) -> list[Block]:
+    for place in range(len(blocks) - 1, -1, -1):
+        block = blocks[place]
+        if isinstance(block, TextBlock):
+            return [*blocks[:place], msgspec.structs.replace(block, opaque=states), *blocks[place + 1 :]]
+    return [*blocks, TextBlock("", opaque=states)]
+
+
+def _part(value: Any, at: str) -> Block:
+    if isinstance(value, str):
+        return TextBlock(value)
+    part = take(value, dict, at)
+    match required(part, "type", str, f"{at}."):
+        case "text" | "input_text" | "output_text":
+            carried = _carried_of_part(part, "type", "text")
+            return TextBlock(take(part.get("text"), str, f"{at}.text"), carried=carried)
+        case "refusal":
+            return RefusalBlock(take(part.get("refusal"), str, f"{at}.refusal"))
+        case "image_url":
+            return _image(part, at)
+        case "thinking":
+            return _thinking(part, at)
+        case _:
+            return UnknownBlock(NAME, part)
+
+
+def _carried_of_part(part: dict[str, Any], *read: str) -> Carried | None:
+    rest = {name: held for name, held in part.items() if name not in read and held is not None}
+    return Carried(NAME, rest) if rest else None
+
+
+def _image(part: dict[str, Any], at: str) -> ImageBlock:
+    image = part.get("image_url")
+    fields = {"url": image} if isinstance(image, str) else take(image, dict, f"{at}.image_url")
+    url = required(fields, "url", str, f"{at}.image_url.")
+    carried = _carried_of_part(part, "type", "image_url")
+    detail = optional(fields, "detail", str, f"{at}.image_url.") or ""
+    head, comma, data = url.partition(";base64,")
+    if comma and head.startswith("data:"):
+        return ImageBlock(media_type=head[5:], data=data, detail=detail, carried=carried)
+    return ImageBlock(url=url, detail=detail, carried=carried)
+
+
+def _thinking(part: dict[str, Any], at: str) -> ReasoningBlock:
+    inner = part.get("thinking")
+    pieces = inner if isinstance(inner, list) else [inner]
+    signature = optional(part, "signature", str, f"{at}.")
+    return ReasoningBlock(
+        text="".join(_thought(piece, f"{at}.thinking[{place}]") for place, piece in enumerate(pieces)),
+        format="content_list",
+        opaque=(Opaque("signature", signature, "content_list"),) if signature else (),
+    )
+
+
+def _thought(piece: Any, at: str) -> str:
+    if isinstance(piece, dict):
+        return optional(piece, "text", str, f"{at}.") or ""
+    return "" if piece is None else take(piece, str, at)

@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.openai_chat.usage import google_counts, read_usage
-from bardo.dialects.openai_chat.words import NAME
+from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.usage import decode_usage, google_counts
 from bardo.values.events import Degraded, Event, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.usage import Usage
 
@@ -17,11 +17,11 @@ _READ = frozenset({"id", "object", "created", "model", "choices", "usage", "erro
 _LARGEST_TIME = 1 << 53
 
 
-class ReplyReader:
-    """Reads these, and tells each thing once. `beside` is the provider's fact about reasoning tokens."""
+class ReplyFieldsDecoder:
+    """Reads these, and tells each thing once. `excludes_reasoning` is the provider's fact about reasoning tokens."""
 
-    def __init__(self, *, beside: bool | None) -> None:
-        self._beside = beside
+    def __init__(self, *, excludes_reasoning: bool | None) -> None:
+        self._excludes_reasoning = excludes_reasoning
         self._start: ReplyStart | None = None
         self._fields: dict[str, Any] = {}
         self._usage: Usage | None = None
@@ -62,8 +62,11 @@ class ReplyReader:
             self._raw = raw
         elif google is None or self._raw is None:
             return []
-        usage, doubts = read_usage(
-            self._raw or {}, beside=self._beside, cost=self._fields.get("cost"), google=self._google
+        usage, doubts = decode_usage(
+            self._raw or {},
+            excludes_reasoning=self._excludes_reasoning,
+            cost=self._fields.get("cost"),
+            google=self._google,
         )
         usage = _filled(usage, self._usage)
         if usage == self._usage:

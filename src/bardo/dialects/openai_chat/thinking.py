@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.details import UNKNOWN, format_of, opaque_of, part_of, rest_of, summary_of, text_of
 from bardo.dialects.openai_chat.open_block import OpenBlock
-from bardo.dialects.openai_chat.words import NAME
+from bardo.values.blocks import Opaque
 from bardo.values.events import BlockFields, Event, OpaqueState, ThinkChunk, ThinkEnd, ThinkStart
 
 Key = int | str
@@ -26,6 +27,9 @@ class ThinkingReader:
         self._parts: dict[Key, int] = {}
         self._styles: dict[Key, str] = {}
         self._said: dict[tuple[int, str], Any] = {}
+        self._latest: Key = -1
+        # The ids of a whole message's blocks, which streams of Responses must name first.
+        self._ids: dict[Key, Opaque] = {}
         # The latest block that was read from a plain field, as long as no detail has named it.
         self._unclaimed = -1
 
@@ -38,22 +42,37 @@ class ThinkingReader:
         events.append(ThinkChunk(self._open.number, text, None, self._open.choice))
         return events
 
+    def plain_before(self, text: str, field: str) -> list[Event]:
+        """Take text of a plain field that no detail repeats."""
+        events = self.plain(text, field)
+        self._unclaimed = -1
+        return events
+
     def details(self, details: list[Any], *, whole: bool) -> list[Event]:
         """Take the details of one delta, or of a whole message, whose summaries come as whole parts."""
         events: list[Event] = []
         summaries: set[Key] = set()
+        self._ids = _ids_of(details) if whole else {}
         for position, detail in enumerate(details):
             if isinstance(detail, dict):
                 key = _key(detail, position)
                 part = part_of(detail)
                 if part is not None:
                     self._parts[key] = part
+                    self._join(key)
                 elif whole and key in summaries:
                     self._parts[key] = self._parts.get(key, 0) + 1
                 if summary_of(detail):
                     summaries.add(key)
+                self._latest = key
                 events += self._detail(detail, key)
         return events
+
+    def _join(self, key: Key) -> None:
+        """Have a new key name the block of the detail before, as a detail with a `part` says."""
+        block = self._blocks.get(self._latest)
+        if key not in self._blocks and block is not None:
+            self._blocks[key] = block
 
     def _detail(self, detail: dict[str, Any], key: Key) -> list[Event]:
         style = self._styles[key] = format_of(detail, self._styles.get(key, UNKNOWN))
@@ -64,6 +83,9 @@ class ThinkingReader:
         choice = self._open.choice
         named = bool(states) and all(state.kind == "id" for state in states)
         events, block = self._block(key, style, text or summary, named=named)
+        state = self._ids.pop(key, None)
+        if state is not None and self._new(block, "id", state.data):
+            events.append(OpaqueState(block, state, choice))
         if text:
             events.append(ThinkChunk(block, text, None, choice))
         if summary:
@@ -105,6 +127,17 @@ def hold_text(details: Any) -> bool:
     return isinstance(details, list) and any(
         isinstance(one, dict) and (text_of(one) or summary_of(one)) for one in details
     )
+
+
+def _ids_of(details: list[Any]) -> dict[Key, Opaque]:
+    """Return the ids in the details of a whole message, by the keys of their blocks."""
+    return {
+        _key(detail, position): state
+        for position, detail in enumerate(details)
+        if isinstance(detail, dict) and isinstance(detail.get("id"), str)
+        for state in opaque_of(detail, format_of(detail))
+        if state.kind == "id"
+    }
 
 
 def _key(detail: dict[str, Any], position: int) -> Key:

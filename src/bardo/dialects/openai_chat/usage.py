@@ -12,8 +12,8 @@ _TICKS_PER_DOLLAR = 10_000_000_000
 _LARGEST = 1 << 53
 
 
-def read_usage(
-    raw: dict[str, Any], *, beside: bool | None, cost: Any = None, google: dict[str, Any] | None = None
+def decode_usage(
+    raw: dict[str, Any], *, excludes_reasoning: bool | None, cost: Any = None, google: dict[str, Any] | None = None
 ) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts of one `usage` object, and what in it could not be true.
 
@@ -27,9 +27,13 @@ def read_usage(
     reported = _first(output_details.get("reasoning_tokens"), raw.get("reasoning_tokens"))
     output = _first(raw.get("completion_tokens"), raw.get("output_tokens"))
     if google is not None and (told := _beside_by_google(google, whole(output), whole(reported))) is not None:
-        beside = told
+        excludes_reasoning = told
     completion, reasoning, corrected = output_with_reasoning(
-        whole(output), whole(reported), prompt=prompt, total=whole(raw.get("total_tokens")), beside=beside
+        whole(output),
+        whole(reported),
+        prompt=prompt,
+        total=whole(raw.get("total_tokens")),
+        excludes_reasoning=excludes_reasoning,
     )
     cached, written, capped = cache_within_input(
         prompt,
@@ -45,8 +49,8 @@ def read_usage(
         cost_usd=_dollars(raw, cost),
         raw=raw,
     )
-    counts = {"usage.input_tokens": asked, "usage.output_tokens": output, "usage.reasoning_tokens": reported}
-    return usage, corrected + capped + tuple(doubt for name, count in counts.items() for doubt in doubted(name, count))
+    doubts = doubted("usage.input_tokens", asked) + doubted("usage.output_tokens", output)
+    return usage, corrected + capped + doubts + doubted("usage.reasoning_tokens", reported)
 
 
 def google_counts(body: dict[str, Any]) -> dict[str, Any] | None:
@@ -89,7 +93,7 @@ def _amount(value: Any) -> float | None:
     return float(value) if real else None
 
 
-def write_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage) -> dict[str, Any] | None:
     """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept; None where nothing is known."""
     if not usage.reported:
         return None
@@ -120,4 +124,7 @@ def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _first(*values: Any) -> Any:
-    return next((value for value in values if value is not None), None)
+    for value in values:
+        if value is not None:
+            return value
+    return None

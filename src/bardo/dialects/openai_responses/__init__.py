@@ -7,22 +7,52 @@ full text, and is given back by its ciphertext.
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.declaration import lacking
 from bardo.dialects.openai_responses.decode_request import decode_request
-from bardo.dialects.openai_responses.encode_reply import ReplyWriter
-from bardo.dialects.openai_responses.encode_request import encode_request
-from bardo.dialects.openai_responses.encode_whole import encode_response
+from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
+from bardo.dialects.openai_responses.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
 from bardo.dialects.openai_responses.first_frame import EitherReply
-from bardo.dialects.openai_responses.state import NAME
+from bardo.dialects.openai_responses.state import FRAMING, NAME, STATUSES, USUAL, WITHIN
+from bardo.dialects.openai_responses.token_count import TOKEN_COUNT
+from bardo.dialects.reply_declaration import Place, ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=decode_request,
-    encode_request=encode_request,
+    declaration=DECLARATION,
+    request_path=lambda request: "responses",
+    encode_body=encode_body,
+    encode_control=encode_control,
+    reply=ReplyDeclaration(
+        places={"url_citation": Place("annotations"), "logprobs": Place("logprobs")},
+        expresses=frozenset(
+            {
+                "usage.reasoning_tokens",
+                "usage.cached_input_tokens",
+                "usage.cache_write_tokens",
+                "finish.refusal",
+                "finish.error",
+                "refusal",
+            }
+        ),
+        lacks={
+            **lacking("the client's dialect has no word for it", "finish.pause", "finish.unknown", sent="stop"),
+            **lacking("the client's dialect has no place for it", "finish.stop_sequence"),
+            **lacking("the client's dialect holds one answer", "choices"),
+        },
+        finish_words=frozenset(STATUSES),
+        counts=("input_tokens", "output_tokens", "reasoning_tokens"),
+        framing=FRAMING,
+        within=WITHIN,
+        usual=USUAL,
+        shared=frozenset({"service_tier"}),
+    ),
     open_decoder=EitherReply,
     open_encoder=lambda request, arrival: ReplyWriter(request),
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    token_count=TOKEN_COUNT,
 )

@@ -11,7 +11,7 @@ from typing import Any
 
 from bardo.dialects.openai_responses.item_stream import ItemStream
 from bardo.dialects.openai_responses.state import FORMAT, NAME
-from bardo.dialects.openai_responses.written import (
+from bardo.dialects.openai_responses.written_items import (
     MergedFields,
     Written,
     WrittenCall,
@@ -46,9 +46,17 @@ _THOUGHTS = frozenset({"reasoning_text", "summary_text"})
 class _Early:
     """What came for a block before the block did."""
 
+    __slots__ = ("fields", "states")
+
     def __init__(self) -> None:
-        self.fields = MergedFields({})
+        self.fields: dict[str, Any] = {}
         self.states: list[Opaque] = []
+
+    def learn(self, fields: dict[str, Any]) -> None:
+        """Take fields of this dialect."""
+        if not isinstance(self.fields, MergedFields):
+            self.fields = MergedFields(self.fields)
+        self.fields.merge(fields)
 
 
 class BlockStream:
@@ -62,6 +70,7 @@ class BlockStream:
         self._early: dict[int, _Early] = {}
         self._pending: tuple[int, Unit] | None = None
         self._current: Written | None = None
+        self._ended: WrittenCall | None = None
 
     def settle(self, out: list[bytes]) -> None:
         """Announce what was waiting for something to say."""
@@ -112,9 +121,10 @@ class BlockStream:
         """Begin a call."""
         out: list[bytes] = []
         if not event.choice:
-            early = self._early.pop(event.block, None) or _Early()
-            call = WrittenCall(event.id, event.name, early.fields)
-            call.states = OpaqueStates.of(early.states)
+            early = self._early.pop(event.block, None)
+            call = WrittenCall(event.id, event.name, early.fields if early else {})
+            if early:
+                call.states = OpaqueStates.of(early.states)
             self._wait(event.block, call, out)
         return out
 
@@ -130,12 +140,13 @@ class BlockStream:
         return out
 
     def take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
-        """Close a call."""
+        """End a call. It is closed when something else follows: the last call of a reply that was cut is incomplete."""
         out: list[bytes] = []
         unit = self._units.get(event.block)
         if isinstance(unit, WrittenCall) and not event.choice:
             self.settle(out)
-            self._stream.close(unit, "completed", out)
+            self._close_ended(out)
+            self._ended = unit
         return out
 
     def take_opaque(self, event: OpaqueState) -> Sequence[bytes]:
@@ -161,7 +172,7 @@ class BlockStream:
             return out
         unit = self._units.get(event.block)
         if unit is None:
-            self._early.setdefault(event.block, _Early()).fields.merge(event.fields)
+            self._early.setdefault(event.block, _Early()).learn(event.fields)
             return out
         told = len(unit.fields.get("annotations") or ())
         unit.learn(event.fields)
@@ -175,6 +186,7 @@ class BlockStream:
         if event.choice or event.dialect != NAME or not isinstance(event.value, dict):
             return out
         self.settle(out)
+        self._close_ended(out)
         self._turn(out)
         item = WrittenOther(event.value)
         self._stream.open(item, out)
@@ -187,9 +199,10 @@ class BlockStream:
             return out
         unit = self._units.get(block)
         if not isinstance(unit, WrittenPart) or unit.closed or unit.kind != kind:
-            early = self._early.pop(block, None) or _Early()
-            unit = WrittenPart(kind, early.fields)
-            unit.states = OpaqueStates.of(early.states)
+            early = self._early.pop(block, None)
+            unit = WrittenPart(kind, early.fields if early else None)
+            if early:
+                unit.states = OpaqueStates.of(early.states)
             self._wait(block, unit, out)
         if text:
             self.settle(out)
@@ -220,17 +233,23 @@ class BlockStream:
         return isinstance(unit, WrittenReasoning) and not unit.closed
 
     def _new_reasoning(self, block: int) -> WrittenReasoning:
-        early = self._early.pop(block, None) or _Early()
-        item = WrittenReasoning(early.fields, as_summary=self._as_summary)
-        for opaque in early.states:
+        early = self._early.pop(block, None)
+        item = WrittenReasoning(early.fields if early else {}, as_summary=self._as_summary)
+        for opaque in early.states if early else ():
             item.take(opaque)
         return item
 
     def _wait(self, block: int, unit: Unit, out: list[bytes]) -> None:
         self.settle(out)
+        self._close_ended(out)
         self._live.pop(block, None)
         self._units[block] = unit
         self._pending = (block, unit)
+
+    def _close_ended(self, out: list[bytes]) -> None:
+        if self._ended is not None:
+            ended, self._ended = self._ended, None
+            self._stream.close(ended, "completed", out)
 
     def _announce(self, block: int, unit: Unit, out: list[bytes]) -> None:
         if isinstance(unit, WrittenPart):

@@ -49,7 +49,7 @@ _DELTA = msgspec.json.Decoder(_Delta)
 _NO_PART = Part(-1, -1)
 
 
-class ReplyReader:
+class OutputDecoder:
     """Reads one reply."""
 
     def __init__(self, row: ProviderRow) -> None:
@@ -216,17 +216,17 @@ def _status(response: dict[str, Any], word: str) -> str:
 _ENDINGS = frozenset({"completed", "incomplete", "failed", "cancelled"})
 _ENVELOPE = frozenset({"type", "sequence_number", "response"})
 _DONE_FIELDS = {"refusal": "refusal", "arguments": "arguments"}
-_TAKE: dict[str, Callable[[ReplyReader, dict[str, Any], list[Event]], None]] = {
-    "error": ReplyReader._take_error,
-    "response.output_item.added": ReplyReader._take_added,
-    "response.output_item.done": ReplyReader._take_done,
-    "response.output_text.annotation.added": ReplyReader._take_annotation,
-    **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), ReplyReader._take_opening),
+_TAKE: dict[str, Callable[[OutputDecoder, dict[str, Any], list[Event]], None]] = {
+    "error": OutputDecoder._take_error,
+    "response.output_item.added": OutputDecoder._take_added,
+    "response.output_item.done": OutputDecoder._take_done,
+    "response.output_text.annotation.added": OutputDecoder._take_annotation,
+    **dict.fromkeys(("response.created", "response.queued", "response.in_progress"), OutputDecoder._take_opening),
     **dict.fromkeys(
         ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"),
-        ReplyReader._take_ending,
+        OutputDecoder._take_ending,
     ),
-    **dict.fromkeys(DELTA_KINDS, ReplyReader._take_delta),
-    **dict.fromkeys(DONE_KINDS, ReplyReader._take_text_done),
-    **dict.fromkeys(PART_EVENTS, ReplyReader._take_part),
+    **dict.fromkeys(DELTA_KINDS, OutputDecoder._take_delta),
+    **dict.fromkeys(DONE_KINDS, OutputDecoder._take_text_done),
+    **dict.fromkeys(PART_EVENTS, OutputDecoder._take_part),
 }

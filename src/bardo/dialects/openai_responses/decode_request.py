@@ -9,14 +9,15 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.asked_thinking import read_thinking, without_thinking
-from bardo.dialects.jsonfield import decode_object, number, optional, required, take
-from bardo.dialects.openai_responses.input_items import read_input
+from bardo.dialects.jsonfield import decode_object, optional, required, take
+from bardo.dialects.openai_responses.input_items import decode_input
 from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.options import read_options
+from bardo.dialects.reasoning_fields import read_thinking, without_thinking
+from bardo.dialects.sampling import OPENAI_SAMPLING, decode_sampling
 from bardo.values.blocks import Carried, TextBlock
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import Message, OutputFormat, Request, Sampling, Tool, ToolChoice
+from bardo.values.request import Message, OutputFormat, Request, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
 
@@ -34,7 +35,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         tools=_tools(optional(fields, "tools", list) or []),
         tool_choice=_tool_choice(fields),
         max_output_tokens=_output_limit(fields),
-        sampling=_sampling(fields),
+        sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
         reasoning=asked.policy,
         output_format=_output_format(fields),
         stream=stream if arrival.stream is None else arrival.stream,
@@ -60,7 +61,7 @@ def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
         raise InvalidRequest("input is required", param="input", hint="give a string, or a list of input items")
     if isinstance(value, str):
         return (*leading, Message("user", (TextBlock(value),)))
-    return (*leading, *read_input(value or [], "input"))
+    return (*leading, *decode_input(value or [], "input"))
 
 
 _STORED = ("prompt", "previous_response_id", "conversation")
@@ -107,25 +108,6 @@ def _output_limit(fields: dict[str, Any]) -> int | None:
     return limit
 
 
-def _sampling(fields: dict[str, Any]) -> Sampling:
-    return Sampling(
-        temperature=number(fields, "temperature"),
-        top_p=number(fields, "top_p"),
-        top_k=optional(fields, "top_k", int),
-        min_p=number(fields, "min_p"),
-        frequency_penalty=number(fields, "frequency_penalty"),
-        presence_penalty=number(fields, "presence_penalty"),
-        seed=optional(fields, "seed", int),
-        stop=_stop(optional(fields, "stop", (str, list))),
-    )
-
-
-def _stop(value: Any) -> tuple[str, ...]:
-    if isinstance(value, str):
-        return (value,)
-    return tuple(take(one, str, f"stop[{index}]") for index, one in enumerate(value or []))
-
-
 def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
     value = optional(optional(fields, "text", dict) or {}, "format", dict, "text.") or {}
     kind = optional(value, "type", str, "text.format.") or "text"
@@ -166,14 +148,7 @@ _READ = frozenset(
         "max_output_tokens",
         "text",
         "stream",
-        "temperature",
-        "top_p",
-        "top_k",
-        "min_p",
-        "frequency_penalty",
-        "presence_penalty",
-        "seed",
-        "stop",
         "bardo",
+        *OPENAI_SAMPLING.values(),
     }
 )

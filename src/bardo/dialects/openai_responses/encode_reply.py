@@ -10,11 +10,14 @@ from collections.abc import Sequence
 from bardo.dialects.openai_responses.block_stream import BLOCKS, BlockStream
 from bardo.dialects.openai_responses.envelope import Envelope
 from bardo.dialects.openai_responses.errors import error_object
-from bardo.dialects.openai_responses.item_stream import ItemStream
+from bardo.dialects.openai_responses.item_stream import ItemCollector, ItemStream
 from bardo.dialects.openai_responses.state import asks_summary
+from bardo.dialects.response_events import response_events
+from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.events import Event, Failed, ReplyStart
 from bardo.values.request import Request
+from bardo.values.response import Response
 
 
 class ReplyWriter:
@@ -49,10 +52,10 @@ class ReplyWriter:
         return out
 
     def _take(self, event: Event) -> Sequence[bytes]:
-        if isinstance(event, Failed):
+        if type(event) is Failed:
             return self._fail(event)
         self._envelope.take(event)
-        return self._begin() if isinstance(event, ReplyStart) else ()
+        return self._begin() if type(event) is ReplyStart else ()
 
     def _begin(self) -> list[bytes]:
         out: list[bytes] = []
@@ -74,3 +77,20 @@ class ReplyWriter:
         self._stream.say("error", {**flat, "error": told}, out)
         self._stream.say("response.failed", {"response": self._envelope.closing(self._stream.output())}, out)
         return out
+
+
+def encode_response(response: Response, request: Request) -> bytes:
+    """Write one whole reply; `response.bardo` stands under `bardo` where it is not empty."""
+    envelope = Envelope(request)
+    items = ItemCollector(lambda: envelope.id)
+    blocks = BlockStream(items, as_summary=asks_summary(request))
+    out: list[bytes] = []
+    for event in response_events(response, bardo=response.bardo):
+        take = BLOCKS.get(type(event))
+        if take is None:
+            envelope.take(event)
+        else:
+            take(blocks, event)
+    envelope.error = response.error
+    blocks.close(envelope.item_status, out)
+    return encode_json(envelope.closing(items.output()))

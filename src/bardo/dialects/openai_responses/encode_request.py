@@ -7,49 +7,66 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.asked_thinking import with_own_words
-from bardo.dialects.fragments import laid_into
-from bardo.dialects.openai_responses.notes import Notes
-from bardo.dialects.openai_responses.output_items import write_input
+from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.losses import Losses
+from bardo.dialects.openai_responses.output_items import encode_input
 from bardo.dialects.openai_responses.state import NAME
-from bardo.values.blocks import fields_for
+from bardo.dialects.reasoning_fields import with_own_words
+from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
 from bardo.values.request import OutputFormat, Request, Tool
-from bardo.values.wire import WireRequest
 
 ENCRYPTED = "reasoning.encrypted_content"
-_UNSUPPORTED = ("top_k", "min_p", "frequency_penalty", "presence_penalty", "seed", "stop")
+# OpenAI's own parameters. A caller who writes this dialect means a server that knows more of it than OpenAI.
+_SAMPLING = {"temperature": "temperature", "top_p": "top_p"}
 # Fields that rest on what the provider stored, or ask it to store: then the caller's silence on `store` stays silence.
 _STORED = ("previous_response_id", "conversation", "background", "prompt")
 
+DECLARATION = Declaration(
+    dialect=NAME,
+    title="Responses",
+    # A caller who writes this dialect means a server that knows more of it than OpenAI.
+    own=frozenset(f"sampling.{name}" for name in OPENAI_SAMPLING.keys() - _SAMPLING.keys()),
+    expresses=frozenset(
+        (
+            "tools.strict",
+            "tool_choice.parallel",
+            "output_format.strict",
+            "output_format.description",
+            "image.detail",
+        )
+    ),
+    lacks={
+        **lacking("Responses gives one answer a call", "choices", sent=1),
+        **lacking("Responses has no such field; the text stays", "tool_result.is_error"),
+    },
+)
 
-def encode_request(request: Request, row: ProviderRow) -> WireRequest:
-    """Write the request; what the dialect cannot say is in `degraded`."""
-    notes = Notes()
-    instructions, items = write_input(request, row, notes)
+
+def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
+    """Return the body for one provider."""
+    own = request.dialect == NAME
+    instructions, items = encode_input(request, row, losses)
     body: dict[str, Any] = {"model": request.model, "input": items}
     if instructions:
         body["instructions"] = instructions
-    body |= _tools(request, notes)
+    body |= _tools(request, losses)
     if request.max_output_tokens is not None:
         body["max_output_tokens"] = request.max_output_tokens
-    body |= _sampling(request, notes)
+    body |= encode_sampling(request.sampling, OPENAI_SAMPLING if own else _SAMPLING)
     body |= _text(request)
-    if request.choices > 1:
-        notes.add("n", asked=request.choices, sent=1, why=f"{NAME} gives one answer a call")
     if request.stream:
         body["stream"] = True
-    _add_extra(body, request, notes)
-    body = laid_into(body, _thinking(request, notes))
+    body |= {name: value for name, value in losses.own_extra(request).items() if name != "text"}
+    body = merge_fields(body, encode_control(request, losses))
     _add_storage(body)
-    return WireRequest(path="responses", body=msgspec.json.encode(body), degraded=notes.found)
+    return body
 
 
-def _tools(request: Request, notes: Notes) -> dict[str, Any]:
+def _tools(request: Request, losses: Losses) -> dict[str, Any]:
     fields: dict[str, Any] = {}
-    tools = [written for tool in request.tools if (written := _tool(tool, request, notes)) is not None]
+    tools = [written for tool in request.tools if (written := _tool(tool, request, losses)) is not None]
     if tools:
         fields["tools"] = tools
     choice = request.tool_choice
@@ -60,13 +77,12 @@ def _tools(request: Request, notes: Notes) -> dict[str, Any]:
     return fields
 
 
-def _tool(tool: Tool, request: Request, notes: Notes) -> dict[str, Any] | None:
-    own = fields_for(NAME, tool.carried)
+def _tool(tool: Tool, request: Request, losses: Losses) -> dict[str, Any] | None:
+    own = losses.own_fields(tool.carried)
     if tool.hosted:
         if not own:
-            notes.once("tools", asked=tool.name, why=f"{NAME} has no such tool of its own")
+            losses.lose_tool(tool)
         return own or None
-    notes.foreign(tool.carried)
     written: dict[str, Any] = {
         "type": "function",
         "name": tool.name,
@@ -78,24 +94,6 @@ def _tool(tool: Tool, request: Request, notes: Notes) -> dict[str, Any] | None:
     if tool.strict is not None or request.dialect != NAME:
         written["strict"] = bool(tool.strict)
     return {**written, **own}
-
-
-def _sampling(request: Request, notes: Notes) -> dict[str, Any]:
-    sampling = request.sampling
-    fields: dict[str, Any] = {}
-    for name in ("temperature", "top_p"):
-        if (value := getattr(sampling, name)) is not None:
-            fields[name] = value
-    for name in _UNSUPPORTED:
-        value = getattr(sampling, name)
-        if value is None or value == ():
-            continue
-        # A caller who writes this dialect means a server that knows more of it than OpenAI.
-        if request.dialect == NAME:
-            fields[name] = list(value) if name == "stop" else value
-        else:
-            notes.add(name, asked=value, why=f"{NAME} has no such field")
-    return fields
 
 
 def _text(request: Request) -> dict[str, Any]:
@@ -116,23 +114,14 @@ def _format(wanted: OutputFormat) -> dict[str, Any]:
     return written
 
 
-def _thinking(request: Request, notes: Notes) -> dict[str, Any]:
-    if request.reasoning is not None:
-        notes.foreign(request.reasoning.carried)
+def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
+    """Return what is written of thinking: the control, and the caller's own words beside it."""
     if request.control is None:
         return {}
     written, left = with_own_words(request.control.fields, request, NAME)
     for path, value in left.items():
-        notes.add(path, asked=value, why="it goes with words that are not sent to this provider")
+        losses.lose(path, value, "it goes with words that are not sent to this provider")
     return written
-
-
-def _add_extra(body: dict[str, Any], request: Request, notes: Notes) -> None:
-    for name, value in request.extra.items():
-        if request.dialect != NAME:
-            notes.add(name, asked=value, why=f"{NAME} has no such field")
-        elif name != "text":
-            body[name] = value
 
 
 def _add_storage(body: dict[str, Any]) -> None:

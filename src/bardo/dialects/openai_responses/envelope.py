@@ -6,20 +6,20 @@ A reply that came in this dialect brings its own fields; they are written as the
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from bardo.dialects.openai_responses.errors import error_object
 from bardo.dialects.openai_responses.reply_end import LENGTH_WORDS
-from bardo.dialects.openai_responses.state import NAME
-from bardo.dialects.openai_responses.usage import write_usage
+from bardo.dialects.openai_responses.state import NAME, STATUSES
+from bardo.dialects.openai_responses.usage import encode_usage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Extension, Finish, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.request import Request
 from bardo.values.usage import Usage
 
-_STATUSES = frozenset({"completed", "incomplete", "failed", "in_progress", "cancelled", "queued"})
 _DEFAULTS: dict[str, Any] = {
     "background": False,
     "instructions": None,
@@ -68,24 +68,28 @@ class Envelope:
 
     def take(self, event: Event) -> None:
         """Take an event that says something of the reply as a whole."""
-        match event:
-            case ReplyStart():
-                self._take_start(event)
-            case ReplyFields(dialect=dialect, fields=fields, choice=None) if dialect == NAME:
-                self._fields = {**(self._fields or {}), **fields}
-            case UsageUpdate(usage=usage):
-                self.usage = usage
-            case Finish(choice=0):
-                self.finish = event
-            case Extension(fields=fields):
-                self.extension = {**self.extension, **fields}
-            case _:
-                pass
+        take = _TAKE.get(type(event))
+        if take is not None:
+            take(self, event)
 
     def _take_start(self, event: ReplyStart) -> None:
-        held = self.start
-        created = held.created if event.created is None else event.created
-        self.start = ReplyStart(id=event.id or held.id, model=event.model or held.model, created=created)
+        known = self.start
+        created = known.created if event.created is None else event.created
+        self.start = ReplyStart(id=event.id or known.id, model=event.model or known.model, created=created)
+
+    def _take_fields(self, event: ReplyFields) -> None:
+        if event.dialect == NAME and event.choice is None:
+            self._fields = {**(self._fields or {}), **event.fields}
+
+    def _take_usage(self, event: UsageUpdate) -> None:
+        self.usage = event.usage
+
+    def _take_finish(self, event: Finish) -> None:
+        if not event.choice:
+            self.finish = event
+
+    def _take_extension(self, event: Extension) -> None:
+        self.extension = {**self.extension, **event.fields}
 
     @property
     def status(self) -> str:
@@ -95,7 +99,7 @@ class Envelope:
         if self.finish.reason in ("length", "refusal") or self._incomplete_details is not None:
             return "incomplete"
         raw = self.finish.raw
-        return raw if self.finish.reason == "unknown" and raw in _STATUSES else "completed"
+        return raw if self.finish.reason == "unknown" and raw in STATUSES else "completed"
 
     @property
     def item_status(self) -> str:
@@ -110,7 +114,7 @@ class Envelope:
     def closing(self, output: list[dict[str, Any]]) -> dict[str, Any]:
         """Return the finished response; bardo's own words stand last, under `bardo`."""
         response = self._object(self.status, output, self._echo() if self._fields is None else self._fields)
-        response["usage"] = write_usage(self.usage)
+        response["usage"] = encode_usage(self.usage)
         response["incomplete_details"] = self._incomplete_details
         if self.error is not None:
             told = error_object(self.error)
@@ -151,3 +155,12 @@ class Envelope:
 def _digest(request: Request, start: ReplyStart) -> str:
     seed = msgspec.json.encode([request.model, request.body, start.created])
     return hashlib.sha256(seed).hexdigest()[:24]
+
+
+_TAKE: dict[type[Event], Callable[[Envelope, Any], None]] = {
+    ReplyStart: Envelope._take_start,
+    ReplyFields: Envelope._take_fields,
+    UsageUpdate: Envelope._take_usage,
+    Finish: Envelope._take_finish,
+    Extension: Envelope._take_extension,
+}

@@ -11,7 +11,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyDecoder
 from bardo.dialects.lenient import decode_leniently
-from bardo.dialects.openai_responses.decode_reply import ReplyReader
+from bardo.dialects.openai_responses.decode_reply import OutputDecoder
 from bardo.streams.frames import Frame
 from bardo.values.events import Event
 
@@ -43,10 +43,10 @@ class EitherReply:
 
     def finish(self) -> Sequence[Event]:
         """Close the reply."""
-        return (self._reader or ReplyReader(self._row)).finish()
+        return (self._reader or OutputDecoder(self._row)).finish()
 
     def _choose(self, data: bytes) -> ReplyDecoder:
-        return dialect("openai_chat").open_decoder(self._row) if _is_chat(data) else ReplyReader(self._row)
+        return dialect("openai_chat").open_decoder(self._row) if _is_chat(data) else OutputDecoder(self._row)
 
 
 def _is_chat(data: bytes) -> bool:

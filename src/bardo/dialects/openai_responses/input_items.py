@@ -32,7 +32,7 @@ from bardo.values.request import Message, Role
 _ROLES: dict[str, Role] = {"user": "user", "system": "system", "developer": "system", "assistant": "assistant"}
 
 
-def read_input(items: list[Any], at: str) -> list[Message]:
+def decode_input(items: list[Any], at: str) -> list[Message]:
     """Return the messages of a list of input items. Raises InvalidRequest, naming the item."""
     reader = _InputReader()
     for index, item in enumerate(items):
@@ -78,7 +78,7 @@ class _InputReader:
             self._messages.append(Message("user", tuple(self._results)))
             self._results = []
 
-    def read_message(self, item: dict[str, Any], at: str) -> None:
+    def decode_message(self, item: dict[str, Any], at: str) -> None:
         role = required(item, "role", str, at)
         if role not in _ROLES:
             raise InvalidRequest(f"{at}role must be one of {', '.join(_ROLES)}", param=f"{at}role")
@@ -93,7 +93,7 @@ class _InputReader:
             additional["role"] = role
         self._messages.append(Message(_ROLES[role], blocks, Carried(NAME, additional) if additional else None))
 
-    def read_reasoning(self, item: dict[str, Any], at: str) -> None:
+    def decode_reasoning(self, item: dict[str, Any], at: str) -> None:
         encrypted = optional(item, "encrypted_content", str, at)
         sealed = opened(encrypted) if encrypted else None
         if sealed is not None and sealed.target:
@@ -131,7 +131,7 @@ class _InputReader:
         kind, _, owner = sealed.target.partition(":")
         self._say(Carrier(sealed.states, owner, thinking) if kind == "call" else thinking)
 
-    def read_call(self, item: dict[str, Any], at: str) -> None:
+    def decode_call(self, item: dict[str, Any], at: str) -> None:
         call_id, name = required(item, "call_id", str, at), required(item, "name", str, at)
         self._names[call_id] = name
         additional = _additional(item, _CALL)
@@ -144,7 +144,7 @@ class _InputReader:
             )
         )
 
-    def read_result(self, item: dict[str, Any], at: str) -> None:
+    def decode_result(self, item: dict[str, Any], at: str) -> None:
         call_id = required(item, "call_id", str, at)
         additional = _additional(item, _RESULT)
         self._end_turn()
@@ -159,10 +159,10 @@ class _InputReader:
 
 
 _READERS: dict[str, Callable[[_InputReader, dict[str, Any], str], None]] = {
-    "message": _InputReader.read_message,
-    "reasoning": _InputReader.read_reasoning,
-    "function_call": _InputReader.read_call,
-    "function_call_output": _InputReader.read_result,
+    "message": _InputReader.decode_message,
+    "reasoning": _InputReader.decode_reasoning,
+    "function_call": _InputReader.decode_call,
+    "function_call_output": _InputReader.decode_result,
 }
 _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})

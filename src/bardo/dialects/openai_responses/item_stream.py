@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bardo.dialects.openai_responses.state import made_id
-from bardo.dialects.openai_responses.written import Written, WrittenPart, WrittenRider
+from bardo.dialects.openai_responses.written_items import Written, WrittenPart, WrittenRider
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
@@ -47,18 +47,14 @@ class ItemStream:
         item.index = len(self.items)
         item.id = item.id or made_id(item.prefix, self._reply_id(), item.index)
         self.items.append(item)
-        self.say("response.output_item.added", {"output_index": item.index, "item": item.begun()}, out)
+        self._write_start(item, out)
 
     def open_part(self, item: Written, part: WrittenPart, out: list[bytes]) -> None:
         """Announce a part of an item; the one before it is over."""
         self._close_parts(item, out)
         part.item = item
         part.index = item.add(part)
-        part.prefix = _prefix(_DELTAS[part.kind], _place(part))
-        if part.kind == "summary_text":
-            self.say("response.reasoning_summary_part.added", {**_place(part), "part": part.shown("")}, out)
-        elif part.kind != "arguments":
-            self.say("response.content_part.added", {**_place(part), "part": part.shown("")}, out)
+        self._write_part_start(part, out)
 
     def annotate(self, part: WrittenPart, since: int, out: list[bytes]) -> None:
         """Tell the annotations of a part, from number `since` on."""
@@ -73,7 +69,7 @@ class ItemStream:
             return
         self._close_parts(item, out)
         item.status = status
-        self.say("response.output_item.done", {"output_index": item.index, "item": item.shown(status)}, out)
+        self._write_end(item, out)
         self._riders.extend(item.riders())
 
     def ride(self, target: str, states: list[Opaque]) -> None:
@@ -96,9 +92,22 @@ class ItemStream:
         closing, item.open_parts = item.open_parts, []
         for part in closing:
             part.closed = True
-            self._close_part(part, out)
+            self._write_part_end(part, out)
 
-    def _close_part(self, part: WrittenPart, out: list[bytes]) -> None:
+    def _write_start(self, item: Written, out: list[bytes]) -> None:
+        self.say("response.output_item.added", {"output_index": item.index, "item": item.begun()}, out)
+
+    def _write_end(self, item: Written, out: list[bytes]) -> None:
+        self.say("response.output_item.done", {"output_index": item.index, "item": item.shown(item.status)}, out)
+
+    def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None:
+        part.prefix = _prefix(_DELTAS[part.kind], _place(part))
+        if part.kind == "summary_text":
+            self.say("response.reasoning_summary_part.added", {**_place(part), "part": part.shown("")}, out)
+        elif part.kind != "arguments":
+            self.say("response.content_part.added", {**_place(part), "part": part.shown("")}, out)
+
+    def _write_part_end(self, part: WrittenPart, out: list[bytes]) -> None:
         place, text = _place(part), part.text
         done = _DELTAS[part.kind].removesuffix("delta") + "done"
         if part.kind == "arguments":
@@ -114,6 +123,29 @@ class ItemStream:
             "response.reasoning_summary_part.done" if part.kind == "summary_text" else "response.content_part.done"
         )
         self.say(closing, {**place, "part": part.shown(text)}, out)
+
+
+class ItemCollector(ItemStream):
+    """Collects the items of a whole reply: their frames are not written."""
+
+    def say(self, name: str, fields: dict[str, Any], out: list[bytes]) -> None:
+        """Write nothing: the item holds all that an event says of it."""
+
+    def delta(self, part: WrittenPart, text: str) -> bytes:
+        """Take a piece of a part."""
+        part.pieces.append(text)
+        return b""
+
+    def annotate(self, part: WrittenPart, since: int, out: list[bytes]) -> None:
+        """Write nothing: annotations stand in their part."""
+
+    def _write_start(self, item: Written, out: list[bytes]) -> None: ...
+
+    def _write_end(self, item: Written, out: list[bytes]) -> None: ...
+
+    def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None: ...
+
+    def _write_part_end(self, part: WrittenPart, out: list[bytes]) -> None: ...
 
 
 def _place(part: WrittenPart) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from bardo.dialects.counts import whole
 from bardo.dialects.openai_responses.errors import refusal_in_reply
 from bardo.dialects.openai_responses.reply_parts import fields_of
 from bardo.dialects.openai_responses.state import NAME
-from bardo.dialects.openai_responses.usage import read_usage
+from bardo.dialects.openai_responses.usage import decode_usage
 from bardo.values.events import Degraded, Event, Failed, Finish, FinishReason, ReplyFields, ReplyStart, UsageUpdate
 
 LENGTH_WORDS = frozenset({"max_output_tokens", "max_tokens"})
@@ -20,7 +20,7 @@ class ReplyFrame:
     """Collects the `response` objects of a reply. The first id stays: Copilot sends another one each time."""
 
     def __init__(self, row: ProviderRow) -> None:
-        self._beside = row.quirks.reasoning_beside_output
+        self._excludes_reasoning = row.quirks.output_excludes_reasoning
         self._start = ReplyStart()
         self._response: dict[str, Any] = {}
         self._fields_given = False
@@ -43,7 +43,7 @@ class ReplyFrame:
         self.give_fields(out, additional)
         usage = self._response.get("usage")
         if usage is not None:
-            counts, doubts = read_usage(fields_of(usage), self._beside)
+            counts, doubts = decode_usage(fields_of(usage), self._excludes_reasoning)
             out.append(UsageUpdate(counts))
             out.extend(Degraded(doubt) for doubt in doubts)
         if status == "failed":

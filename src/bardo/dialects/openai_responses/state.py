@@ -78,3 +78,22 @@ def made_id(prefix: str, reply: str, index: int) -> str:
 def is_made(item_id: str) -> bool:
     """Whether bardo made this id."""
     return _MADE in item_id
+
+
+FRAMING = frozenset(
+    {
+        "max_output_tokens", "parallel_tool_calls", "temperature", "tool_choice", "tools", "top_p", "previous_response_id",
+        "conversation", "reasoning", "text", "metadata", "instructions", "store", "truncation", "background", "user",
+        "max_tool_calls", "top_logprobs", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "completed_at",
+        "frequency_penalty", "presence_penalty", "billing", "copilot_usage", "prompt", "item", "item_id", "output_index", "id",
+        "status", "format",
+    }
+)  # fmt: skip
+"""Fields of replies that hold nothing for clients of other dialects: ids, times, bills, echoes of the request, wrapping of items."""
+WITHIN = {"item": frozenset({"phase"}), "metadata": frozenset({"system_fingerprint"})}
+"""Content inside of such fields: xAI gives its fingerprint in the metadata."""
+USUAL = {"service_tier": ("default", "auto"), "item.phase": ("final_answer",), "caller": ({"type": "direct"},)}
+"""The values of other fields that say nothing."""
+
+STATUSES = frozenset({"completed", "incomplete", "failed", "in_progress", "cancelled", "queued"})
+"""The words for how a response stands."""

@@ -15,8 +15,8 @@ from bardo.values.usage import Usage
 _TICKS = 1e10
 
 
-def read_usage(raw: dict[str, Any], beside: bool | None) -> tuple[Usage, tuple[Degradation, ...]]:
-    """Return the counts, and what about them could not be believed. `beside`: whether reasoning is left out of the output count."""
+def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None) -> tuple[Usage, tuple[Degradation, ...]]:
+    """Return the counts, and what about them could not be believed."""
     into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
     # Copilot has been seen to count reasoning at the top level.
     told = out if "reasoning_tokens" in out else raw
@@ -26,7 +26,7 @@ def read_usage(raw: dict[str, Any], beside: bool | None) -> tuple[Usage, tuple[D
         whole(told.get("reasoning_tokens")),
         prompt=counted,
         total=whole(raw.get("total_tokens")),
-        beside=beside,
+        excludes_reasoning=excludes_reasoning,
     )
     cached, written, capped = cache_within_input(
         counted, whole(into.get("cached_tokens")), whole(into.get("cache_write_tokens"))
@@ -45,7 +45,7 @@ def read_usage(raw: dict[str, Any], beside: bool | None) -> tuple[Usage, tuple[D
     return usage, (*doubts, *corrected, *capped)
 
 
-def write_usage(usage: Usage) -> dict[str, Any] | None:
+def encode_usage(usage: Usage) -> dict[str, Any] | None:
     """Return the usage object for a client, or None where nothing was reported.
 
     A provider's own object of this shape is given as it came where it says just that, and completed where it does not: counts the

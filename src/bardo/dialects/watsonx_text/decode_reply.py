@@ -1,4 +1,4 @@
-"""A provider's reply to events: a whole body and each chunk of a stream have the same form.
+"""Decode a reply or an error: a whole body and each chunk of a stream have the same form.
 
 `input_token_count` is 0 in all chunks but the first, and `generated_token_count` grows. Each of the `results` is a choice.
 """
@@ -6,31 +6,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from typing import Any
-
-import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.base import ReplyDecoder
+from bardo.dialects.counts import doubted, whole
 from bardo.dialects.jsonfield import kind_of
-from bardo.dialects.lenient import as_text, decode_leniently
+from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.openai_chat import DIALECT as CHAT
-from bardo.dialects.watsonx_text.errors import refused
-from bardo.dialects.watsonx_text.words import COUNTS, NAME, REASONS, UNFINISHED, read_usage
+from bardo.dialects.timestamps import seconds_of
 from bardo.streams.frames import Frame
-from bardo.values.errors import BardoError, BrokenStream, MalformedReply
+from bardo.values.degradation import Degradation
+from bardo.values.errors import BardoError, BrokenStream, MalformedReply, UpstreamRefused
 from bardo.values.events import (
     ContentChunk,
     Degraded,
     Event,
     Failed,
     Finish,
+    FinishReason,
     ReplyFields,
     ReplyStart,
     UsageUpdate,
 )
+from bardo.values.usage import Usage
 
+NAME = "watsonx_text"
+_UNFINISHED = "not_finished"
+_COUNTS = ("input_token_count", "generated_token_count")
+_REASONS: dict[str, FinishReason] = {
+    "eos_token": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "token_limit": "length",
+    "time_limit": "length",
+    "cancelled": "error",
+    "error": "error",
+}
 _KNOWN = ("model_id", "created_at", "results")
 
 
@@ -56,7 +68,7 @@ class Decoder:
         """Whether every choice has ended."""
         if self._chat is not None:
             return self._chat.complete
-        return bool(self._words) and UNFINISHED not in self._words.values()
+        return bool(self._words) and _UNFINISHED not in self._words.values()
 
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read ends the reply with Failed."""
@@ -81,11 +93,11 @@ class Decoder:
         if self._over:
             return out
         self._report(out)
-        if not self._words or UNFINISHED in self._words.values():
+        if not self._words or _UNFINISHED in self._words.values():
             self._fail(BrokenStream("the stream ended before the text did", provider=self._row.id), out)
         else:
             out.extend(
-                Finish(REASONS.get(word, "unknown"), word, choice=choice) for choice, word in self._words.items()
+                Finish(_REASONS.get(word, "unknown"), word, choice=choice) for choice, word in self._words.items()
             )
         self._over = True
         return out
@@ -95,7 +107,7 @@ class Decoder:
             raise ValueError(f"the reply is {kind_of(value)}")
         if value.get("errors"):
             self._report(out)
-            self._fail(refused(value, provider=self._row.id), out)
+            self._fail(_refused(value, provider=self._row.id), out)
         elif self._start is None and "results" not in value:
             self._chat = CHAT.open_decoder(self._row)
             return self._chat.feed(item)
@@ -105,9 +117,9 @@ class Decoder:
 
     def _take_results(self, value: dict[str, Any], out: list[Event]) -> None:
         if self._start is None:
-            self._start = ReplyStart(model=as_text(value.get("model_id")), created=_seconds(value.get("created_at")))
+            self._start = ReplyStart(model=as_text(value.get("model_id")), created=seconds_of(value.get("created_at")))
             out.append(self._start)
-        _tell(value, self._fields, None, _KNOWN, out)
+        _carry(value, self._fields, None, _KNOWN, out)
         results = value.get("results")
         for choice, result in enumerate(results if isinstance(results, list) else ()):
             if not isinstance(result, dict):
@@ -118,11 +130,11 @@ class Decoder:
         if text := as_text(result.get("generated_text")):
             out.append(ContentChunk(0, text, choice))
         counts = self._counts.setdefault(choice, {})
-        for name in COUNTS:
+        for name in _COUNTS:
             if result.get(name) or name not in counts:
                 counts[name] = result.get(name)
-        _tell(result, {}, choice, ("generated_text", "stop_reason", *COUNTS), out)
-        self._words[choice] = as_text(result.get("stop_reason")) or self._words.get(choice, UNFINISHED)
+        _carry(result, {}, choice, ("generated_text", "stop_reason", *_COUNTS), out)
+        self._words[choice] = as_text(result.get("stop_reason")) or self._words.get(choice, _UNFINISHED)
 
     def _report(self, out: list[Event]) -> None:
         if not self._counts:
@@ -131,7 +143,7 @@ class Decoder:
         generated = [one["generated_token_count"] for one in self._counts.values()]
         if len(generated) > 1 and all(type(one) is int for one in generated):
             whole["generated_token_count"] = sum(generated)
-        usage, degraded = read_usage({name: count for name, count in whole.items() if count is not None})
+        usage, degraded = _decode_usage({name: count for name, count in whole.items() if count is not None})
         out.extend(Degraded(one) for one in degraded)
         out.append(UsageUpdate(usage))
 
@@ -140,20 +152,52 @@ class Decoder:
         out.append(Failed(error))
 
 
-def _tell(
-    value: dict[str, Any], told: dict[str, Any], choice: int | None, known: Sequence[str], out: list[Event]
+def _carry(
+    value: dict[str, Any], carried: dict[str, Any], choice: int | None, known: Sequence[str], out: list[Event]
 ) -> None:
-    """Give the fields nobody knows, when first seen or changed."""
+    """Add the fields of no known meaning, when first seen or changed."""
     fields = {name: one for name, one in value.items() if name not in known and one is not None}
-    fields = {name: one for name, one in fields.items() if told.get(name) != one}
+    fields = {name: one for name, one in fields.items() if carried.get(name) != one}
     if fields:
-        told |= fields
+        carried |= fields
         out.append(ReplyFields(NAME, fields, choice))
 
 
-def _seconds(moment: Any) -> int | None:
+def _decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
+    given = [raw.get(name) for name in _COUNTS]
+    usage = Usage(input_tokens=whole(given[0]), output_tokens=whole(given[1]), raw=raw)
+    doubts = [one for name, value in zip(_COUNTS, given, strict=True) for one in doubted(f"usage.{name}", value)]
+    return usage, tuple(doubts)
+
+
+def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
+    """Decode an error answer; a body that is not the dialect's is quoted, shortened."""
     try:
-        time = datetime.fromisoformat(as_text(moment))
-        return int((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp())
-    except (ValueError, OverflowError, msgspec.MsgspecError):
-        return None
+        value = decode_leniently(body)
+    except ValueError:
+        value = None
+    retry_after = headers.get("retry-after")
+    if isinstance(value, dict) and value.get("errors"):
+        return _refused(value, provider=provider, status=status, retry_after=retry_after)
+    message = excerpt(body) or f"the provider answered {status} without a word"
+    return UpstreamRefused(message, provider=provider, status=status, retry_after=retry_after)
+
+
+def _refused(
+    value: dict[str, Any], *, provider: str, status: int | None = None, retry_after: str | None = None
+) -> UpstreamRefused:
+    """Return the provider's error object as an error. Without a `status`, the object's own is it."""
+    errors = value.get("errors")
+    first = errors[0] if isinstance(errors, list) and errors else errors
+    fields = first if isinstance(first, dict) else {"message": as_text(first)}
+    if status is None:
+        own = value.get("status_code")
+        status = own if type(own) is int and 400 <= own <= 599 else 502
+    return UpstreamRefused(
+        as_text(fields.get("message")) or f"the provider answered {status}",
+        provider=provider,
+        status=status,
+        upstream_code=as_text(fields.get("code")) or None,
+        retry_after=retry_after,
+        detail=value,
+    )

@@ -2,10 +2,9 @@
 
 from bardo.edge.introspect.adapters import Adapter, Question, builtin_adapters
 from bardo.edge.introspect.introspector import Introspector
-from bardo.edge.introspect.layers import layers_of, log_override
+from bardo.edge.introspect.layers import Merged, MergedFact, Saying, layers_of, log_override, merge
 from bardo.edge.introspect.live import Learned, LiveFacts
 from bardo.edge.introspect.looking import NotAnAnswer
-from bardo.edge.introspect.merged import Merged, MergedFact, Saying, merge
 from bardo.edge.introspect.readers import READERS, Reader
 
 __all__ = [

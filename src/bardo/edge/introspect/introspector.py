@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from bardo.edge.http import Transport
 from bardo.edge.http_problems import origin
-from bardo.edge.introspect.adapters import Adapter, builtin_adapters
-from bardo.edge.introspect.asking import ask, why_not
+from bardo.edge.introspect.adapters import Adapter, ask, builtin_adapters, why_not
 from bardo.edge.introspect.layers import layers_of
 from bardo.edge.introspect.live import Learned, LiveFacts
 from bardo.edge.keys import Keyring

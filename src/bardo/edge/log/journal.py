@@ -43,6 +43,7 @@ class CallJournal:
         self._write_bytes = write
         self._lock = threading.Lock()
         self._pending: dict[str, bytes] = {}
+        self._pending_size = 0
         self._path: Path | None = None
         self._file = -1
         self._size = 0
@@ -78,7 +79,7 @@ class CallJournal:
         """Forget calls that are stored, or that nobody will store."""
         with self._lock:
             for request_id in request_ids:
-                self._pending.pop(request_id, None)
+                self._pending_size -= len(self._pending.pop(request_id, b""))
             if self._size > MOST_BYTES:
                 self._write_anew()
 
@@ -101,6 +102,7 @@ class CallJournal:
             if self._closed:
                 return
             self._pending[request_id] = self._pending.get(request_id, b"") + line
+            self._pending_size += len(line)
             try:
                 if self._file < 0:
                     self._open()
@@ -131,9 +133,9 @@ class CallJournal:
 
     def _write_anew(self) -> None:
         """Go on in a new file with what is not stored yet. Dying between the two leaves both, and calls are told apart by their ids."""
-        kept = b"".join(self._pending.values())
-        if len(kept) * 2 > self._size:
+        if self._pending_size * 2 > self._size:
             return
+        kept = b"".join(self._pending.values())
         old_file, old_path, old_size = self._file, self._path, self._size
         try:
             self._open()
@@ -227,4 +229,4 @@ def _mended(value: Any) -> Any:
     return value if isinstance(value, int | float | bool | None) else msgspec.Raw(to_json(value).encode())
 
 
-_JSON = ("usage_raw", "cost_by_cause", "degraded", "receipt")
+_JSON = ("usage_raw", "degraded", "receipt")

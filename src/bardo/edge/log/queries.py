@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Double, Integer, Row, Text, cast, func, select
+from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Row, cast, func, select
 
 from bardo.edge.log.problems import AmbiguousRequest
 from bardo.edge.log.row import CallOutcome, LogGap, LogRow, LogTotal, NewRows
@@ -28,6 +28,7 @@ def recent(
     since: float | None,
     outcome: CallOutcome | None,
     verdict: str | None,
+    operation: str | None,
 ) -> list[LogRow]:
     """Return the last rows that match, newest first."""
     wanted: list[ColumnElement[bool]] = []
@@ -39,6 +40,8 @@ def recent(
         wanted.append(_column.outcome == outcome)
     if verdict is not None:
         wanted.append(_column.reasoning_verdict == verdict)
+    if operation is not None:
+        wanted.append(_column.operation == operation)
     query = select(inference_log).where(*wanted, *_since(since)).order_by(_column.row_number.desc()).limit(limit)
     return _rows(connection.execute(query))
 
@@ -92,15 +95,6 @@ def totals(connection: Connection, *, since: float | None) -> list[LogTotal]:
         .order_by(calls.desc(), _column.provider, _column.model)
     )
     return [LogTotal(**row._asdict()) for row in connection.execute(query)]
-
-
-def cost_by_cause(connection: Connection, *, since: float | None) -> dict[str, float]:
-    """Sum the cost of all calls by its cause, in US dollars."""
-    part = func.json_each(_column.cost_by_cause).table_valued("key", "value", joins_implicitly=True)
-    # PostgreSQL reads a number out of JSON only by way of its text.
-    amount = func.sum(cast(cast(part.c.value, Text), Double))
-    query = select(part.c.key, amount).select_from(inference_log, part).where(*_since(since)).group_by(part.c.key)
-    return dict(connection.execute(query.order_by(part.c.key)).all())
 
 
 def gaps(connection: Connection) -> list[LogGap]:

@@ -42,6 +42,7 @@ class LogReader:
         since: float | None = None,
         outcome: CallOutcome | None = None,
         verdict: str | None = None,
+        operation: str | None = None,
     ) -> list[LogRow]:
         """Return the last rows that match, newest first. `since` is Unix time, `verdict` the one on the call's thinking."""
         from bardo.edge.log import queries
@@ -55,6 +56,7 @@ class LogReader:
                 since=since,
                 outcome=outcome,
                 verdict=verdict,
+                operation=operation,
             )
 
     def get(self, request_id: str) -> LogRow | None:
@@ -87,13 +89,6 @@ class LogReader:
 
         with self._reading() as connection:
             return queries.totals(connection, since=since)
-
-    def cost_by_cause(self, *, since: float | None = None) -> dict[str, float]:
-        """Return what the calls cost in US dollars, by cause: thinking, retries, failovers …"""
-        from bardo.edge.log import queries
-
-        with self._reading() as connection:
-            return queries.cost_by_cause(connection, since=since)
 
     def gaps(self) -> list[LogGap]:
         """Return where rows were dropped, oldest first."""

@@ -12,11 +12,10 @@ CallOutcome = Literal["ok", "error", "cancelled", "broken"]
 class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     """One call, as it ended.
 
-    Seconds are seconds, `started_at` is Unix time, `cost_*` are US dollars. A number that is `None` was not reported,
-    which is not 0. `cost_by_cause` splits the cost by why it arose: answer, thinking, retries, failovers, repairs,
-    cache. `reasoning_*` is the receipt of the call's thinking in words: the policy, what was sent of it, who decided, and the verdict.
-    `error_message` must hold no secret: the caller sees to it. `request_content` and `reply_content` are stored
-    only by a writer that was told to keep them.
+    Seconds are seconds, `started_at` is Unix time, `cost_usd` are US dollars. A number that is `None` was not reported, which is not 0.
+    `reasoning_*` is the receipt of the call's thinking in words: the policy, what was sent of it, who decided, and the verdict.
+    `operation` is what was asked for: generate, complete (OpenAI's older form of it), embed or count_tokens. `error_message` must hold no
+    secret: the caller removes them. `request_content` and `reply_content` are stored only by a writer that was told to keep them.
     """
 
     request_id: str
@@ -29,10 +28,10 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     provider_dialect: str = ""
     model_asked: str = ""
     model: str = ""
-    tenant: str | None = None
     streamed: bool = False
     passed_through: bool = False
     attempts: int = 1
+    operation: str = "generate"
 
     status: int | None = None
     outcome: CallOutcome = "ok"
@@ -51,7 +50,6 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     usage_raw: Any = None
 
     cost_usd: float | None = None
-    cost_by_cause: dict[str, float] = {}
     degraded: tuple[dict[str, Any], ...] = ()
     receipt: dict[str, Any] | None = None
     reasoning_intent: str | None = None
@@ -75,6 +73,7 @@ class CallBegun(msgspec.Struct, frozen=True, array_like=True):
     model: str = ""
     streamed: bool = False
     attempts: int = 1
+    operation: str = "generate"
 
 
 class LogGap(msgspec.Struct, frozen=True, kw_only=True):

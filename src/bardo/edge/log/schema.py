@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 
 from bardo.edge.log.stored import from_json
 
-CURRENT_REVISION = "0002"
+CURRENT_REVISION = "0004"
 
 
 class ExactJson(TypeDecorator[Any]):
@@ -68,7 +68,6 @@ inference_log = Table(
     Column("provider_dialect", Text, nullable=False),
     Column("model_asked", Text, nullable=False),
     Column("model", Text, nullable=False),
-    Column("tenant", Text),
     Column("streamed", Boolean, nullable=False),
     Column("passed_through", Boolean, nullable=False),
     Column("attempts", BigInteger, nullable=False),
@@ -87,7 +86,6 @@ inference_log = Table(
     Column("cache_write_tokens", BigInteger),
     Column("usage_raw", ExactJson),
     Column("cost_usd", Double),
-    Column("cost_by_cause", ExactJson, nullable=False),
     Column("degraded", ExactJson, nullable=False),
     Column("receipt", ExactJson),
     Column("request_content", Text),
@@ -97,6 +95,7 @@ inference_log = Table(
     Column("reasoning_emitted", Text),
     Column("reasoning_layer", Text),
     Column("reasoning_verdict", Text),
+    Column("operation", Text, nullable=False, server_default="generate"),
     # Numbers of removed rows are never given again, so a follower cannot miss a row.
     sqlite_autoincrement=True,
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -23,59 +23,46 @@ DEEPEST_JSON = 100
 # What every reader of JSON holds exactly; sums of many still fit 64 bits.
 LARGEST_COUNT = 2**53 - 1
 
-_TEXTS = {
-    "request_id": LONGEST_NAME,
-    "client_dialect": LONGEST_NAME,
-    "provider": LONGEST_NAME,
-    "provider_dialect": LONGEST_NAME,
-    "model_asked": LONGEST_NAME,
-    "model": LONGEST_NAME,
-    "tenant": LONGEST_NAME,
-    "error_class": LONGEST_NAME,
+LONGEST_TEXTS = {
     "error_message": LONGEST_MESSAGE,
-    "finish_reason": LONGEST_NAME,
-    "finish_raw": LONGEST_NAME,
-    "visibility": LONGEST_NAME,
-    "reasoning_intent": LONGEST_NAME,
-    "reasoning_emitted": LONGEST_NAME,
-    "reasoning_layer": LONGEST_NAME,
-    "reasoning_verdict": LONGEST_NAME,
     "request_content": LONGEST_CONTENT,
     "reply_content": LONGEST_CONTENT,
 }
-# Counts come from providers, so any number may arrive.
-_COUNTS = (
-    "status",
-    "attempts",
-    "input_tokens",
-    "output_tokens",
-    "reasoning_tokens",
-    "cached_input_tokens",
-    "cache_write_tokens",
-)
-_JSON = ("usage_raw", "cost_by_cause", "degraded", "receipt")
-_CONTENTS = ("request_content", "reply_content")
+"""Characters of the texts that are not cut at LONGEST_NAME."""
+CONTENTS = ("request_content", "reply_content")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: mended_text(repr(value), LONGEST_MESSAGE))
 
 
-def to_columns(row: LogRow, *, keep_content: bool) -> dict[str, Any]:
-    """Return the values of one row by column name, ready for either engine."""
-    values = msgspec.structs.asdict(row)
-    if not keep_content:
-        values.update(dict.fromkeys(_CONTENTS))
-    for name, longest in _TEXTS.items():
-        if (text := values[name]) is not None:
-            values[name] = mended_text(text, longest)
-    for name in _COUNTS:
-        if (count := values[name]) is not None:
-            values[name] = max(-LARGEST_COUNT, min(count, LARGEST_COUNT))
-    for name in _JSON:
-        if (value := values[name]) is not None:
-            values[name] = to_json(value)
-    if (cost := values["cost_usd"]) is not None and not math.isfinite(cost):
-        values["cost_usd"] = None
+def encode_texts(values: Sequence[Any], longest: int) -> Sequence[Any]:
+    """Return the texts of one column as both engines can hold them. Most need no change, and many are alike."""
+    for text in {*values}:
+        if text is not None and (len(text) > longest or not text.isascii() or "\0" in text):
+            return [None if text is None else mended_text(text, longest) for text in values]
     return values
+
+
+def encode_counts(values: Sequence[Any]) -> Sequence[Any]:
+    """Return the counts of one column within what every reader holds: they come from providers, so any number may arrive."""
+    for count in {*values}:
+        if count is not None and not -LARGEST_COUNT <= count <= LARGEST_COUNT:
+            return [None if count is None else max(-LARGEST_COUNT, min(count, LARGEST_COUNT)) for count in values]
+    return values
+
+
+def encode_costs(values: Sequence[Any]) -> Sequence[Any]:
+    """Return the costs of one column, without those that are no number."""
+    return [None if cost is None or not math.isfinite(cost) else cost for cost in values]
+
+
+def encode_json(values: Sequence[Any]) -> Sequence[Any]:
+    """Return the values of one column as JSON text."""
+    return [None if value is None else to_json(value) for value in values]
+
+
+def encode_nulls(values: Sequence[Any]) -> Sequence[Any]:
+    """Return nothing for every value."""
+    return [None] * len(values)
 
 
 def from_columns(values: Mapping[str, Any]) -> LogRow:
@@ -101,7 +88,7 @@ def to_json(value: Any) -> str:
     except (UnicodeEncodeError, TypeError, ValueError, RecursionError):
         text = ""
     # How deep a reader can go depends on its interpreter, so what might be deep is made shallow.
-    if not text or text.count("[") + text.count("{") > DEEPEST_JSON:
+    if not text or (len(text) > 2 * DEEPEST_JSON and text.count("[") + text.count("{") > DEEPEST_JSON):
         text = _ENCODER.encode(_mended(value, DEEPEST_JSON)).decode()
     return text if len(text) <= LONGEST_JSON else _shortened(value, text)
 

@@ -15,11 +15,11 @@ import msgspec
 
 from bardo._version import __version__
 from bardo.edge.probe.cells import Cell
-from bardo.edge.probe.trials import Trial
+from bardo.edge.probe.samples import Trial
 from bardo.edge.probe.verdicts import Decision
 from bardo.values.errors import ConfigError, InvalidRequest
 
-VERSION = 1
+VERSION = 2
 
 
 class Sent(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""What a probe sends: one cell for each setting of each knob, beside nothing at all and an easy question.
+"""What a probe sends: one cell for each value of each setting, beside nothing at all and an easy question.
 
 Pure. A cell's fields are the wire form's own, whatever the catalog says of the model: whether that is right is what is to be found out.
 """
@@ -12,12 +12,12 @@ from typing import Any, Literal
 import msgspec
 
 from bardo.catalog.forms import WireForm
+from bardo.catalog.fragments import fill
 from bardo.reasoning.control.amounts import ladder
-from bardo.reasoning.control.fragments import fill
 from bardo.reasoning.control.target import Known
 from bardo.values.errors import InvalidRequest
 
-KnobName = Literal["off", "on", "effort", "budget"]
+SettingName = Literal["off", "on", "effort", "budget"]
 BASELINE, EASY = "nothing sent", "easy question"
 BUDGETS = (1024, 4096, 16_384)
 ANSWER_ROOM = 8192
@@ -34,51 +34,51 @@ EASY_QUESTION = "What is 2+2? Give only the number."
 
 
 class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to send. `knob` None: nothing is turned. `fields` go into the body, `system` into the system prompt."""
+    """One thing to send. `setting` None: nothing is turned. `fields` go into the body, `system` into the system prompt."""
 
     id: str
-    knob: KnobName | None = None
+    setting: SettingName | None = None
     form: str = ""
-    setting: str = ""
+    value: str = ""
     fields: dict[str, Any] = {}
     system: str = ""
     question: str = HARD_QUESTION
 
 
-class Knob(msgspec.Struct, frozen=True, kw_only=True):
-    """The cells of one knob in one form, from the least thinking to the most."""
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """The cells of one setting in one form, from the least thinking to the most."""
 
-    name: KnobName
+    name: SettingName
     form: str
     cells: tuple[Cell, ...]
 
 
 def plan_cells(known: Known, forms: Sequence[WireForm] = ()) -> tuple[Cell, ...]:
-    """Return the matrix: the two that turn nothing, then every knob of the forms, by default of the one that is in use.
+    """Return the matrix: the two that turn nothing, then every setting of the forms, by default of the one that is in use.
 
-    Raises InvalidRequest where no form has any knob.
+    Raises InvalidRequest where no form has any setting.
     """
     cells = [Cell(id=EASY, question=EASY_QUESTION), Cell(id=BASELINE)]
     for form in forms or (known.form,):
         cells += [*_off(form, known), *_on(form, known), *_efforts(form, known), *_budgets(form, known)]
     if len(cells) == 2:
         place = f"{known.target.provider} ({known.target.dialect})"
-        raise InvalidRequest(f"there is no knob to probe at {place}", hint="name a wire form with --form")
+        raise InvalidRequest(f"there is no setting to probe at {place}", hint="name a wire form with --form")
     return tuple(cells)
 
 
-def knobs_of(cells: Sequence[Cell]) -> tuple[Knob, ...]:
-    """Return the cells by knob, in order."""
-    grouped: dict[tuple[KnobName, str], list[Cell]] = {}
+def settings_of(cells: Sequence[Cell]) -> tuple[Setting, ...]:
+    """Return the cells by setting, in order."""
+    grouped: dict[tuple[SettingName, str], list[Cell]] = {}
     for cell in cells:
-        if cell.knob is not None:
-            grouped.setdefault((cell.knob, cell.form), []).append(cell)
-    return tuple(Knob(name=name, form=form, cells=tuple(found)) for (name, form), found in grouped.items())
+        if cell.setting is not None:
+            grouped.setdefault((cell.setting, cell.form), []).append(cell)
+    return tuple(Setting(name=name, form=form, cells=tuple(found)) for (name, form), found in grouped.items())
 
 
 def output_limit(known: Known, cells: Sequence[Cell]) -> int:
     """Return the output limit, the same for all requests: another one for each cell would itself move the tokens."""
-    budgets = [int(cell.setting) for cell in cells if cell.knob == "budget"]
+    budgets = [int(cell.value) for cell in cells if cell.setting == "budget"]
     wanted = max([*budgets, BUDGETS[-1]]) + ANSWER_ROOM
     most = known.row.output_limit if known.row else None
     return wanted if most is None else min(wanted, most)
@@ -124,6 +124,6 @@ def _budgets(form: WireForm, known: Known) -> list[Cell]:
     return [_cell("budget", form, str(tokens), fields) for tokens, fields in fragments.items()]
 
 
-def _cell(knob: KnobName, form: WireForm, setting: str, fields: dict[str, Any], system: str = "") -> Cell:
-    shown = knob if setting == knob else f"{knob} {setting}"
-    return Cell(id=f"{form.name}: {shown}", knob=knob, form=form.name, setting=setting, fields=fields, system=system)
+def _cell(setting: SettingName, form: WireForm, value: str, fields: dict[str, Any], system: str = "") -> Cell:
+    shown = setting if value == setting else f"{setting} {value}"
+    return Cell(id=f"{form.name}: {shown}", setting=setting, form=form.name, value=value, fields=fields, system=system)

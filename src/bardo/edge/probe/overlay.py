@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.models import Control, Models, builtin_models
-from bardo.edge.probe.verdicts import Decision, KnobVerdict
+from bardo.edge.probe.verdicts import Decision, SettingVerdict
 from bardo.reasoning.control.target import Known
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
@@ -29,7 +29,7 @@ def overlay_row(
     """Return the row as a table, None where nothing was decided. `note` says where the evidence is."""
     owner = known.endpoint.owner or known.target.provider
     form = _best_form(known, decision)
-    said = _facts(known, {one.knob: one for one in decision.verdicts if one.form == form}, decision)
+    said = _facts(known, {one.setting: one for one in decision.verdicts if one.form == form}, decision)
     if not said:
         return None
     named = {} if form == known.form.name else {"form": form}
@@ -41,12 +41,12 @@ def overlay_row(
 
 
 def _best_form(known: Known, decision: Decision) -> str:
-    """Return the form of which most knobs bite; of several, the one in use."""
-    bites = Counter({known.form.name: 0})
-    bites.update(one.form for one in decision.verdicts if one.verdict == "honours")
-    most = max(bites.values())
+    """Return the form of which the model honours most settings; of several, the one in use."""
+    honoured = Counter({known.form.name: 0})
+    honoured.update(one.form for one in decision.verdicts if one.verdict == "honours")
+    most = max(honoured.values())
     tried = {one.form for one in decision.verdicts}
-    return next((form for form, count in bites.items() if count == most and form in tried), known.form.name)
+    return next((form for form, count in honoured.items() if count == most and form in tried), known.form.name)
 
 
 def _kept(known: Known) -> dict[str, Any]:
@@ -55,8 +55,8 @@ def _kept(known: Known) -> dict[str, Any]:
     return {name: value for name, value in plain.items() if value is not None and name not in _NOT_KEPT}
 
 
-def _facts(known: Known, verdicts: Mapping[str, KnobVerdict], decision: Decision) -> dict[str, Any]:
-    settled = {knob: one for knob, one in verdicts.items() if one.verdict != "inconclusive"}
+def _facts(known: Known, verdicts: Mapping[str, SettingVerdict], decision: Decision) -> dict[str, Any]:
+    settled = {setting: one for setting, one in verdicts.items() if one.verdict != "inconclusive"}
     if not settled:
         return {}
     facts: dict[str, Any] = {"control": list(_control(known, settled, decision))}
@@ -71,23 +71,23 @@ def _facts(known: Known, verdicts: Mapping[str, KnobVerdict], decision: Decision
     return facts
 
 
-def _control(known: Known, settled: Mapping[str, KnobVerdict], decision: Decision) -> tuple[Control, ...]:
-    """Return the ways it can be told: those known before, without the knobs that do nothing, with those that do."""
+def _control(known: Known, settled: Mapping[str, SettingVerdict], decision: Decision) -> tuple[Control, ...]:
+    """Return the model's controls: those known before, without the settings that it ignores, with those that it honours."""
     control = list(known.control)
-    for knob, ways in _WAYS.items():
-        one = settled.get(knob)
+    for setting, ways in _WAYS.items():
+        one = settled.get(setting)
         if one is not None and one.verdict == "honours":
             control += [] if set(ways) & set(control) else [ways[0]]
-        elif one is not None and not _still_switches(knob, settled):
+        elif one is not None and not _still_switches(setting, settled):
             control = [way for way in control if way not in ways]
     told = tuple(way for way in control if way not in ("none", "fixed"))
     return told or (("none",) if decision.thinks_unasked is False else ("fixed",))
 
 
-def _still_switches(knob: str, settled: Mapping[str, KnobVerdict]) -> bool:
+def _still_switches(setting: str, settled: Mapping[str, SettingVerdict]) -> bool:
     """Whether the other side of a switch works: then it stays one."""
     off = settled.get("off")
-    return knob == "on" and off is not None and off.verdict == "honours"
+    return setting == "on" and off is not None and off.verdict == "honours"
 
 
 # An effort in an adaptive form is beside the switch, which stays.

@@ -13,8 +13,8 @@ from bardo.edge.http_problems import origin
 from bardo.edge.probe.audit import Audit, Plan
 from bardo.edge.probe.cells import in_turn, output_limit, plan_cells
 from bardo.edge.probe.overlay import overlay_row
+from bardo.edge.probe.samples import Trial
 from bardo.edge.probe.sending import Sender, request_of
-from bardo.edge.probe.trials import Trial
 from bardo.edge.probe.verdicts import decide
 from bardo.engine.route import Target
 from bardo.reasoning.control.target import Known
@@ -36,7 +36,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 def plan_probe(
     target: Target, known: Known, *, forms: Sequence[WireForm] = (), repeats: int = REPEATS, seed: int = 0
 ) -> Plan:
-    """Return everything that would be sent. Raises InvalidRequest where there is no knob to turn."""
+    """Return everything that would be sent. Raises InvalidRequest where there is no setting to turn."""
     cells = plan_cells(known, forms)
     limit = output_limit(known, cells)
     return Plan(

@@ -8,15 +8,16 @@ from typing import Any
 
 import msgspec
 
+from bardo.catalog.fragments import merge_fields
 from bardo.dialects import dialect
 from bardo.edge.http import Call, Deadlines, Reply, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.probe.audit import Sent
 from bardo.edge.probe.cells import Cell
-from bardo.edge.probe.trials import Trial
-from bardo.engine.pipeline import ReplyReader
+from bardo.edge.probe.samples import Trial
+from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.route import Target
-from bardo.reasoning.control import merged, observation
+from bardo.reasoning.control import observation
 from bardo.values.blocks import TextBlock
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, ProviderError, UpstreamRefused
@@ -99,7 +100,7 @@ def request_of(cell: Cell, target: Target, limit: int) -> Sent:
     """Return what is sent for a cell: a plain question in the provider's dialect, with the cell's fields laid into it."""
     wire = _wire(cell, target, limit)
     body: dict[str, Any] = msgspec.json.decode(wire.body)
-    return Sent(cell=cell, path=wire.path, body=merged(body, cell.fields))
+    return Sent(cell=cell, path=wire.path, body=merge_fields(body, cell.fields))
 
 
 def _wire(cell: Cell, target: Target, limit: int | None) -> WireRequest:

@@ -16,7 +16,7 @@ import msgspec
 ALPHA = 0.02
 """A difference is believed up to this chance. Five against five that do not overlap have 0.008."""
 MATERIAL = 1.25
-"""And where one median is at least so many times the other: a knob that moves less is of no use."""
+"""And where one median is at least so many times the other: a setting that moves less is of no use."""
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):

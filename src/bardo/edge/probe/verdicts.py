@@ -1,17 +1,17 @@
-"""Decide what each knob does, by distributions and nothing else.
+"""Decide what each setting does, by distributions and nothing else.
 
-The rules, in order, for a knob with several settings:
+The rules, in order, for a setting with several values:
 
-1. Every setting is refused: `refuses`. Too few answers: `inconclusive`.
-2. The least setting and the most differ, upwards: `honours`.
+1. Every value is refused: `refuses`. Too few answers: `inconclusive`.
+2. The least value and the most differ, upwards: `honours`.
 3. No positive control differs, so that no difference could have been seen: `inconclusive`. No answer thought as much as the least budget,
    so that no budget was a limit: `inconclusive`.
-4. Its settings are alike. They differ from nothing sent, or off in the same field works: `flattens`. Else `ignores`.
+4. Its values are alike. They differ from nothing sent, or off in the same field works: `flattens`. Else `ignores`.
 
 For off: no thinking in any answer, while other cells think: `honours`; less thinking, but some: `flattens`; as much as without it:
 `ignores`. For on: it thinks where it does not unasked: `honours`; it does not think: `ignores`.
 
-A positive control is any pair of cells that differs: the easy question and the hard one, the ends of a knob, a knob and nothing sent.
+A positive control is any pair of cells that differs: the easy question and the hard one, the ends of a setting, a setting and nothing sent.
 """
 
 from __future__ import annotations
@@ -22,29 +22,28 @@ from typing import Literal
 
 import msgspec
 
-from bardo.edge.probe.cells import BASELINE, Cell, Knob, knobs_of
-from bardo.edge.probe.samples import Samples
+from bardo.edge.probe.cells import BASELINE, Cell, Setting, settings_of
+from bardo.edge.probe.samples import Measure, Samples, Trial
 from bardo.edge.probe.statistics import Comparison
-from bardo.edge.probe.trials import Measure, Trial
 
 Verdict = Literal["honours", "flattens", "ignores", "refuses", "inconclusive"]
 
 
 class Refused(msgspec.Struct, frozen=True, kw_only=True):
-    """What a provider said of a setting that it does not take."""
+    """What a provider said of a value that it does not take."""
 
-    setting: str
+    value: str
     status: int
     message: str
 
 
-class KnobVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What one knob does, in one form, and why that is thought.
+class SettingVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What one setting does, in one form, and why that is thought.
 
-    `medians` are tokens by setting, `alike` neighbours that were not told apart, `test` the comparison that decided.
+    `medians` are tokens by value, `alike` neighbours that were not told apart, `test` the comparison that decided.
     """
 
-    knob: str
+    setting: str
     form: str
     verdict: Verdict
     why: str
@@ -58,90 +57,90 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """All verdicts. `control` is the pair that showed that differences can be seen, None where there was none."""
 
     measure: Measure
-    verdicts: tuple[KnobVerdict, ...]
+    verdicts: tuple[SettingVerdict, ...]
     control: Comparison | None = None
     thinks_unasked: bool | None = None
 
 
 def decide(cells: Sequence[Cell], trials: Sequence[Trial]) -> Decision:
-    """Return what the trials show of every knob."""
-    samples, knobs = Samples(cells, trials), knobs_of(cells)
-    control = samples.control(knobs)
-    offs = [cell for knob in knobs if knob.name == "off" for cell in knob.cells if samples.stops(cell)]
+    """Return what the trials show of every setting."""
+    samples, settings = Samples(cells, trials), settings_of(cells)
+    control = samples.control(settings)
+    offs = [cell for setting in settings if setting.name == "off" for cell in setting.cells if samples.stops(cell)]
     return Decision(
         measure=samples.measure,
         control=control,
         thinks_unasked=samples.thinks_unasked,
-        verdicts=tuple(_verdict(knob, samples, offs, control) for knob in knobs),
+        verdicts=tuple(_verdict(setting, samples, offs, control) for setting in settings),
     )
 
 
-def _verdict(knob: Knob, samples: Samples, offs: Sequence[Cell], control: Comparison | None) -> KnobVerdict:
-    refused = tuple(_refusals(knob, samples))
-    found = samples.answered(knob.cells)
-    if refused and len(refused) == len(knob.cells):
-        said = _said(knob, "refuses", f"status {refused[0].status}: {refused[0].message}")
+def _verdict(setting: Setting, samples: Samples, offs: Sequence[Cell], control: Comparison | None) -> SettingVerdict:
+    refused = tuple(_refusals(setting, samples))
+    found = samples.answered(setting.cells)
+    if refused and len(refused) == len(setting.cells):
+        said = _said(setting, "refuses", f"status {refused[0].status}: {refused[0].message}")
     elif not found:
-        said = _said(knob, "inconclusive", "too few answers")
-    elif knob.name == "off":
-        said = _of_off(knob, found[0], samples, control)
-    elif knob.name == "on":
-        said = _of_on(knob, found[0], samples, control)
+        said = _said(setting, "inconclusive", "too few answers")
+    elif setting.name == "off":
+        said = _of_off(setting, found[0], samples, control)
+    elif setting.name == "on":
+        said = _of_on(setting, found[0], samples, control)
     else:
-        said = _of_scale(knob, found, samples, offs, control)
-    return msgspec.structs.replace(said, medians=samples.medians(knob.cells), refused=refused)
+        said = _of_scale(setting, found, samples, offs, control)
+    return msgspec.structs.replace(said, medians=samples.medians(setting.cells), refused=refused)
 
 
-def _refusals(knob: Knob, samples: Samples) -> list[Refused]:
-    said = [(cell, samples.refused[cell.id]) for cell in knob.cells if cell.id in samples.refused]
-    return [Refused(setting=cell.setting, status=trial.status, message=trial.message) for cell, trial in said]
+def _refusals(setting: Setting, samples: Samples) -> list[Refused]:
+    said = [(cell, samples.refused[cell.id]) for cell in setting.cells if cell.id in samples.refused]
+    return [Refused(value=cell.value, status=trial.status, message=trial.message) for cell, trial in said]
 
 
 def _of_scale(
-    knob: Knob, found: Sequence[Cell], samples: Samples, offs: Sequence[Cell], control: Comparison | None
-) -> KnobVerdict:
+    setting: Setting, found: Sequence[Cell], samples: Samples, offs: Sequence[Cell], control: Comparison | None
+) -> SettingVerdict:
     pooled, ends = samples.pooled(found), samples.against(found[0].id, found[-1].id)
     if len(found) == 1 or ends is None:
         moved = pooled is not None and pooled.moved
-        why = f"its only setting is {'unlike' if moved else 'like'} nothing sent"
-        return _said(knob, "honours" if moved else "inconclusive", why, test=pooled)
+        why = f"its only value is {'unlike' if moved else 'like'} nothing sent"
+        return _said(setting, "honours" if moved else "inconclusive", why, test=pooled)
     if ends.moved:
         if not ends.rises:
-            return _said(knob, "inconclusive", "the most setting thinks less than the least", test=ends)
-        why = f"{found[-1].setting} thinks {_times(ends)} {found[0].setting}"
-        return _said(knob, "honours", why, test=ends, alike=_alike(found, samples))
-    unseen = _unseen(ends, control) or _unreached(knob, found, samples)
+            return _said(setting, "inconclusive", "the most value thinks less than the least", test=ends)
+        why = f"{found[-1].value} thinks {_times(ends)} {found[0].value}"
+        return _said(setting, "honours", why, test=ends, alike=_alike(found, samples))
+    unseen = _unseen(ends, control) or _unreached(setting, found, samples)
     if unseen is not None:
-        return _said(knob, "inconclusive", unseen, test=ends)
+        return _said(setting, "inconclusive", unseen, test=ends)
     if pooled is not None and pooled.moved:
-        return _said(knob, "flattens", "its settings are alike, and unlike nothing sent", test=ends)
+        return _said(setting, "flattens", "its values are alike, and unlike nothing sent", test=ends)
     if any(off.fields.keys() & found[0].fields.keys() for off in offs):
-        return _said(knob, "flattens", "its settings are alike, though off in the same field works", test=ends)
-    return _said(knob, "ignores", "its settings are alike, and like nothing sent", test=ends)
+        return _said(setting, "flattens", "its values are alike, though off in the same field works", test=ends)
+    return _said(setting, "ignores", "its values are alike, and like nothing sent", test=ends)
 
 
-def _of_off(knob: Knob, off: Cell, samples: Samples, control: Comparison | None) -> KnobVerdict:
+def _of_off(setting: Setting, off: Cell, samples: Samples, control: Comparison | None) -> SettingVerdict:
     test = samples.against(BASELINE, off.id)
     if samples.stops(off):
-        return _said(knob, "honours", "no thinking in any answer, while others show some", test=test)
+        return _said(setting, "honours", "no thinking in any answer, while others show some", test=test)
     if test is not None and test.moved and not test.rises:
         if samples.measure == "output":
-            return _said(knob, "honours", "less output; thinking itself is not counted here", test=test)
-        return _said(knob, "flattens", "it thinks less, and still thinks", test=test)
+            return _said(setting, "honours", "less output; thinking itself is not counted here", test=test)
+        return _said(setting, "flattens", "it thinks less, and still thinks", test=test)
     if not samples.thinks_at_all and samples.measure != "output":
-        return _said(knob, "inconclusive", "nothing made it think", test=test)
+        return _said(setting, "inconclusive", "nothing made it think", test=test)
     unseen = _unseen(test, control)
-    return _said(knob, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
+    return _said(setting, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
 
 
-def _of_on(knob: Knob, on: Cell, samples: Samples, control: Comparison | None) -> KnobVerdict:
+def _of_on(setting: Setting, on: Cell, samples: Samples, control: Comparison | None) -> SettingVerdict:
     test = samples.against(BASELINE, on.id)
     if test is not None and test.moved and test.rises:
-        return _said(knob, "honours", "it thinks more than when nothing is sent", test=test)
+        return _said(setting, "honours", "it thinks more than when nothing is sent", test=test)
     if samples.thinks_unasked is not False:
-        return _said(knob, "inconclusive", "it may think when nothing is sent, too", test=test)
+        return _said(setting, "inconclusive", "it may think when nothing is sent, too", test=test)
     unseen = _unseen(test, control)
-    return _said(knob, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
+    return _said(setting, "inconclusive" if unseen else "ignores", unseen or "like nothing sent", test=test)
 
 
 def _unseen(test: Comparison | None, control: Comparison | None) -> str | None:
@@ -151,16 +150,16 @@ def _unseen(test: Comparison | None, control: Comparison | None) -> str | None:
     return "no positive control showed a difference" if control is None else None
 
 
-def _unreached(knob: Knob, found: Sequence[Cell], samples: Samples) -> str | None:
+def _unreached(setting: Setting, found: Sequence[Cell], samples: Samples) -> str | None:
     """Say that no budget could have shown anything: a limit that is never reached limits nothing. None where one was reached."""
-    if knob.name != "budget" or samples.measure == "output" or samples.reached(int(found[0].setting), found):
+    if setting.name != "budget" or samples.measure == "output" or samples.reached(int(found[0].value), found):
         return None
-    return f"no answer thought as much as the least budget, {found[0].setting} tokens, so none of them was a limit"
+    return f"no answer thought as much as the least budget, {found[0].value} tokens, so none of them was a limit"
 
 
 def _alike(found: Sequence[Cell], samples: Samples) -> tuple[tuple[str, str], ...]:
     pairs = pairwise(found)
-    compared = [(one.setting, other.setting, samples.against(one.id, other.id)) for one, other in pairs]
+    compared = [(one.value, other.value, samples.against(one.id, other.id)) for one, other in pairs]
     return tuple((one, other) for one, other, test in compared if test is not None and not test.moved)
 
 
@@ -169,11 +168,11 @@ def _times(ends: Comparison) -> str:
 
 
 def _said(
-    knob: Knob,
+    setting: Setting,
     verdict: Verdict,
     why: str,
     *,
     test: Comparison | None = None,
     alike: tuple[tuple[str, str], ...] = (),
-) -> KnobVerdict:
-    return KnobVerdict(knob=knob.name, form=knob.form, verdict=verdict, why=why, test=test, alike=alike)
+) -> SettingVerdict:
+    return SettingVerdict(setting=setting.name, form=setting.form, verdict=verdict, why=why, test=test, alike=alike)

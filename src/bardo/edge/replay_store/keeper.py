@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
+from bardo.dialects import dialect
 from bardo.edge.replay_store.memory import MemoryStore
 from bardo.edge.replay_store.sqlite import SqliteStore
 from bardo.edge.replay_store.store import Bounds, ReplayStore
 from bardo.edge.settings import ReplaySettings
-from bardo.engine.exchange import Attempt
+from bardo.engine.planning import Attempt
 from bardo.engine.route import Target
 from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, keys_in, remember, turns_of
 from bardo.reasoning.replay.guard import OnChange
@@ -72,7 +73,10 @@ class ReplayKeeper:
         if self._store is None:
             return
         reader = self._reader(attempt.target)
-        memories = remember(response, request, attempt.sent or request, reader, self._rules, fields)
+        omits_ids = bool(request.dialect) and dialect(request.dialect).omits_call_ids
+        memories = remember(
+            response, request, attempt.request or request, reader, self._rules, fields, omits_ids=omits_ids
+        )
         if memories:
             await self._put(tenant, memories, reply)
 

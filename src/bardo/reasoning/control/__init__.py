@@ -1,13 +1,11 @@
 """Reasoning control: a policy in the form one model honours, what was observed of it, and what goes with it."""
 
 from bardo.reasoning.control.amounts import PORTABLE, PortableBudgets, nearest_level
-from bardo.reasoning.control.fragments import merged
 from bardo.reasoning.control.parameters import Fitted, fit_parameters
 from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of
-from bardo.reasoning.control.planning import plan_reasoning
+from bardo.reasoning.control.planning import as_told, plan_reasoning
 from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
 from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
-from bardo.reasoning.control.told import as_told
 from bardo.reasoning.control.verdict import Observation, Verdict, observation, observe, receipt, receipt_header
 from bardo.values.request import OnImpossible
 
@@ -29,7 +27,6 @@ __all__ = [
     "fit_parameters",
     "intent_of",
     "know",
-    "merged",
     "nearest_level",
     "observation",
     "observe",

@@ -6,11 +6,19 @@ from typing import Any
 
 import msgspec
 
-from bardo.catalog.forms import Fragment
+from bardo.catalog.fragments import Fragment, fill, merge_fields
 from bardo.reasoning.control.amounts import nearest_level
-from bardo.reasoning.control.asking import Ask, by_omission, fill_in, plan_of, rank, room_for, translated_levels
-from bardo.reasoning.control.fragments import fill, merged
-from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan
+from bardo.reasoning.control.plan import (
+    Ask,
+    CannotTurnOff,
+    ControlPlan,
+    by_omission,
+    fill_in,
+    plan_of,
+    rank,
+    room_for,
+    translated_levels,
+)
 from bardo.values.degradation import Degradation
 
 
@@ -28,7 +36,7 @@ def off(ask: Ask) -> ControlPlan:
     return plan_of(
         ask,
         fields=fields,
-        said="off",
+        emitted="off",
         by=("off",),
         reason="off",
         thinks=False,
@@ -46,7 +54,7 @@ def between_tools(ask: Ask) -> ControlPlan | None:
     return plan_of(
         ask,
         fields=fields,
-        said="between_tools",
+        emitted="between_tools",
         by=("nearest_off",),
         reason="exact",
         thinks=True,
@@ -61,7 +69,7 @@ def _silent_off(ask: Ask) -> ControlPlan:
         return plan_of(
             ask,
             fields={},
-            said="nothing",
+            emitted="nothing",
             by=("omit", "control"),
             reason="does not think",
             thinks=by_omission(ask.known),
@@ -84,7 +92,7 @@ def _off_beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation
         else "the nearest effort this model offers"
     )
     lost = () if level == asked else (Degradation("reasoning_effort", asked=asked, sent=level, why=why),)
-    return merged(fields, fill_in(ask, known.form.beside, effort=level)), lost
+    return merge_fields(fields, fill_in(ask, known.form.beside, effort=level)), lost
 
 
 def _impossible(ask: Ask) -> ControlPlan:
@@ -94,17 +102,19 @@ def _impossible(ask: Ask) -> ControlPlan:
         hint = "ask for the lowest effort, choose another model, or let bardo send the least there is (on_impossible: floor)"
         message = f"{known.target.model} always thinks: it cannot be turned off at {known.target.provider}"
         raise CannotTurnOff(message, hint=hint, reroute=ask.on_impossible == "reroute")
-    fields, said, more = _least(ask)
+    fields, emitted, more = _least(ask)
     why = (
         "this model always thinks; this is the least there is"
         if fields
         else "this model always thinks and takes no control"
     )
-    lost = Degradation("reasoning", asked="off", sent=None if said == "nothing" else more.get("budget", said), why=why)
+    lost = Degradation(
+        "reasoning", asked="off", sent=None if emitted == "nothing" else more.get("budget", emitted), why=why
+    )
     return plan_of(
         ask,
         fields=fields,
-        said=said,
+        emitted=emitted,
         by=("off", "efforts"),
         reason="cannot be off",
         floored=True,
@@ -140,11 +150,11 @@ def without_thinking(plan: ControlPlan, why: str) -> ControlPlan | None:
         return None
     by_level = known.form.off_level is not None and "none" in (known.facts.efforts or ())
     fields = fill((known.form.off_level if by_level else known.form.off) or {}, switches=(known.switch,))
-    lost = Degradation("reasoning", asked=plan.intent if plan.mode != "none" else plan.said, sent="off", why=why)
+    lost = Degradation("reasoning", asked=plan.intent if plan.mode != "none" else plan.emitted, sent="off", why=why)
     return msgspec.structs.replace(
         plan,
         fields=fields,
-        said="off",
+        emitted="off",
         level=None,
         budget=None,
         thinks=False,

@@ -5,20 +5,20 @@ Each difference is a Degradation. A parameter at its default says nothing, so ta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from bardo.catalog.fragments import at_path, merge_fields
 from bardo.catalog.parameters import ParameterRule, Parameters, builtin_parameters
-from bardo.reasoning.control.fragments import merged, placed
 from bardo.reasoning.control.off import without_thinking
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
-from bardo.values.request import Request, Sampling, ToolChoice
+from bardo.values.request import NEUTRAL, Request, Sampling, ToolChoice
 
-_DEFAULTS = {"temperature": 1, "top_p": 1, "frequency_penalty": 0, "presence_penalty": 0, "min_p": 0, "logprobs": False}
+_DEFAULTS = {**NEUTRAL, "logprobs": False}
 _SAMPLING = frozenset(field.name for field in msgspec.structs.fields(Sampling))
 
 
@@ -51,7 +51,7 @@ class _Bench:
     def move(self, name: str, path: str) -> None:
         """Give a parameter its place in the provider's own body."""
         self.touched = True
-        self.fields = merged(self.fields, placed(path, self.values.pop(name)))
+        self.fields = merge_fields(self.fields, at_path(path, self.values.pop(name)))
 
     def lose(self, name: str, why: str, *, sent: Any = None) -> None:
         """Take a parameter out, and say so unless it said nothing."""
@@ -100,9 +100,8 @@ def fit_parameters(request: Request, plan: ControlPlan, *, parameters: Parameter
     if not holding:
         return Fitted(_with_choice(request, choice), {}, plan, degraded)
     bench = _Bench(request)
-    stand_in = _stand_in(holding, table)
     for rule in holding:
-        _apply(rule, bench, stand_in)
+        _apply(rule, bench, holding, table)
     chosen = _with_choice(request, choice)
     if not bench.touched:
         return Fitted(chosen, {}, plan, degraded)
@@ -129,19 +128,18 @@ def _holds(rule: ParameterRule, plan: ControlPlan) -> bool:
     return True
 
 
-def _stand_in(rules: Iterable[ParameterRule], table: Parameters) -> _StandIn:
-    rules = tuple(rules)
+def _stand_in(rules: Sequence[ParameterRule], table: Parameters) -> _StandIn:
     refused = any("top_p" in rule.drop or "top_p" in rule.within for rule in rules)
     return _StandIn(table, refused, alone=any("top_p" in names for rule in rules for names in rule.one_of))
 
 
-def _apply(rule: ParameterRule, bench: _Bench, stand_in: _StandIn) -> None:
+def _apply(rule: ParameterRule, bench: _Bench, holding: Sequence[ParameterRule], table: Parameters) -> None:
     for name, path in rule.rename.items():
         if name in bench.values:
             bench.move(name, path)
     for name in rule.drop:
         if name in bench.values:
-            _drop(name, bench, rule.why, stand_in)
+            _drop(name, bench, rule.why, _stand_in(holding, table))
     for name, (least, most) in rule.within.items():
         if name in bench.values and not least <= bench.values[name] <= most:
             bench.lose(name, rule.why)

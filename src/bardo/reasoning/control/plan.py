@@ -1,4 +1,4 @@
-"""What is sent to make a model think as asked, and how it came to that."""
+"""What is sent to make a model think as asked: the plan, the question it answers, and the parts that all plans share."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.fragments import Fragment, fill
+from bardo.reasoning.control.amounts import DEFAULT_OUTPUT, PortableBudgets
 from bardo.reasoning.control.target import ControlTarget, Known, LayerName
 from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
-from bardo.values.request import Effort, ReasoningPolicy
+from bardo.values.request import EFFORTS, Effort, OnImpossible, ReasoningPolicy
 
 Mode = Literal["off", "effort", "budget", "auto", "none"]
 
@@ -26,7 +28,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     """A policy, written.
 
     `fields` is the JSON fragment for the upstream body, exact, and `max_output_tokens` the output limit to send with it (None: none was
-    given and none is needed). `intent` and `said` are the policy and what was sent in a word: `low`, `budget:4096`, `off`, `nothing`.
+    given and none is needed). `intent` and `emitted` are the policy and what was sent in a word: `low`, `budget:4096`, `off`, `nothing`.
     `layer` is who decided and `reason` why. `clamped`: the amount differs from what was asked; `floored`: off was asked and the least
     there is was sent. `thinks` is what is expected of the model, None where nothing is known. `system_text` must stand in the system
     prompt, for models that are told there.
@@ -37,7 +39,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     intent: str
     fields: dict[str, Any] = {}
     max_output_tokens: int | None = None
-    said: str = "nothing"
+    emitted: str = "nothing"
     level: Effort | None = None
     budget: int | None = None
     layer: LayerName = "L3"
@@ -52,11 +54,6 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     degraded: tuple[Degradation, ...] = ()
     known: Known | None = None
     policy: ReasoningPolicy | None = None
-
-    @property
-    def emitted(self) -> dict[str, Any]:
-        """The exact fields that were sent."""
-        return self.fields
 
     @property
     def asks_for_none(self) -> bool:
@@ -79,3 +76,120 @@ def intent_of(policy: ReasoningPolicy | None) -> str:
         case ReasoningPolicy(mode="budget", budget=budget):
             return f"budget:{budget}"
     return policy.mode
+
+
+OUTPUT_LIMIT = 64_000
+"""The most output of a model of which nothing is said."""
+AUTO: Effort = "medium"
+"""The level that stands for `auto` where one is needed."""
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """One question to this module: the policy, what is known, and under which conditions."""
+
+    policy: ReasoningPolicy
+    known: Known
+    limit: int | None
+    headroom: int
+    budgets: PortableBudgets
+    on_impossible: OnImpossible
+    show: bool
+
+    @property
+    def asked(self) -> Any:
+        """What the caller asked for, as a plain value."""
+        policy = self.policy
+        return policy.budget if policy.mode == "budget" else policy.effort or policy.mode
+
+    @property
+    def switches(self) -> tuple[str, ...]:
+        """The chat template's switch, or those that the caller turned where nobody knows the template."""
+        known = self.known.row is not None or self.known.facts.switch is not None
+        arguments = {} if known else self.policy.raw_fields.get("chat_template_kwargs", {})
+        return tuple(name for name, value in arguments.items() if isinstance(value, bool)) or (self.known.switch,)
+
+
+def plan_of(ask: Ask, *, fields: Fragment, emitted: str, by: tuple[str, ...], reason: str, **more: Any) -> ControlPlan:
+    """Return a plan with what all plans have in common."""
+    known, policy = ask.known, ask.policy
+    thinking = usual_tokens(known, ask.budgets) if more.get("thinks") else 0
+    more.setdefault("max_output_tokens", room_for(known, ask.limit, thinking))
+    decisive = (*by, "form") if known.facts.form == known.form.name else by
+    layer = known.layer(*decisive)
+    told = next((known.reasons[name] for name in by if known.layers.get(name) == layer and known.reasons.get(name)), "")
+    return ControlPlan(
+        target=known.target,
+        mode=policy.mode,
+        intent=intent_of(policy),
+        fields=fields,
+        emitted=emitted,
+        layer=layer,
+        reason=told or reason,
+        form=known.form.name,
+        known=known,
+        policy=policy,
+        **more,
+    )
+
+
+def fill_in(ask: Ask, fragment: Fragment | None, **values: Any) -> Fragment:
+    """Return a fragment of the form, filled in for this model."""
+    return fill(fragment or {}, switches=ask.switches, **values)
+
+
+def room_for(known: Known, limit: int | None, thinking: int) -> int | None:
+    """Return the output limit to send: the caller's, or one with room for an answer where the form must have one."""
+    needed = known.form.limit == "required" or (known.form.limit == "with_thinking" and thinking > 0)
+    if limit is not None or not needed:
+        return limit
+    most = (known.row and known.row.output_limit) or OUTPUT_LIMIT
+    return min(DEFAULT_OUTPUT + thinking, most)
+
+
+def usual_tokens(known: Known, budgets: PortableBudgets) -> int:
+    """Return the tokens a model may think with where it is not told how much."""
+    usual = known.facts.default_effort
+    return budgets.tokens(next((effort for effort in EFFORTS if effort == usual), AUTO))
+
+
+def by_omission(known: Known) -> bool | None:
+    """Return whether the model thinks when nothing is sent; None where nobody says."""
+    return None if known.facts.omit is None else known.facts.omit == "on"
+
+
+def translated_levels(known: Known) -> tuple[Effort, ...]:
+    """The levels the provider itself puts into the model's own control."""
+    return known.form.levels if known.controllable else ()
+
+
+def rank(effort: Effort) -> int:
+    """Return the place of a level among all levels."""
+    return EFFORTS.index(effort)
+
+
+def uncontrolled(ask: Ask) -> ControlPlan:
+    """Send nothing to a model that has no control, and say so."""
+    thinks = by_omission(ask.known)
+    why = "this model always thinks, as much as it likes" if thinks else "this model has no control of its thinking"
+    # Who says `auto` in other words than the target's own leaves it to the model, and this one has decided.
+    meant = ask.policy.mode != "auto" or (
+        ask.policy.raw_fields and ask.policy.enables_thinking and not ask.show and not thinks
+    )
+    lost = (Degradation("reasoning", asked=ask.asked, why=why),) if meant else ()
+    return plan_of(
+        ask, fields={}, emitted="nothing", by=("control",), reason="no control", thinks=thinks, degraded=lost
+    )
+
+
+def unwritable(ask: Ask) -> ControlPlan:
+    """Send nothing where the provider has no field for it, and say so."""
+    lost = Degradation("reasoning", asked=ask.asked, why="this provider has no field for it")
+    return plan_of(
+        ask,
+        fields={},
+        emitted="nothing",
+        by=("control",),
+        reason="no field",
+        thinks=by_omission(ask.known),
+        degraded=(lost,),
+    )

@@ -10,14 +10,24 @@ from collections.abc import Sequence
 import msgspec
 
 from bardo.catalog.forms import WireForms
+from bardo.catalog.fragments import Fragment, fill, merge_fields
 from bardo.catalog.models import Models
-from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets
-from bardo.reasoning.control.asking import Ask, by_omission, fill_in, room_for, usual_tokens
-from bardo.reasoning.control.auto import auto
-from bardo.reasoning.control.fragments import fill, merged
-from bardo.reasoning.control.given import by_budget, by_effort, uncontrolled
+from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets, nearest_level
+from bardo.reasoning.control.effort import by_budget, by_effort, in_tokens
 from bardo.reasoning.control.off import between_tools, off
-from bardo.reasoning.control.plan import ControlPlan
+from bardo.reasoning.control.plan import (
+    AUTO,
+    Ask,
+    ControlPlan,
+    by_omission,
+    fill_in,
+    plan_of,
+    room_for,
+    translated_levels,
+    uncontrolled,
+    unwritable,
+    usual_tokens,
+)
 from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
@@ -99,9 +109,9 @@ def _unsaid(policy: ReasoningPolicy, plan: ControlPlan) -> tuple[Degradation, ..
     if policy.mode == "off" and policy.budget:
         why = "no budget goes with thinking that is off"
         lost = (Degradation("reasoning_budget", asked=policy.budget, why=why),)
-    if policy.between_tools and plan.said != "between_tools":
+    if policy.between_tools and plan.emitted != "between_tools":
         why = "this model thinks throughout or not at all"
-        lost = (*lost, Degradation("reasoning", asked="between_tools", sent=plan.said, why=why))
+        lost = (*lost, Degradation("reasoning", asked="between_tools", sent=plan.emitted, why=why))
     return lost
 
 
@@ -125,7 +135,7 @@ def _unasked(known: Known, limit: int | None, budgets: PortableBudgets, *, show:
 def _visible(ask: Ask, plan: ControlPlan) -> ControlPlan:
     """Ask for thinking that can be read, or for none of it, where thinking runs at all."""
     wanted, known, form = ask.policy.visible, ask.known, ask.known.form
-    if plan.thinks is False or plan.said == "between_tools" or not known.controllable:
+    if plan.thinks is False or plan.emitted == "between_tools" or not known.controllable:
         return plan
     if wanted is False:
         fragment = form.hidden if plan.fields else form.hidden_alone
@@ -135,5 +145,82 @@ def _visible(ask: Ask, plan: ControlPlan) -> ControlPlan:
     else:
         fragment = None
     return (
-        plan if fragment is None else msgspec.structs.replace(plan, fields=merged(plan.fields, fill_in(ask, fragment)))
+        plan
+        if fragment is None
+        else msgspec.structs.replace(plan, fields=merge_fields(plan.fields, fill_in(ask, fragment)))
     )
+
+
+def auto(ask: Ask) -> ControlPlan:
+    """Return how it is left to the model: by its own word, by silence, or by the middle of what it takes where silence is off."""
+    known, form = ask.known, ask.known.form
+    # In the target's own language a wish to see thinking is no wish to have it; elsewhere models think unasked, so it is one.
+    if not ask.policy.enables_thinking and not (ask.show and ask.policy.visible):
+        return plan_of(ask, fields={}, emitted="nothing", by=("omit",), reason="not asked", thinks=by_omission(known))
+    said_aloud = {"toggle", "adaptive"} & set(known.control) or known.facts.omit != "on"
+    fields = fill_in(ask, form.auto) if form.auto is not None and said_aloud else _as_said(ask)
+    if fields:
+        return plan_of(ask, fields=fields, emitted="auto", by=("control",), reason="the model decides", thinks=True)
+    if known.facts.omit != "off":
+        return plan_of(
+            ask, fields={}, emitted="nothing", by=("omit",), reason="the model decides", thinks=by_omission(known)
+        )
+    if known.switches:
+        return plan_of(
+            ask, fields=fill_in(ask, form.on), emitted="on", by=("omit",), reason="the model decides", thinks=True
+        )
+    return in_tokens(ask, ask.budgets.tokens(AUTO)) if known.takes_budget else _woken(ask)
+
+
+def _as_said(ask: Ask) -> Fragment:
+    """Return the form's own words where a caller who spoke the target's language used just these; silence may mean the same."""
+    for words in (ask.known.form.auto, ask.known.form.on):
+        fields = fill_in(ask, words)
+        if fields and not ask.show and merge_fields(ask.policy.raw_fields, fields) == ask.policy.raw_fields:
+            return fields
+    return {}
+
+
+def _woken(ask: Ask) -> ControlPlan:
+    """Ask for a level where silence would be off."""
+    known = ask.known
+    levels = known.levels or translated_levels(known)
+    if known.form.effort is None or not levels:
+        return unwritable(ask)
+    level = nearest_level(AUTO, levels)
+    lost = Degradation("reasoning", asked="auto", sent=level, why="this model thinks only at a level it is told")
+    room = room_for(known, ask.limit, ask.budgets.tokens(level))
+    return plan_of(
+        ask,
+        fields=fill_in(ask, known.form.effort, effort=level),
+        emitted=level,
+        by=("omit", "efforts"),
+        reason="a level is needed",
+        level=level,
+        thinks=True,
+        max_output_tokens=room,
+        degraded=(lost,),
+    )
+
+
+def as_told(plan: ControlPlan, limit: int | None) -> ControlPlan:
+    """Return the plan with no more in it than such a caller would say.
+
+    A `limit` of output that was left out stays out where the target can do without. To a model or a server nothing is known of, the
+    caller's own words go in place of a guess, where the endpoint's row lets them.
+    """
+    known, told = plan.known, plan.policy.raw_fields if plan.policy is not None else {}
+    if known is None:
+        return plan
+    if limit is None and known.form.limit == "with_thinking":
+        plan = msgspec.structs.replace(plan, max_output_tokens=None)
+    if not told or not _unknown(known):
+        return plan
+    return msgspec.structs.replace(
+        plan, fields=told, emitted=plan.intent, level=None, budget=None, clamped=False, floored=False, degraded=()
+    )
+
+
+def _unknown(known: Known) -> bool:
+    """Whether too little is known to say a policy better than the caller did. What an operator or the server itself says is known."""
+    return known.unknown_server or (known.endpoint.own_words and not known.classified)

@@ -9,9 +9,9 @@ from typing import Literal
 import msgspec
 
 from bardo.catalog.forms import Endpoint, WireForm, WireForms, builtin_forms
+from bardo.catalog.fragments import SWITCH
 from bardo.catalog.models import BudgetRange, Control, Facts, FoundModel, ModelRow, Models, builtin_models
 from bardo.reasoning.control.amounts import ladder
-from bardo.reasoning.control.fragments import SWITCH
 from bardo.values.request import Effort
 
 ANY_WORD: tuple[Effort, ...] = ("low", "medium", "high")

@@ -79,9 +79,9 @@ def observe(plan: ControlPlan, seen: Observation) -> Verdict:
         return _off(plan, seen, thought)
     if plan.mode == "auto":
         return "unknown" if thought is None else "honoured"
-    if not plan.fields and not plan.system_text and plan.said != "on":
+    if not plan.fields and not plan.system_text and plan.emitted != "on":
         return "void"
-    if plan.said == "off":
+    if plan.emitted == "off":
         return "contradicted" if thought else "clamped"
     if thought is False:
         return "unknown" if plan.soft or plan.level in _LIGHT else "void"
@@ -134,5 +134,5 @@ def receipt(plan: ControlPlan, seen: Observation, verdict: Verdict) -> dict[str,
 
 def receipt_header(plan: ControlPlan, verdict: Verdict | None = None) -> str:
     """Return the receipt as a header: `intent=low; emitted=high; layer=L1; verdict=clamped`. A stream's head comes before the verdict."""
-    told = f"intent={plan.intent}; emitted={plan.said}; layer={plan.layer}"
+    told = f"intent={plan.intent}; emitted={plan.emitted}; layer={plan.layer}"
     return told if verdict is None else f"{told}; verdict={verdict}"

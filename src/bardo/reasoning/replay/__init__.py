@@ -3,12 +3,10 @@
 `remember` says what of a reply is kept, `wanted` what a request may need of it, `restore` writes it back for one target.
 """
 
-from bardo.reasoning.replay.ask import amended
-from bardo.reasoning.replay.kept import Kept, Memory, decode_kept, encode_kept
+from bardo.reasoning.replay.guard import amended
 from bardo.reasoning.replay.keys import keys_in, turns_of, wanted
-from bardo.reasoning.replay.origin import Origins
+from bardo.reasoning.replay.memory import Kept, Memory, Origins, decode_kept, encode_kept, remember
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
-from bardo.reasoning.replay.remember import remember
 from bardo.reasoning.replay.restore import NOTHING, Recalled, Restored, restore
 
 __all__ = [

@@ -1,23 +1,25 @@
-"""Keeps thinking from going out behind a prefix that it was not made behind, to models that check it.
+"""Keeps thinking from being sent after a prefix that it was not made after, to models that verify it.
 
-The first difference is looked for before anything is sent. What can be put back as it was (the order of the tools) is; else the thinking
-that was made behind it is left out, and all thinking after it, since that is bound to it in turn. Or the provider is asked to do that.
+The first difference is looked for before anything is sent. Where it is the order of the tools, that order is restored; otherwise the
+thinking that was made after it is left out, and all thinking that follows, since that is bound to it in turn. Or the provider is asked to
+drop it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from bardo.catalog.replay import Binding
-from bardo.reasoning.replay.kept import Kept
 from bardo.reasoning.replay.keys import states_of
+from bardo.reasoning.replay.memory import Kept
 from bardo.reasoning.replay.prefix import Prefix, prefix_of, prompt_length, tool_digest, up_to
 from bardo.values.blocks import Block, ReasoningBlock
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request
+from bardo.values.wire import WireRequest
 
 OnChange = Literal["restore", "drop", "drop_block"]
 """What is done where a prefix has changed: put back what can be, and else drop; only drop; or have the provider drop."""
@@ -87,3 +89,31 @@ def _bound(message: Message, binding: Binding) -> bool:
 
 def _is_bound(block: Block, binding: Binding) -> bool:
     return isinstance(block, ReasoningBlock) and any(state.format == binding.format for state in states_of(block))
+
+
+def amended(wire: WireRequest, binding: Binding | None) -> WireRequest:
+    """Return the request with the fields and headers that `binding` asks by; None asks for nothing."""
+    if binding is None:
+        return wire
+    body = _joined(_joined(binding.beside, msgspec.json.decode(wire.body)), binding.ask)
+    return msgspec.structs.replace(
+        wire, body=msgspec.json.encode(body), headers=_headers(wire.headers, binding.headers)
+    )
+
+
+def _joined(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return both objects as one; where both say something, `over` does."""
+    joined = dict(under)
+    for name, value in over.items():
+        before = joined.get(name)
+        both = isinstance(before, Mapping) and isinstance(value, Mapping)
+        joined[name] = _joined(before, value) if both else value  # type: ignore[arg-type]
+    return joined
+
+
+def _headers(held: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
+    headers = dict(held)
+    for name, value in asked.items():
+        named = [one.strip() for one in headers.get(name, "").split(",") if one.strip()]
+        headers[name] = ",".join(dict.fromkeys([*named, value]))
+    return headers

@@ -12,8 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from bardo.reasoning.replay.call_ids import is_globally_unique, stated_id
-from bardo.reasoning.replay.canonical import canonical
+from bardo.reasoning.replay.call_identity import canonical, is_globally_unique, stated_id
 from bardo.values.blocks import (
     Block,
     ImageBlock,

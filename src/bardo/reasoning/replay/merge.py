@@ -1,19 +1,51 @@
-"""Puts what was kept of a reply back into the message a client made of it, each piece where it stood.
+"""Matches the messages of a history with the replies that were kept, and puts back what a client left out, each piece where it stood.
 
-A client may have joined the texts, written the arguments anew or left blocks out. Its own text and calls stay as they are, and so does
-reasoning of its own: where that is not what was kept, nothing is put beside it. Where a text is not the one that was kept, its state is
-left out, because it would belong to other words.
+A client may have joined the texts, rewritten the arguments or left blocks out. Its own text and calls stay as they are, and so does
+reasoning of its own: where that is not what was kept, nothing is added to it. Where a text is not the one that was kept, its state is
+left out, because it would belong to other text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from bardo.reasoning.replay.kept import Called, Kept, Other, Said, Thought
-from bardo.reasoning.replay.keys import digest
+from bardo.reasoning.replay.keys import TurnKeys, digest
+from bardo.reasoning.replay.memory import Kept, KeptCall, KeptText, Other, Thought
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
+
+
+def assigned(turns: Sequence[TurnKeys], found: Mapping[str, Kept]) -> dict[int, Kept]:
+    """Return the kept reply of each message, by its place; each reply is one message at most.
+
+    A message is known by its state, by what it says behind its conversation, or by calls with globally unique ids. Where these lead to
+    different replies, it is none of them.
+    """
+    found = {key: kept for key, kept in found.items() if kept.parts}
+    made: dict[int, Kept] = {}
+    used: set[int] = set()
+    for by_conversation in (True, False):
+        for turn in turns:
+            if turn.place in made:
+                continue
+            keys = _by_conversation(turn) if by_conversation else (turn.calls,)
+            kept = next((one for some in keys if (one := _only(some, found, used)) is not None), None)
+            if kept is not None:
+                made[turn.place] = kept
+                used.add(id(kept))
+    return made
+
+
+def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
+    return (turn.states, (turn.exact,), (turn.unnamed,) if turn.unnamed else ())
+
+
+def _only(keys: Iterable[str], found: Mapping[str, Kept], used: set[int]) -> Kept | None:
+    """Return the one reply that all of these keys lead to, so far as they lead anywhere."""
+    candidates = {id(kept): kept for key in keys if (kept := found.get(key)) is not None}
+    only = next(iter(candidates.values())) if len(candidates) == 1 else None
+    return None if only is None or id(only) in used else only
 
 
 def merged(blocks: Sequence[Block], kept: Kept, *, with_others: bool = True) -> tuple[Block, ...]:
@@ -28,17 +60,17 @@ def merged(blocks: Sequence[Block], kept: Kept, *, with_others: bool = True) -> 
         block for block in blocks if not isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock)
     ]
     placed: list[Block] = []
-    spoken = any(isinstance(part, Said) for part in kept.parts)
+    spoken = any(isinstance(part, KeptText) for part in kept.parts)
     for part in kept.parts:
-        if isinstance(part, Called) and not spoken:
+        if isinstance(part, KeptCall) and not spoken:
             # Words the client added stand before the calls, where its own dialect has them.
             placed += texts.pop(0) if texts else ()
         match part:
             case Thought(block=block):
                 placed.append(next((one for one in own if _same_thought(one, block)), block))
-            case Said():
+            case KeptText():
                 placed += texts.pop(0) if texts else ()
-            case Called(opaque=opaque):
+            case KeptCall(opaque=opaque):
                 call = next(calls, None)
                 placed += [] if call is None else [_with(call, opaque)]
             case Other(block=block):
@@ -89,7 +121,7 @@ def _letters(text: str) -> str:
 
 def _texts(texts: list[TextBlock], kept: Kept) -> list[list[Block]]:
     """Return the client's texts, cut as they were kept; where they are other texts, all of them in one place."""
-    said = [part for part in kept.parts if isinstance(part, Said)]
+    said = [part for part in kept.parts if isinstance(part, KeptText)]
     if len(texts) == len(said) and all(map(_is_said, texts, said)):
         return [[_with(text, part.opaque)] for text, part in zip(texts, said, strict=True)]
     whole = "".join(text.text for text in texts)
@@ -100,11 +132,11 @@ def _texts(texts: list[TextBlock], kept: Kept) -> list[list[Block]]:
     return [list(texts)] if texts else []
 
 
-def _is_said(text: TextBlock, part: Said) -> bool:
+def _is_said(text: TextBlock, part: KeptText) -> bool:
     return len(text.text) == part.length and digest(text.text) == part.digest
 
 
-def _cut(whole: str, said: Sequence[Said]) -> Iterator[TextBlock]:
+def _cut(whole: str, said: Sequence[KeptText]) -> Iterator[TextBlock]:
     begin = 0
     for part in said:
         yield TextBlock(whole[begin : begin + part.length], part.opaque)
@@ -113,7 +145,7 @@ def _cut(whole: str, said: Sequence[Said]) -> Iterator[TextBlock]:
 
 def _calls(calls: list[ToolCallBlock], kept: Kept) -> Iterator[ToolCallBlock]:
     """Return the client's calls in the order they were made in: by id, else as they come."""
-    order = {part.id: place for place, part in enumerate(kept.parts) if isinstance(part, Called)}
+    order = {part.id: place for place, part in enumerate(kept.parts) if isinstance(part, KeptCall)}
     if all(call.id in order for call in calls):
         calls = sorted(calls, key=lambda call: order[call.id])
     return iter(calls)

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.reasoning.replay.canonical import canonical
+from bardo.reasoning.replay.call_identity import canonical
 from bardo.reasoning.replay.keys import digest
 from bardo.values.blocks import (
     Block,

@@ -11,13 +11,11 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
-from bardo.reasoning.replay.finding import assigned
 from bardo.reasoning.replay.guard import OnChange, guard
-from bardo.reasoning.replay.kept import Kept
 from bardo.reasoning.replay.keys import TurnKeys, state_key, states_of, turns_of
-from bardo.reasoning.replay.merge import agrees, merged
-from bardo.reasoning.replay.needed import lacks_thinking, open_loop, thoughtless
-from bardo.reasoning.replay.switch import Switch
+from bardo.reasoning.replay.memory import Kept
+from bardo.reasoning.replay.merge import agrees, assigned, merged
+from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -70,11 +68,11 @@ def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> R
         changed, altered = thoughtless(changed, work.switch), True
     binding = work.rules.binding(reader)
     if binding is None:
-        return Restored(request=changed, degraded=tuple(work.switch.told), altered=altered)
+        return Restored(request=changed, degraded=tuple(work.switch.degradations), altered=altered)
     guarded = guard(changed, work.made, binding, recalled.on_change)
     return Restored(
         request=guarded.request,
-        degraded=(*work.switch.told, *guarded.degraded),
+        degraded=(*work.switch.degradations, *guarded.degraded),
         altered=altered or guarded.request is not changed or guarded.asks,
         ask=binding if guarded.asks else None,
     )

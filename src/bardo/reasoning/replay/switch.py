@@ -1,6 +1,7 @@
-"""Reasoning of one provider in a conversation that goes on with another: what may stay, stays; the rest is left out, and said.
+"""Decides which reasoning of a conversation may go to another provider or model: what may not is left out, and reported.
 
-No state is ever rewritten: it goes where it can be read, or nowhere. Its readable text goes along where the target takes such text.
+No state is ever rewritten: it goes where it can be read, or nowhere. Its readable text goes along where the target takes such text. Some
+models refuse to think after tool calls whose thinking is missing; then thinking is turned off.
 """
 
 from __future__ import annotations
@@ -11,17 +12,24 @@ import msgspec
 
 from bardo.catalog.replay import Reader, ReplayRules
 from bardo.reasoning.replay.keys import states_of
-from bardo.values.blocks import Block, Carried, Opaque, Origin, ReasoningBlock, TextBlock, ToolCallBlock
+from bardo.values.blocks import (
+    Block,
+    Carried,
+    Opaque,
+    Origin,
+    ReasoningBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
 from bardo.values.degradation import Degradation
+from bardo.values.request import ReasoningPolicy, Request
 
-_ITEMS = "openai_responses"
-# What a dialect calls native state whose format is not said in it.
-_UNSAID = {"openai_responses": ("openai-responses-v1",), "anthropic_messages": ("anthropic-claude-v1",)}
 OriginOf = Callable[[Opaque], Origin | None]
 
 
 class Switch:
-    """Sorts out the state of one request for one reader. `told` is what had to differ.
+    """Sorts out the state of one request for one reader. `degradations` are what had to differ.
 
     `client` is the dialect of the request. State of unknown origin that a client of the reader's own dialect sends natively is what the
     reader gave it: the dialect does not say whose it is, and what bardo gave of others is sealed or known.
@@ -30,7 +38,7 @@ class Switch:
     def __init__(self, reader: Reader, rules: ReplayRules, origin_of: OriginOf, client: str = "") -> None:
         self.reader = reader
         self.rules = rules
-        self.told: list[Degradation] = []
+        self.degradations: list[Degradation] = []
         self._origin_of = origin_of
         self._refusals: dict[tuple[str, ...], str] = {}
         self._signed = rules.needs_signatures(reader)
@@ -45,7 +53,7 @@ class Switch:
         key = (form, origin.provider, origin.platform, origin.model) if origin is not None else (form,)
         known = self._refusals.get(key)
         if known is None:
-            own = origin is None and self._speaks_same and form in _UNSAID.get(self.reader.row.dialect, ())
+            own = origin is None and self._speaks_same and self.rules.native(self.reader.row.dialect, form)
             known = self._refusals[key] = "" if own else self.rules.refusal(form, origin, self.reader)
         return known
 
@@ -57,14 +65,14 @@ class Switch:
         """Return the blocks of one message without the state that may not be sent."""
         kept = [self._sorted(block) for block in blocks]
         if any(now is not block and isinstance(block, ReasoningBlock) for now, block in zip(kept, blocks, strict=True)):
-            kept = [_without_id(block) for block in kept]
+            kept = [_without_id(block, self.rules) for block in kept]
         return tuple(block for block in kept if block is not None)
 
     def tell(self, what: str, sent: str | None, why: str) -> None:
         """Report a difference, once."""
         degradation = Degradation("reasoning", asked=what, sent=sent, why=why)
-        if degradation not in self.told:
-            self.told.append(degradation)
+        if degradation not in self.degradations:
+            self.degradations.append(degradation)
 
     def name(self, block: Block) -> str:
         """Return whose state it is, for a report."""
@@ -100,11 +108,47 @@ class Switch:
         return self.rules.text(self.reader).foreign == "text" and self.reader.row.quirks.replay != "none"
 
 
-def _without_id(block: Block | None) -> Block | None:
+def _without_id(block: Block | None, rules: ReplayRules) -> Block | None:
     """Leave out the id of an item whose reasoning is left out: OpenAI refuses the one without the other."""
-    if not isinstance(block, TextBlock | ToolCallBlock) or block.carried is None or block.carried.dialect != _ITEMS:
+    if not isinstance(block, TextBlock | ToolCallBlock) or block.carried is None:
+        return block
+    dialect = block.carried.dialect
+    if not rules.binds_ids(dialect):
         return block
     fields = {name: value for name, value in block.carried.fields.items() if name != "id"}
     if isinstance(item := fields.get("item"), dict):
         fields["item"] = {name: value for name, value in item.items() if name != "id"}
-    return msgspec.structs.replace(block, carried=Carried(_ITEMS, fields) if fields else None)
+    return msgspec.structs.replace(block, carried=Carried(dialect, fields) if fields else None)
+
+
+def lacks_thinking(request: Request) -> bool:
+    """Whether thinking is asked for, and the tools that are being answered were called without any that can be sent."""
+    if request.reasoning is None or request.reasoning.mode == "off":
+        return False
+    calling = next((one for one in reversed(request.messages) if one.role == "assistant"), None)
+    answers = any(isinstance(block, ToolResultBlock) for block in request.messages[-1].blocks)
+    if calling is None or not answers or not any(isinstance(block, ToolCallBlock) for block in calling.blocks):
+        return False
+    return not any(isinstance(block, ReasoningBlock) and states_of(block) for block in calling.blocks)
+
+
+def open_loop(request: Request) -> frozenset[int]:
+    """Return the places of the messages whose calls belong to the tool loop that goes on, where thinking is asked for."""
+    if request.reasoning is None or request.reasoning.mode == "off":
+        return frozenset()
+    places: set[int] = set()
+    for place in range(len(request.messages) - 1, -1, -1):
+        message = request.messages[place]
+        if message.role == "assistant":
+            places |= {place} if any(isinstance(block, ToolCallBlock) for block in message.blocks) else set()
+        elif not any(isinstance(block, ToolResultBlock) for block in message.blocks):
+            break
+    return frozenset(places)
+
+
+def thoughtless(request: Request, switch: Switch) -> Request:
+    """Return the request with thinking turned off, and say so."""
+    policy = request.reasoning
+    asked = policy and (policy.effort or policy.budget or policy.mode)
+    switch.tell(str(asked), "off", "the thinking that led to the tool calls is not at hand")
+    return msgspec.structs.replace(request, reasoning=ReasoningPolicy(mode="off"))

@@ -13,7 +13,6 @@ from bardo.simulators.provider import Provider
 from bardo.simulators.providers import anthropic_request, anthropic_thinking
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, named_event, streamed, whole
-from bardo.simulators.turns import tokens_of
 
 _FINISH = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 _ERROR_TYPES = {
@@ -61,8 +60,11 @@ class Anthropic(Provider):
     def beside(self, incoming: Incoming, path: str) -> Reply | None:
         if path != "/v1/messages/count_tokens" or incoming.method != "POST":
             return None
+        extra = [name for name in incoming.fields if name not in anthropic_request.COUNTED]
+        if extra:
+            raise Refusal("unknown_field", f"{extra[0]}: Extra inputs are not permitted", parameter=extra[0])
         asked = anthropic_request.read(incoming, counting=True)
-        return whole(compact({"input_tokens": max(1, tokens_of(asked.characters))}))
+        return whole(compact({"input_tokens": asked.counted}))
 
     def read(self, incoming: Incoming, path: str) -> Conversation:
         return anthropic_request.read(incoming)

@@ -51,6 +51,13 @@ _KNOWN = frozenset(
 _LEAST_BUDGET = 1024
 
 
+COUNTED = (
+    "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed",
+    "context_management", "mcp_servers",
+)  # fmt: skip
+"""What a request to count tokens may hold."""
+
+
 def read(incoming: Incoming, *, counting: bool = False) -> Conversation:
     """Read what the request says; `counting` needs no `max_tokens`. Raises Refusal."""
     body = incoming.fields

@@ -7,6 +7,8 @@ tags into its text, cut in two.
 from __future__ import annotations
 
 import base64
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.conversation import Conversation
@@ -15,8 +17,7 @@ from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import ALPHANUMERIC, seal
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import bedrock_request
-from bardo.simulators.providers.bedrock_frames import CONTENT_TYPE, event, exception
+from bardo.simulators.providers import bedrock_embeddings, bedrock_request
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed
 
@@ -62,6 +63,14 @@ class Bedrock(Provider):
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return bedrock_request.called(path)[1] != ""
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        """Count the tokens of a Converse request, or invoke a model that makes vectors."""
+        found = bedrock_embeddings.called(path) if incoming.method == "POST" else None
+        if found is None:
+            return None
+        headers, body = bedrock_embeddings.answer(incoming, *found)
+        return Reply(headers=headers, frames=(compact(body),))
 
     def read(self, incoming: Incoming, path: str) -> Conversation:
         return bedrock_request.read(incoming, path)
@@ -205,3 +214,34 @@ def _usage(exchange: Exchange) -> Fields:
 
 def _headers(request: str) -> tuple[tuple[str, str], ...]:
     return (("x-amzn-requestid", request),)
+
+
+CONTENT_TYPE = "application/vnd.amazon.eventstream"
+_PADDING = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_STRING = 7
+
+
+def event(name: str, payload: Fields, *, place: int = 0) -> bytes:
+    """Write one event with the letters Bedrock pads it with; `place` varies their number."""
+    padded = dict(sorted({**payload, "p": _PADDING[: 2 + place * 7 % 60]}.items()))
+    return _message(
+        compact(padded), {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
+    )
+
+
+def exception(name: str, message: str) -> bytes:
+    """Write an error that befalls a stream."""
+    headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
+    return _message(compact({"message": message}), headers)
+
+
+def _message(payload: bytes, headers: dict[str, str]) -> bytes:
+    """Return one message of AWS's binary event stream: two lengths and their checksum, headers, payload, checksum of all."""
+    written = b"".join(_header(name, value) for name, value in headers.items())
+    lengths = struct.pack("!II", 16 + len(written) + len(payload), len(written))
+    start = lengths + struct.pack("!I", zlib.crc32(lengths))
+    return start + written + payload + struct.pack("!I", zlib.crc32(start + written + payload))
+
+
+def _header(name: str, value: str) -> bytes:
+    return struct.pack("!B", len(name)) + name.encode() + struct.pack("!BH", _STRING, len(value)) + value.encode()

@@ -10,7 +10,7 @@ from bardo.simulators.fields import Fields, compact, joined_text, rows, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import LOWER, uuid
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import cohere_request
+from bardo.simulators.providers import cohere_embeddings, cohere_request
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, named_event, streamed, whole
 
@@ -33,6 +33,11 @@ class Cohere(Provider):
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return path == "/v2/chat"
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        if path != "/v2/embed" or incoming.method != "POST":
+            return None
+        return whole(compact(cohere_embeddings.embeddings(incoming)))
 
     def read(self, incoming: Incoming, path: str) -> Conversation:
         return cohere_request.read(incoming)

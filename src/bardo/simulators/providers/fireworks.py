@@ -17,6 +17,7 @@ class Fireworks(Chat):
 
     name = "fireworks"
     catalog_name = "fireworks"
+    embeds = "any"
     base_path = "/inference/v1"
     models = ("accounts/fireworks/models/glm-5", "accounts/fireworks/models/kimi-k2p5")
     owner = "fireworks"

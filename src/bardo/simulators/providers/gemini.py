@@ -11,11 +11,10 @@ from bardo.simulators.fields import Fields, number
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import gemini_request, gemini_signatures
+from bardo.simulators.providers import gemini_embeddings, gemini_request, gemini_signatures
 from bardo.simulators.providers.gemini_request import setting
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed, whole
-from bardo.simulators.turns import tokens_of
 
 _JSON = "application/json; charset=UTF-8"
 _FINISH = {"stop": "STOP", "tool_calls": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
@@ -58,10 +57,13 @@ class Gemini(Provider):
         return gemini_request.called(path)[1] in gemini_request.METHODS
 
     def beside(self, incoming: Incoming, path: str) -> Reply | None:
-        if gemini_request.called(path)[1] != "countTokens" or incoming.method != "POST":
+        method = gemini_request.called(path)[1]
+        if incoming.method != "POST" or method not in ("countTokens", *gemini_embeddings.METHODS):
             return None
-        asked = gemini_request.read(incoming, path)
-        return whole(_written({"totalTokens": tokens_of(asked.characters)}), content_type=_JSON)
+        if method != "countTokens":
+            return whole(_written(gemini_embeddings.embeddings(incoming, path)), content_type=_JSON)
+        asked = gemini_request.read(gemini_request.unwrapped(incoming), path)
+        return whole(_written({"totalTokens": asked.counted}), content_type=_JSON)
 
     def read(self, incoming: Incoming, path: str) -> Conversation:
         return gemini_request.read(incoming, path)
@@ -215,6 +217,6 @@ def _model_row(model: str) -> Fields:
         "displayName": model,
         "inputTokenLimit": 1048576,
         "outputTokenLimit": 65536,
-        "supportedGenerationMethods": ["generateContent", "countTokens"],
+        "supportedGenerationMethods": ["embedContent"] if "embedding" in model else ["generateContent", "countTokens"],
         "thinking": True,
     }

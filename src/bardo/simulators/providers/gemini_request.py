@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.fields import Fields, fields, joined_text, rows, text
@@ -44,6 +45,19 @@ def either(value: object, path: str) -> object:
         snake = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
         value = value.get(name, value.get(snake))
     return value
+
+
+def unwrapped(incoming: Incoming) -> Incoming:
+    """Give the whole request that a request to count may hold; Google refuses contents beside it."""
+    body = incoming.fields
+    held = either(body, "generateContentRequest")
+    if held is None:
+        return incoming
+    if body.get("contents") or not text(fields(held).get("model")).startswith("models/"):
+        raise Refusal(
+            "bad_value", "* CountTokensRequest: exactly one of contents and generate_content_request, with its model\n"
+        )
+    return replace(incoming, body=held)
 
 
 def setting(body: Fields, path: str) -> object:

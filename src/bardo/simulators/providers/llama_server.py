@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, compact
+from bardo.simulators.fields import Fields, at, compact, joined_text, rows
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.providers import llama_server_props
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, whole
 from bardo.simulators.turns import ToolCall
@@ -21,6 +20,7 @@ class LlamaServer(Chat):
 
     name = "llama_server"
     catalog_name = "llama-server"
+    embeds = "any"
     needs_key = False
     models = ("Qwen3-1.7B-Q4_K_M.gguf",)
     owner = "llamacpp"
@@ -28,9 +28,9 @@ class LlamaServer(Chat):
 
     def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path == "/props":
-            return whole(compact(llama_server_props.props(models[0])))
+            return whole(compact(props(models[0])))
         if incoming.path == "/apply-template" and incoming.method == "POST":
-            return whole(compact({"prompt": llama_server_props.rendered(incoming.fields)}))
+            return whole(compact({"prompt": rendered(incoming.fields)}))
         return None
 
     def reply_id(self, exchange: Exchange) -> str:
@@ -127,3 +127,33 @@ def _timings(exchange: Exchange) -> Fields:
         "predicted_per_token_ms": 8.0,
         "predicted_per_second": 125.0,
     }
+
+
+_TEMPLATE = (
+    "{% for message in messages %}[{{ message.role }}]{{ message.content }}{% endfor %}[assistant]"
+    "{% if enable_thinking is defined and enable_thinking is false %}<think></think>{% else %}<think>{% endif %}"
+)
+
+
+def props(model: str) -> Fields:
+    """Give `/props`."""
+    settings: Fields = {"params": {"temperature": 0.8, "reasoning_format": "auto"}, "n_ctx": 40960}
+    caps: Fields = {"supports_preserve_reasoning": False, "supports_reasoning_effort": False, "supports_tools": True}
+    return {
+        "default_generation_settings": settings,
+        "total_slots": 4,
+        "model_alias": model,
+        "model_path": f"models/{model}",
+        "chat_template": _TEMPLATE,
+        "chat_template_caps": caps,
+        "build_info": "b10499-6d05498",
+    }
+
+
+def rendered(body: Fields) -> str:
+    """Give the prompt that the template makes of a request."""
+    said = "".join(
+        f"[{message.get('role')}]{joined_text(message.get('content'))}" for message in rows(body.get("messages"))
+    )
+    off = at(body, "chat_template_kwargs.enable_thinking") is False or body.get("reasoning_effort") == "none"
+    return f"{said}[assistant]{'<think></think>' if off else '<think>'}"

@@ -15,6 +15,7 @@ class LMStudio(Chat):
 
     name = "lmstudio"
     catalog_name = "lmstudio"
+    embeds = "any"
     needs_key = False
     models = ("openai/gpt-oss-20b", "qwen/qwen3-8b")
     owner = "organization_owner"

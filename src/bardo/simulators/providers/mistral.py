@@ -19,6 +19,7 @@ class Mistral(Chat):
 
     name = "mistral"
     catalog_name = "mistral"
+    embeds = "strict"
     models = ("magistral-medium-latest", "mistral-small-latest")
     owner = "mistralai"
     usage_place = "finish"

@@ -20,6 +20,7 @@ class Ollama(Chat):
 
     name = "ollama"
     catalog_name = "ollama-openai"
+    embeds = "any"
     needs_key = False
     models = ("gpt-oss:120b", "qwen3:latest")
     owner = "library"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from bardo.simulators.conversation import Conversation
+from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, compact
+from bardo.simulators.fields import Fields, compact, fields, rows, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import LOWER
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import ollama_request
+from bardo.simulators.providers import ollama_embeddings
 from bardo.simulators.providers.ollama_show import shown
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, streamed, whole
@@ -41,7 +41,9 @@ class OllamaNative(Provider):
         return path == "/chat"
 
     def beside(self, incoming: Incoming, path: str) -> Reply | None:
-        """A request without messages loads the model, or lets go of it."""
+        """A request without messages loads the model, or lets go of it; others make vectors."""
+        if path in ollama_embeddings.PATHS and incoming.method == "POST":
+            return whole(compact(ollama_embeddings.embeddings(incoming, path)), content_type=_JSON)
         model = incoming.fields.get("model")
         if path != "/chat" or not isinstance(model, str) or not model or incoming.fields.get("messages"):
             return None
@@ -51,7 +53,7 @@ class OllamaNative(Provider):
         return whole(compact({"model": model, **ended}), content_type=_JSON)
 
     def read(self, incoming: Incoming, path: str) -> Conversation:
-        return ollama_request.read(incoming)
+        return read_request(incoming)
 
     def whole(self, exchange: Exchange) -> Reply:
         turn = exchange.turn
@@ -140,3 +142,61 @@ def _model_row(model: str) -> Fields:
         "digest": "500a1f067a9f782620b40bee6f7b0c89e17ae61f686b92c24933e4ca4b2b8b41",
         "details": {**details, **sizes},
     }
+
+
+_THINK = (True, False, "high", "medium", "low", "max")
+_THINK_WORDS = '"high", "medium", "low", "max", true, or false'
+
+
+def read_request(incoming: Incoming) -> Conversation:
+    """Read what the request says. Raises Refusal."""
+    body = incoming.fields
+    if not isinstance(incoming.body, dict):
+        words = "invalid character in JSON" if incoming.raw else "missing request body"
+        raise Refusal("bad_json", words)
+    if not text(body.get("model")):
+        raise Refusal("missing_field", "model is required", parameter="model")
+    _check(body)
+    messages = rows(body.get("messages"))
+    return Conversation(
+        model=text(body.get("model")),
+        question=next((text(m.get("content")) for m in reversed(messages) if m.get("role") == "user"), ""),
+        rounds=sum(message.get("role") == "assistant" for message in messages),
+        tools=_tools(body),
+        tool_results=_tool_results(messages),
+        schema=fields(body.get("format")) or None,
+        streamed=body.get("stream") is not False,
+        characters=sum(len(text(message.get("content"))) for message in messages),
+    )
+
+
+def _check(body: Fields) -> None:
+    think = body.get("think")
+    if think is not None and not any(type(think) is type(known) and think == known for known in _THINK):
+        raise Refusal("bad_value", f"invalid think value: {think!r} (must be {_THINK_WORDS})", parameter="think")
+    for place, message in enumerate(rows(body.get("messages"))):
+        if not isinstance(message.get("content", ""), str | None):
+            words = "json: cannot unmarshal array into Go struct field ChatRequest.messages.content of type string"
+            raise Refusal("bad_value", words, parameter=f"messages[{place}].content")
+        for call in rows(message.get("tool_calls")):
+            if not isinstance(fields(call.get("function")).get("arguments", {}), dict):
+                raise Refusal("bad_value", "Value looks like object, but can't find closing '}' symbol")
+
+
+def _tools(body: Fields) -> tuple[Tool, ...]:
+    functions = [fields(tool.get("function")) for tool in rows(body.get("tools"))]
+    return tuple(
+        Tool(text(function.get("name")), text(function.get("description")), fields(function.get("parameters")))
+        for function in functions
+        if function
+    )
+
+
+def _tool_results(messages: Sequence[Fields]) -> tuple[str, ...]:
+    """Give the results that end the conversation."""
+    results: list[str] = []
+    for message in reversed(messages):
+        if message.get("role") != "tool":
+            break
+        results.append(text(message.get("content")))
+    return tuple(reversed(results))

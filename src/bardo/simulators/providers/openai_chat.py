@@ -19,6 +19,7 @@ class OpenAIChat(Chat):
 
     name = "openai_chat"
     catalog_name = "openai-chat"
+    embeds = "strict"
     models = ("gpt-5.6-sol", "gpt-5-mini")
     reasoning_field = None
     checks_tool_messages = True

@@ -10,7 +10,7 @@ from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, fields, pretty
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import openai_chat, responses_reasoning, responses_request
+from bardo.simulators.providers import openai_chat, openai_embeddings, responses_request
 from bardo.simulators.providers.responses_events import item_events
 from bardo.simulators.providers.responses_request import Remembered
 from bardo.simulators.refusal import Refusal
@@ -42,6 +42,14 @@ class OpenAIResponses(Provider):
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return path == "/responses"
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        """Count the tokens of a request, or make vectors: the host has both."""
+        if incoming.method != "POST":
+            return None
+        if path == "/embeddings":
+            return openai_embeddings.embeddings(incoming, strict=True)
+        return responses_request.counted(incoming, self._memory) if path == "/responses/input_tokens" else None
 
     def read(self, incoming: Incoming, path: str) -> Conversation:
         return responses_request.read(incoming, self._memory)
@@ -174,7 +182,7 @@ def _reasoning(exchange: Exchange) -> Fields:
         "id": _item_id(exchange, "rs"),
         "type": "reasoning",
         "content": [],
-        "encrypted_content": responses_reasoning.encrypted(exchange.model, turn.reasoning, size=size),
+        "encrypted_content": responses_request.encrypted(exchange.model, turn.reasoning, size=size),
         "summary": parts,
     }
 

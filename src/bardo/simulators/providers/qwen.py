@@ -17,6 +17,7 @@ class Qwen(Chat):
 
     name = "qwen"
     catalog_name = "qwen"
+    embeds = "any"
     base_path = "/compatible-mode/v1"
     models = ("qwen3-max", "qwen3.5-plus")
     off_switches = (("enable_thinking", False),)

@@ -1,19 +1,17 @@
-"""Read an OpenAI Responses request, refusing what OpenAI refuses.
-
-Rules about reasoning items that come back are in `responses_reasoning`.
-"""
+"""Read an OpenAI Responses request, refusing what OpenAI refuses."""
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from bardo.simulators import chat_request
+from bardo.simulators import chat_request, marks
 from bardo.simulators.conversation import Conversation, Tool
-from bardo.simulators.fields import Fields, at, fields, joined_text, rows, text
+from bardo.simulators.fields import Fields, at, fields, joined_text, pretty, rows, text
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.providers import responses_reasoning
 from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, whole
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _ROLES = ("assistant", "system", "developer", "user")
@@ -35,7 +33,7 @@ def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
     items = _items(body)
     _check_roles(items)
     _check_outputs(items, before)
-    responses_reasoning.check(items, model)
+    check_reasoning(items, model)
     return Conversation(
         model=model,
         question=next((joined_text(i.get("content")) for i in reversed(items) if i.get("role") == "user"), ""),
@@ -47,6 +45,21 @@ def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
         streamed=body.get("stream") is True,
         characters=len(text(body.get("instructions"))) + sum(len(str(item)) for item in items),
     )
+
+
+_COUNTED = (
+    "conversation", "input", "instructions", "model", "parallel_tool_calls", "personality", "previous_response_id",
+    "reasoning", "text", "tool_choice", "tools", "truncation",
+)  # fmt: skip
+
+
+def counted(incoming: Incoming, memory: Mapping[str, Remembered]) -> Reply:
+    """Count the tokens of a request that nobody answers. Raises Refusal, for fields too that have no tokens."""
+    unknown = [name for name in incoming.fields if name not in _COUNTED]
+    if unknown:
+        raise Refusal("unknown_field", f"Unknown parameter: '{unknown[0]}'.", parameter=unknown[0])
+    tokens = read(incoming, memory).counted
+    return whole(pretty({"object": "response.input_tokens", "input_tokens": tokens}))
 
 
 def _before(body: Fields, memory: Mapping[str, Remembered]) -> Remembered:
@@ -122,3 +135,42 @@ def _tools(body: Fields) -> tuple[Tool, ...]:
         for tool in rows(body.get("tools"))
         if tool.get("type") == "function"
     )
+
+
+_SIGNER = "openai"
+_OPENING = "gAAAAAB"
+
+
+def encrypted(model: str, reasoning: str, *, size: int) -> str:
+    """Give the ciphertext of some reasoning."""
+    bound = {"model": model, "said": marks.fingerprint(reasoning)}
+    return _OPENING + base64.urlsafe_b64encode(marks.sign(_SIGNER, bound, size=size)).decode()
+
+
+def check_reasoning(items: Sequence[Fields], model: str) -> None:
+    """Refuse ciphertexts that cannot be read, and reasoning that leads to nothing."""
+    for place, item in enumerate(items):
+        if item.get("type") != "reasoning":
+            continue
+        if held := text(item.get("encrypted_content")):
+            check_one(held, model)
+        if not _is_led_to(items[place + 1] if place + 1 < len(items) else {}):
+            words = f"Item '{item.get('id') or 'rs_unknown'}' of type 'reasoning' was provided without its required following item."
+            raise Refusal("trouble", words, parameter="input", status=400)
+
+
+def check_one(held: str, model: str) -> None:
+    """Refuse a ciphertext that another model wrote, or nobody."""
+    opens = held.startswith(_OPENING)
+    bound = marks.opened(_SIGNER, marks.read(held.removeprefix(_OPENING))) if opens else None
+    if bound is None or bound.get("model") != model:
+        words = f"The encrypted content {held[:4]}...{held[-4:]} could not be verified."
+        reason = "Reason: Encrypted content could not be decrypted or parsed."
+        raise Refusal("bad_ciphertext", f"{words} {reason}")
+
+
+def _is_led_to(item: Fields) -> bool:
+    kind = item.get("type", "message" if item else "")
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return kind not in ("", "function_call_output", "custom_tool_call_output")

@@ -19,6 +19,7 @@ class SGLang(Chat):
 
     name = "sglang"
     catalog_name = "sglang"
+    embeds = "any"
     needs_key = False
     models = ("Qwen/Qwen3-0.6B",)
     owner = "sglang"

@@ -31,6 +31,7 @@ class Venice(Chat):
 
     name = "venice"
     catalog_name = "venice"
+    embeds = "any"
     base_path = "/api/v1"
     models = ("qwen3-5-9b", "zai-org-glm-4.7")
     owner = "venice.ai"

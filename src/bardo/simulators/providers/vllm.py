@@ -17,6 +17,7 @@ class VLLM(Chat):
 
     name = "vllm"
     catalog_name = "vllm"
+    embeds = "any"
     needs_key = False
     models = ("Qwen/Qwen3-0.6B",)
     owner = "vllm"

@@ -17,6 +17,7 @@ class ZAI(Chat):
 
     name = "zai"
     catalog_name = "zai"
+    embeds = "any"
     base_path = "/api/paas/v4"
     models = ("glm-4.5-air", "glm-4.7")
     owner = "z-ai"

@@ -1,208 +1,208 @@
-"""Walk a schema once, from its root down, and write each place as the target takes it."""
+"""Rewrite a whole schema for a target: walk it once from its root down, then its definitions."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from bardo.structured.rewrite.arrays import build_array
-from bardo.structured.rewrite.built import Built
-from bardo.structured.rewrite.combine import merged_all_of, one_of_as_any_of, rules_into_arms
-from bardo.structured.rewrite.entries import Inexpressible, Place, Schema, Work
-from bardo.structured.rewrite.inverse import Arms, Follow
-from bardo.structured.rewrite.kinds import (
-    const_as_enum,
-    declared,
-    may_list,
-    one_arm_each,
-    with_type,
-    with_values_of_type,
+from bardo.structured.rewrite.facts import recursive, target_of
+from bardo.structured.rewrite.inverse import Inverse, arms, changes, follow, unwrapped
+from bardo.structured.rewrite.keywords import (
+    TITLES,
+    Schema,
+    is_older,
+    modern,
+    with_parts,
+    without,
 )
-from bardo.structured.rewrite.merge import sealed
 from bardo.structured.rewrite.objects import build_object
-from bardo.structured.rewrite.references import keeps, target_of, written_out
-from bardo.structured.rewrite.rules import Lost, kept_rules
-from bardo.structured.rewrite.words import json_type, parts, rules_of
+from bardo.structured.rewrite.place import Built, Inexpressible, Place, Rewrite, Rewriting
+from bardo.structured.rewrite.rules import check_limits
+from bardo.structured.rewrite.scalars import build_anything, build_scalar, types_listed
+from bardo.structured.rewrite.settle import settle
+from bardo.structured.subsets import Subset
 
-_MOST_STEPS = 200
-_SMALL = 40
-"""Places of a definition that may be repeated for the sake of a description beside its reference."""
-_TOLD = ("title", "description")
+WRAPPER = "value"
+_WRAPPED = f"the answer stands in an object, as its member {WRAPPER}"
 
 
-def build(schema: Any, place: Place, work: Work) -> Built | None:
-    """Return a schema as the target takes it, with its inverse; None where no value can stand there.
+@dataclass(frozen=True, slots=True)
+class Rewritten:
+    """A schema as a target takes it, what was changed, and the inverse for answers. It is shared: nothing in it may be changed."""
 
-    Raises Inexpressible where the target has no words for it.
+    schema: Schema
+    rewrites: tuple[Rewrite, ...] = ()
+    _inverse: Inverse | None = None
+
+    @property
+    def changes_answers(self) -> bool:
+        """Whether an answer differs from what the caller is given."""
+        return self._inverse is not None
+
+    def restore(self, value: Any) -> Any:
+        """Return an answer under this schema as one under the caller's; of another shape, as it is."""
+        if self._inverse is None:
+            return value
+        try:
+            return self._inverse.restore(value)
+        except RecursionError:
+            return value
+
+
+def rewrite(schema: Schema | bool, subset: Subset) -> Rewritten:
+    """Return a valid JSON Schema as `subset` takes it.
+
+    Raises Inexpressible where the subset has no keywords for it, and InvalidRequest where a reference leads nowhere.
     """
-    work.enter(place)
-    lost = Lost(place, work)
-    node, place = settle(schema, place, work, lost, root=place.depth == 0)
-    built = None if node is False or node is True else _built(node, place, work, lost)
-    return None if built is None else Built(lost.told_in(built.schema), built.inverse)
+    root = schema if isinstance(schema, dict) else {} if schema else {"not": {}}
+    if subset.verbatim:
+        return _verbatim(root, subset)
+    older = is_older(root)
+    place = Place(Rewriting(modern(root) if older else root, subset, _build))
+    if older:
+        place.note("draft_updated", "lossless", "an older draft is written in the keywords of 2020-12")
+    return _rewritten(place, place.rewriting)
 
 
-def _built(node: Schema, place: Place, work: Work, lost: Lost) -> Built | None:
+def _rewritten(place: Place, rewriting: Rewriting) -> Rewritten:
+    built = _build(rewriting.root, place)
+    if built is None:
+        raise Inexpressible("", "no value at all is valid")
+    schema, inverse = dict(built.schema), built.inverse
+    if rewriting.subset.root_object and (schema.get("type") != "object" or "nullable" in schema):
+        place.note("root_wrapped", "lossless", _WRAPPED)
+        schema, inverse = _wrapped(schema), unwrapped(WRAPPER, inverse)
+    _build_definitions(rewriting)
+    if rewriting.definitions:
+        schema["$defs"] = rewriting.definitions
+    check_limits(schema, rewriting.subset.limits)
+    return Rewritten(schema, tuple(rewriting.entries), inverse if changes(inverse, rewriting.inverses) else None)
+
+
+def _build_definitions(rewriting: Rewriting) -> None:
+    """Rewrite the bodies of all kept definitions, including those that only definitions need."""
+    while rewriting.waiting:
+        reference, name = rewriting.waiting.popleft()
+        place = Place(rewriting, reference.removeprefix("#"), depth=1)
+        built = _build(target_of(reference, rewriting.root), place)
+        if built is None:
+            raise Inexpressible(place.path, "no value is valid under this definition")
+        rewriting.definitions[name], rewriting.inverses[name] = built.schema, built.inverse
+        if reference != f"#/$defs/{name}":
+            place.note("definitions_moved", "lossless", f"{reference} stands in $defs as {name}")
+
+
+# One place
+
+
+def _build(schema: Any, place: Place) -> Built | None:
+    """Return a schema as the target takes it, with its inverse; None where no value is valid. Raises Inexpressible."""
+    place.enter()
+    node, place = settle(schema, place)
+    built = None if node is False else _built(node, place)
+    return None if built is None else Built(place.described(built.schema), built.inverse)
+
+
+def _built(node: Schema, place: Place) -> Built | None:
     if "$ref" in node:
-        name = work.kept(node["$ref"])
-        return Built({"$ref": f"#/$defs/{name}"}, Follow(name))
+        name = place.rewriting.name_of(node["$ref"])
+        return Built({"$ref": f"#/$defs/{name}"}, follow(name, place.rewriting.inverses))
     if "anyOf" in node:
-        return _arms(node, place, work)
-    kinds = declared(node)
-    if kinds is None:
-        return _anything(node, place, work, lost)
-    if kinds == ["object"] and "enum" not in node:
-        return build_object(node, place, work, build)
-    if kinds == ["array"] and "enum" not in node:
-        return build_array(node, place, work, build)
-    return _scalar(node, kinds, place, work, lost)
+        return _any_of(node, place)
+    types = types_listed(node)
+    if types is None:
+        return build_anything(node, place)
+    if types == ["object"] and "enum" not in node:
+        return build_object(node, place)
+    if types == ["array"]:
+        return _array(node, place)
+    return build_scalar(node, types, place)
 
 
-def settle(schema: Any, place: Place, work: Work, lost: Lost, *, root: bool) -> tuple[Schema | bool, Place]:
-    """Return a node that is one thing: a reference, an `anyOf` alone, a typed node, or one that says nothing."""
-    node: Schema | bool = {} if schema is True else schema
-    for _ in range(_MOST_STEPS):
-        if not isinstance(node, dict):
-            return ({}, place) if node is True else (False, place)
-        before = node
-        node, place = _settled_once(node, place, work, lost, root=root)
-        if node is before:
-            return node, place
-    raise Inexpressible(place.path, "its combinators cannot be taken apart")
-
-
-def _settled_once(node: Schema, place: Place, work: Work, lost: Lost, *, root: bool) -> tuple[Schema | bool, Place]:
-    if isinstance(node.get("$ref"), str):
-        return _reference(node, place, work, root=root)
-    if "const" in node:
-        return const_as_enum(node, place, work), place
-    if "allOf" in node:
-        merged, place, beside = merged_all_of(node, place, work)
-        for part in beside:
-            for word, value in rules_of(part).items():
-                lost.drop(word, value, f"{word} stands in two parts of allOf, which one schema cannot say")
-        return merged, place
-    if "oneOf" in node:
-        return one_of_as_any_of(node, place, work), place
-    if "anyOf" in node:
-        alone = not rules_of({word: value for word, value in node.items() if word != "anyOf"})
-        return (node if alone else rules_into_arms(node, place, work)), place
-    return _typed_once(node, place, work), place
-
-
-def _reference(node: Schema, place: Place, work: Work, *, root: bool) -> tuple[Schema | bool, Place]:
-    reference = node["$ref"]
-    beside = {word: value for word, value in node.items() if word != "$ref"}
-    stays = keeps(reference, place, work) and not root
-    if stays and not rules_of(beside) and not (any(word in beside for word in _TOLD) and _is_small(reference, work)):
-        for word in beside:
-            work.note("annotation_stripped", place, "lossless", f"{word} cannot stand beside a reference")
-        return (node if not beside else {"$ref": reference}), place
-    written, opened = written_out(node, place, work)
-    if stays and isinstance(written, dict) and written == {"$ref": reference}:
-        return (node if node == written else written), opened
-    return written, opened
-
-
-def _is_small(reference: str, work: Work) -> bool:
-    """Return whether a definition may be repeated for the sake of a description beside the reference."""
-    if reference in work.recursive:
-        return False
-    waiting, count = [target_of(reference, work.root)], 0
-    while waiting and count <= _SMALL:
-        one = waiting.pop()
-        count += 1
-        waiting.extend(part for _, part in parts(one) if isinstance(part, dict)) if isinstance(one, dict) else None
-    return count <= _SMALL
-
-
-def _typed_once(node: Schema, place: Place, work: Work) -> Schema | bool:
-    """Return a node one step nearer to saying its type as the target takes it."""
-    kinds = declared(node)
-    if kinds is None:
-        return with_type(node, place, work)
-    if not kinds:
-        return False
-    if "enum" in node:
-        fitting = with_values_of_type(node, kinds, place, work)
-        if fitting is not node or not node["enum"]:
-            return fitting if node["enum"] else False
-    if len(kinds) > 1 and not may_list(node, kinds, work):
-        return one_arm_each(node, kinds, place, work)
-    if kinds == ["object"] and "enum" in node:
-        return _object_constants(node, place, work)
-    return node
-
-
-def _object_constants(node: Schema, place: Place, work: Work) -> Schema:
-    """Return objects of an enum as closed objects whose members are constants."""
-    # An enum looks at no member, so to its node every member is one it did not speak of.
-    rest = {word: value for word, value in sealed(node).items() if word != "enum"}
-    work.note("enum_as_objects", place, "lossless", "objects of an enum are said member by member")
-    arms = [_constant(value) for value in node["enum"]]
-    return {**rest, "allOf": [*rest.get("allOf", ()), arms[0] if len(arms) == 1 else {"anyOf": arms}]}
-
-
-def _constant(value: dict[str, Any]) -> Schema:
-    members = {name: {"const": one} for name, one in value.items()}
-    return {"type": "object", "properties": members, "required": list(value), "additionalProperties": False}
-
-
-def _arms(node: Schema, place: Place, work: Work) -> Built | None:
-    """Return an `anyOf` with the arms that can hold something; one arm alone stands for itself."""
-    found = [build(arm, place.inside("anyOf", index), work) for index, arm in enumerate(node["anyOf"])]
-    kept = [one for one in found if one is not None]
-    if len(kept) < len(found):
-        work.note("arm_left_out", place, "lossless", "an arm that can hold nothing is left out")
-    told = {word: node[word] for word in _TOLD if word in node and word in work.subset.annotations}
-    for word in node.keys() - {"anyOf", *told}:
-        work.note("annotation_stripped", place, "lossless", f"{word} is not taken, and makes no answer invalid")
-    if len(kept) <= 1:
-        return None if not kept else _only(kept[0], told)
-    return _joined(kept, told, place, work)
-
-
-def _only(one: Built, told: Schema) -> Built:
-    return Built(one.schema if "$ref" in one.schema else {**told, **one.schema}, one.inverse)
-
-
-def _joined(kept: list[Built], told: Schema, place: Place, work: Work) -> Built:
-    schemas = [one.schema for one in kept]
-    inverse = Arms(tuple((one.schema, one.inverse) for one in kept), work.definitions)
-    if work.subset.nullable and {"type": "null"} in schemas:
-        others = [one for one in schemas if one != {"type": "null"}]
-        work.note("null_as_nullable", place, "lossless", "null is said with nullable")
-        if not others:
-            return Built({**told, "type": "null"})
-        said = others[0] if len(others) == 1 else {"anyOf": others}
-        return Built({**told, **said, "nullable": True}, inverse if any(one.inverse for one in kept) else None)
-    return Built({**told, "anyOf": schemas}, inverse if any(one.inverse is not None for one in kept) else None)
-
-
-def _anything(node: Schema, place: Place, work: Work, lost: Lost) -> Built:
-    for word in node:
-        if word in rules_of(node):
-            lost.drop(word, node[word])
-    if not work.subset.untyped:
-        raise Inexpressible(place.path, "a value of any type")
-    return Built(
-        kept_rules({word: one for word, one in node.items() if word not in rules_of(node)}, [], place, work, lost)
+def _any_of(node: Schema, place: Place) -> Built | None:
+    """Return an `anyOf` with the arms under which a value is valid; one arm alone stands for itself."""
+    built = [place.build(arm, "anyOf", index) for index, arm in enumerate(node["anyOf"])]
+    valid = [one for one in built if one is not None]
+    if len(valid) < len(built):
+        place.note("arm_left_out", "lossless", "an arm under which no value is valid is left out")
+    titles = {keyword: node[keyword] for keyword in TITLES if keyword in node and keyword in place.subset.annotations}
+    for keyword in node.keys() - {"anyOf", *titles}:
+        place.note("annotation_stripped", "lossless", f"{keyword} is not taken, and makes no answer invalid")
+    if len(valid) > 1:
+        return _union(valid, titles, place)
+    return next(
+        (Built({**titles, **one.schema} if "$ref" not in one.schema else one.schema, one.inverse) for one in valid),
+        None,
     )
 
 
-def _scalar(node: Schema, kinds: list[str], place: Place, work: Work, lost: Lost) -> Built:
-    schema: Schema = {"type": kinds[0] if len(kinds) == 1 else kinds, **kept_rules(node, kinds, place, work, lost)}
-    if "enum" in node:
-        if kinds == ["array"]:
-            lost.drop("enum", node["enum"], "arrays are not taken in an enum")
-            return _array_without_enum(node, place, work)
-        if work.subset.enum_types.issuperset({json_type(value) for value in node["enum"]}):
-            schema["enum"] = node["enum"]
-        else:
-            lost.drop("enum", node["enum"], f"values of type {' or '.join(kinds)} are not taken in an enum")
-    return Built(schema)
+def _union(valid: list[Built], titles: Schema, place: Place) -> Built:
+    schemas = [one.schema for one in valid]
+    inverse = arms([(one.schema, one.inverse) for one in valid], place.rewriting.definitions)
+    if not place.subset.nullable or {"type": "null"} not in schemas:
+        return Built({**titles, "anyOf": schemas}, inverse)
+    others = [one for one in schemas if one != {"type": "null"}]
+    place.note("null_as_nullable", "lossless", "null is written as nullable")
+    if not others:
+        return Built({**titles, "type": "null"})
+    return Built({**titles, **(others[0] if len(others) == 1 else {"anyOf": others}), "nullable": True}, inverse)
 
 
-def _array_without_enum(node: Schema, place: Place, work: Work) -> Built:
-    """Return an array whose enum was dropped."""
-    built = build_array({word: value for word, value in node.items() if word != "enum"}, place, work, build)
-    return built or Built({"type": "array", "items": {"type": "string"}})
+def _array(node: Schema, place: Place) -> Built | None:
+    if "enum" not in node:
+        return build_array(node, place)
+    place.drop("enum", node["enum"], "arrays are not taken in an enum")
+    return build_array(without(node, "enum"), place) or Built({"type": "array", "items": {"type": "string"}})
+
+
+# The root
+
+
+def _wrapped(schema: Schema) -> Schema:
+    return {"type": "object", "properties": {WRAPPER: schema}, "required": [WRAPPER], "additionalProperties": False}
+
+
+def _verbatim(root: Schema, subset: Subset) -> Rewritten:
+    """Return a schema as it is, save keywords of the root that are refused, and an object around a root that is none."""
+    recursive(root)
+    why = "is not taken, and makes no answer invalid"
+    entries = [_of_root("annotation_stripped", f"{word} {why}") for word in root if word in subset.stripped]
+    schema = without(root, *subset.stripped)
+    if subset.root_object and schema.get("type") != "object" and (opened := _opened(schema, root)) is not None:
+        entries.append(_of_root("root_opened", f"the root is written out, in place of its reference {schema['$ref']}"))
+        schema = opened
+    if not subset.root_object or schema.get("type") == "object":
+        return Rewritten(schema, tuple(entries))
+    dialect = {"$schema": schema["$schema"]} if "$schema" in schema else {}
+    wrapped = {**dialect, **_wrapped(without(_moved(schema), "$schema"))}
+    return Rewritten(wrapped, (*entries, _of_root("root_wrapped", _WRAPPED)), unwrapped(WRAPPER, None))
+
+
+def _of_root(kind: str, note: str) -> Rewrite:
+    return Rewrite(kind=kind, path="", effect="lossless", note=note)
+
+
+# What may stand beside a root's reference without ruling anything out.
+_BESIDE = frozenset({"$ref", "$schema", "$id", "$comment", "$defs", "definitions", "title", "description"})
+
+
+def _opened(schema: Schema, root: Schema) -> Schema | None:
+    """Return a root that is only a reference to an object as that object: so Python's libraries write a class. Else None."""
+    reference = schema.get("$ref")
+    if not isinstance(reference, str) or schema.keys() - _BESIDE:
+        return None
+    target = target_of(reference, root)
+    if not isinstance(target, dict) or target.get("type") != "object" or target.keys() & {"$id", "$anchor", "$defs"}:
+        return None
+    return {**without(schema, "$ref"), **target}
+
+
+def _moved(schema: Any) -> Any:
+    """Return a schema whose references point into the wrapper around the root."""
+    if not isinstance(schema, dict):
+        return schema
+    moved = with_parts(schema, _moved)
+    if isinstance(moved.get("$ref"), str):
+        moved["$ref"] = f"#/properties/{WRAPPER}{moved['$ref'][1:]}"
+    return moved

@@ -1,205 +1,137 @@
-"""The way back: what must be done to an answer under the rewritten schema to make it one under the caller's.
+"""The inverse of a rewriting: what must be done to an answer under the rewritten schema to make it one under the caller's.
 
-An inverse follows the shape of the answer. Where the answer has another shape it is left alone, for judging finds that better.
+An inverse follows the shape of the answer. An answer of another shape is left alone, since judging it finds that better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
-from bardo.structured.rewrite.entries import Schema
+from bardo.structured.rewrite.keywords import Schema
 from bardo.structured.validation import Checker, checker
 
-Named = Mapping[str, "Inverse | None"]
-"""The inverses of kept definitions, by name."""
-
-
-class Inverse(Protocol):
-    """One step back."""
-
-    def restore(self, value: Any, named: Named) -> Any:
-        """Return the value as the caller's schema has it; what is given is not changed."""
-        ...
-
-    def names(self) -> frozenset[str]:
-        """Return the definitions it follows."""
-        ...
-
-    def acts(self) -> bool:
-        """Return whether it changes anything itself, definitions aside."""
-        ...
+Restore: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Members:
-    """Members of an object: those in `dropped` are left out where they are null, the others restored one by one."""
+class Inverse:
+    """One step back: `restore` returns a value as the caller's schema has it, and does not change what it is given.
 
-    dropped: frozenset[str]
-    each: dict[str, Inverse]
+    `inner` are the inverses it applies to parts, `changes` whether it does more than that, `follows` the definition it leads to.
+    """
 
-    def restore(self, value: Any, named: Named) -> Any:
-        if not isinstance(value, dict):
-            return value
-        kept = {name: one for name, one in value.items() if not (one is None and name in self.dropped)}
-        return {name: self.each[name].restore(one, named) if name in self.each else one for name, one in kept.items()}
-
-    def names(self) -> frozenset[str]:
-        return frozenset().union(*(inner.names() for inner in self.each.values()))
-
-    def acts(self) -> bool:
-        return bool(self.dropped) or any(inner.acts() for inner in self.each.values())
+    restore: Restore
+    inner: tuple[Inverse, ...] = ()
+    changes: bool = False
+    follows: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Items:
-    """Items of an array: the first ones each by its own, all others by `rest`."""
-
-    first: tuple[Inverse | None, ...]
-    rest: Inverse | None
-
-    def restore(self, value: Any, named: Named) -> Any:
-        if not isinstance(value, list):
-            return value
-        inner = (self.first[index] if index < len(self.first) else self.rest for index in range(len(value)))
-        return [one if step is None else step.restore(one, named) for one, step in zip(value, inner, strict=True)]
-
-    def names(self) -> frozenset[str]:
-        return frozenset().union(*(inner.names() for inner in (*self.first, self.rest) if inner is not None))
-
-    def acts(self) -> bool:
-        return any(inner.acts() for inner in (*self.first, self.rest) if inner is not None)
+Named: TypeAlias = dict[str, Inverse | None]
+"""The inverses of kept definitions, by name: filled while the definitions are written."""
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """Members of a map beside those with a name of their own."""
-
-    known: frozenset[str]
-    members: Inverse | None
-    rest: Inverse
-
-    def restore(self, value: Any, named: Named) -> Any:
-        if not isinstance(value, dict):
-            return value
-        others = {name: one if name in self.known else self.rest.restore(one, named) for name, one in value.items()}
-        return others if self.members is None else self.members.restore(others, named)
-
-    def names(self) -> frozenset[str]:
-        return self.rest.names() | (self.members.names() if self.members is not None else frozenset())
-
-    def acts(self) -> bool:
-        return self.rest.acts() or (self.members is not None and self.members.acts())
-
-
-@dataclass(frozen=True, slots=True)
-class Pairs:
-    """An array of key and value becomes a map again. Of two equal keys the last counts."""
-
-    value: Inverse | None
-
-    def restore(self, value: Any, named: Named) -> Any:
-        if not isinstance(value, list) or not all(_is_pair(one) for one in value):
-            return value
-        inner = self.value
-        return {one["key"]: one["value"] if inner is None else inner.restore(one["value"], named) for one in value}
-
-    def names(self) -> frozenset[str]:
-        return frozenset() if self.value is None else self.value.names()
-
-    def acts(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Unwrapped:
-    """The value is taken out of the object around it."""
-
-    name: str
-    inner: Inverse | None
-
-    def restore(self, value: Any, named: Named) -> Any:
-        if not isinstance(value, dict) or self.name not in value or len(value) != 1:
-            return value
-        found = value[self.name]
-        return found if self.inner is None else self.inner.restore(found, named)
-
-    def names(self) -> frozenset[str]:
-        return frozenset() if self.inner is None else self.inner.names()
-
-    def acts(self) -> bool:
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Follow:
-    """The inverse of a kept definition."""
-
-    name: str
-
-    def restore(self, value: Any, named: Named) -> Any:
-        inner = named.get(self.name)
-        return value if inner is None else inner.restore(value, named)
-
-    def names(self) -> frozenset[str]:
-        return frozenset({self.name})
-
-    def acts(self) -> bool:
-        return False
-
-
-@dataclass(frozen=True, slots=True)
-class Arms:
-    """One of several forms: the first whose rewritten schema the value fits. Each is right where it fits."""
-
-    arms: tuple[tuple[Schema, Inverse | None], ...]
-    definitions: Schema
-    """The `$defs` of the whole rewritten schema, filled once all are written."""
-    _checkers: dict[int, Checker] = field(default_factory=dict, compare=False)
-
-    def restore(self, value: Any, named: Named) -> Any:
-        inner = self._inner(value)
-        return value if inner is None else inner.restore(value, named)
-
-    def _inner(self, value: Any) -> Inverse | None:
-        for number, (_, inner) in enumerate(self.arms):
-            if self._checker(number).accepts(value):
-                return inner
-        return None
-
-    def _checker(self, number: int) -> Checker:
-        found = self._checkers.get(number)
-        if found is None:
-            schema = self.arms[number][0]
-            found = checker({**schema, "$defs": self.definitions} if self.definitions else schema)
-            self._checkers[number] = found
-        return found
-
-    def names(self) -> frozenset[str]:
-        return frozenset().union(*(inner.names() for _, inner in self.arms if inner is not None))
-
-    def acts(self) -> bool:
-        return any(inner.acts() for _, inner in self.arms if inner is not None)
-
-
-def acting(inverse: Inverse | None, named: Named) -> bool:
+def changes(inverse: Inverse | None, named: Named) -> bool:
     """Return whether an inverse changes anything, definitions followed."""
-    if inverse is None:
-        return False
     seen: set[str] = set()
-    waiting: list[Inverse] = [inverse]
+    waiting = [inverse]
     while waiting:
         one = waiting.pop()
-        if one.acts():
+        if one is None or one.follows in seen:
+            continue
+        if one.changes:
             return True
-        for name in one.names() - seen:
-            seen.add(name)
-            found = named.get(name)
-            if found is not None:
-                waiting.append(found)
+        waiting.extend(one.inner)
+        if one.follows:
+            seen.add(one.follows)
+            waiting.append(named.get(one.follows))
     return False
+
+
+def members(nulls: frozenset[str], each: Mapping[str, Inverse], known: frozenset[str], rest: Inverse | None) -> Inverse:
+    """Restore the members of an object: those in `nulls` are left out where they are null, those not in `known` are restored by `rest`."""
+
+    def restored(value: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+        for name, one in value.items():
+            inverse = each.get(name) if name in known else rest
+            if one is not None or name not in nulls:
+                yield name, one if inverse is None else inverse.restore(one)
+
+    inner = (*each.values(), *_given(rest))
+    return Inverse(
+        lambda value: dict(restored(value)) if isinstance(value, dict) else value, inner, changes=bool(nulls)
+    )
+
+
+def items(first: Sequence[Inverse | None], rest: Inverse | None) -> Inverse | None:
+    """Restore the items of an array: the first ones each by its own inverse, all others by `rest`. None where there is none."""
+    inner = _given(*first, rest)
+
+    def restore(value: Any) -> Any:
+        if not isinstance(value, list):
+            return value
+        inverses = (first[index] if index < len(first) else rest for index in range(len(value)))
+        return [one if step is None else step.restore(one) for one, step in zip(value, inverses, strict=True)]
+
+    return Inverse(restore, inner) if inner else None
+
+
+def pairs(inner: Inverse | None) -> Inverse:
+    """Make a map of an array of key and value. Of two equal keys the last counts."""
+
+    def restore(value: Any) -> Any:
+        if not isinstance(value, list) or not all(_is_pair(one) for one in value):
+            return value
+        return {one["key"]: one["value"] if inner is None else inner.restore(one["value"]) for one in value}
+
+    return Inverse(restore, _given(inner), changes=True)
 
 
 def _is_pair(value: Any) -> bool:
     return isinstance(value, dict) and value.keys() == {"key", "value"} and isinstance(value["key"], str)
+
+
+def unwrapped(name: str, inner: Inverse | None) -> Inverse:
+    """Take a value out of the object around it."""
+
+    def restore(value: Any) -> Any:
+        if not isinstance(value, dict) or value.keys() != {name}:
+            return value
+        return value[name] if inner is None else inner.restore(value[name])
+
+    return Inverse(restore, _given(inner), changes=True)
+
+
+def follow(name: str, named: Named) -> Inverse:
+    """Restore by the inverse of a kept definition."""
+
+    def restore(value: Any) -> Any:
+        inner = named.get(name)
+        return value if inner is None else inner.restore(value)
+
+    return Inverse(restore, follows=name)
+
+
+def arms(forms: Sequence[tuple[Schema, Inverse | None]], definitions: Schema) -> Inverse | None:
+    """Restore by the first form whose rewritten schema the value fits. None where no form has an inverse.
+
+    `definitions` are the `$defs` of the whole rewritten schema, filled once all are written.
+    """
+    checkers: dict[int, Checker] = {}
+
+    def accepts(number: int, value: Any) -> bool:
+        if number not in checkers:
+            checkers[number] = checker({**forms[number][0], "$defs": definitions} if definitions else forms[number][0])
+        return checkers[number].accepts(value)
+
+    def restore(value: Any) -> Any:
+        inner = next((inverse for number, (_, inverse) in enumerate(forms) if accepts(number, value)), None)
+        return value if inner is None else inner.restore(value)
+
+    inner = _given(*(inverse for _, inverse in forms))
+    return Inverse(restore, inner) if inner else None
+
+
+def _given(*inverses: Inverse | None) -> tuple[Inverse, ...]:
+    return tuple(one for one in inverses if one is not None)

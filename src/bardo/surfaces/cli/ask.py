@@ -10,14 +10,13 @@ import typer
 
 from bardo.edge.assembly import assemble
 from bardo.edge.settings import Settings, load_settings
-from bardo.surfaces.cli.inputs import read_prompt
-from bardo.surfaces.cli.options import AsJson, Config, policy_of
+from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_prompt
 from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.render.answer import AnswerWriter
 from bardo.surfaces.render.console import say, show_json
 from bardo.surfaces.render.replies import reply_json
-from bardo.surfaces.render.words import difference
+from bardo.surfaces.render.wording import difference
 from bardo.values.request import Request
 from bardo.values.response import Response
 

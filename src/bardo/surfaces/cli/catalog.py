@@ -12,11 +12,10 @@ import typer
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.edge.formats import known_formats
-from bardo.reasoning.examples import example_of
-from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.formats import ReasoningFormat, example_of
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import as_plain, say, show, show_json
-from bardo.surfaces.render.words import NOT_REPORTED, one_line
+from bardo.surfaces.render.wording import NOT_REPORTED, one_line
 from bardo.values.errors import InvalidRequest
 
 EXAMPLE_WIDTH = 64

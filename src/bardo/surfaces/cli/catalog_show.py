@@ -10,7 +10,7 @@ from bardo.edge.directory import Directory
 from bardo.edge.http import HttpTransport
 from bardo.edge.introspect import Introspector, Merged, merge
 from bardo.edge.keys import Keyring
-from bardo.edge.knowing import Knowing
+from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import say, show, show_json, show_text
@@ -34,7 +34,7 @@ async def _merged(model: str, provider: str, config: Path | None, *, live: bool)
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         target = await target_named(model, provider, directory, discovers=live)
         learned = await introspector.learn(target.provider, target.model) if live else None
-        return merge(target.provider, target.model, learned, own=Knowing(settings.models).layers(target))
+        return merge(target.provider, target.model, learned, own=ModelFacts(settings.models).of(target).layers)
     finally:
         await introspector.close()
         await transport.close()

@@ -8,12 +8,12 @@ import msgspec
 import typer
 
 from bardo.edge.assembly import log_path
-from bardo.edge.log import LogReader, LogTotal
+from bardo.edge.log import LogReader
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
-from bardo.surfaces.render.calls import causes_table, totals_table
+from bardo.surfaces.render.calls import totals_table
 from bardo.surfaces.render.console import say, show, show_json, show_text
-from bardo.surfaces.render.words import dollars
+from bardo.surfaces.render.wording import dollars
 
 
 def register(app: typer.Typer) -> None:
@@ -26,24 +26,16 @@ def costs(since: Since = None, as_json: AsJson = False, config: Config = None) -
     begin = since_time(since, time.time())
     with LogReader(log_path(load_settings(config))) as reader:
         totals = reader.totals(since=begin)
-        causes = reader.cost_by_cause(since=begin)
     known = sum(total.cost_known for total in totals)
     spent = sum(total.cost_usd or 0.0 for total in totals) if known else None
     calls = sum(total.calls for total in totals)
     if as_json:
         totals_json = msgspec.to_builtins(totals)
-        show_json({"calls": calls, "cost_usd": spent, "cost_known": known, "totals": totals_json, "causes": causes})
+        show_json({"calls": calls, "cost_usd": spent, "cost_known": known, "totals": totals_json})
         return
     if not totals:
         say("no calls")
         return
-    _show(totals, causes)
+    show(totals_table(totals))
     part = "" if known in (0, calls) else f" for the {known:,} whose cost is known"
     show_text(f"\n{calls:,} calls, cost {dollars(spent)}{part}")
-
-
-def _show(totals: list[LogTotal], causes: dict[str, float]) -> None:
-    show(totals_table(totals))
-    if causes:
-        show_text()
-        show(causes_table(causes))

@@ -17,7 +17,7 @@ from bardo.edge.log import LogReader, LogRow
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import LogSettings, Settings
 from bardo.simulators import PRESETS, Simulator, presets, serve_many
-from bardo.surfaces.cli.simulation import KEY_VARIABLE, entry_for
+from bardo.surfaces.cli.simulate import KEY_VARIABLE, entry_for
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.main import gateway_of
 from bardo.surfaces.library.decoding import decode

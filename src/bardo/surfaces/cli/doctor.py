@@ -1,14 +1,30 @@
-"""`bardo doctor`: what is configured, what works, and how to mend what does not."""
+"""`bardo doctor`: what is configured, what works, and how to fix what does not.
+
+Nothing is changed, nothing is created, and no key is shown: only the name of the variable that holds it.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import errno
+import os
+import platform
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
 import typer
 
-from bardo.surfaces.cli.checks import examine
-from bardo.surfaces.cli.findings import Finding
+from bardo._version import __version__
+from bardo.edge.assembly import log_path
+from bardo.edge.keys import Keyring
+from bardo.edge.log import LogMissing, LogProblem, LogReader
+from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural
 from bardo.surfaces.render.console import show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
+from bardo.values.errors import BardoError
 
 
 def register(app: typer.Typer) -> None:
@@ -41,3 +57,71 @@ def _show(findings: list[Finding], problems: int) -> None:
 def _cells(finding: Finding) -> tuple[str, str, str]:
     fix = f"\n→ {finding.fix}" if finding.fix else ""
     return finding.status, finding.area, finding.found + fix
+
+
+def examine(config: Path | None, environment: Mapping[str, str] | None = None) -> list[Finding]:
+    """Return everything that was found, in the order a person would look."""
+    environment = os.environ if environment is None else environment
+    findings = [_versions()]
+    try:
+        settings = load_settings(config, environment)
+    except BardoError as problem:
+        return [*findings, Finding(area="configuration", status="problem", found=problem.message, fix=problem.hint)]
+    findings.append(_configuration(settings))
+    findings += asyncio.run(check_providers(settings, Keyring(environment)))
+    return [*findings, _log(settings, environment), _port(settings)]
+
+
+def _versions() -> Finding:
+    found = f"bardo {__version__}, Python {platform.python_version()} on {platform.system()} {platform.machine()}"
+    return Finding(area="versions", status="ok", found=found)
+
+
+def _configuration(settings: Settings) -> Finding:
+    if settings.source:
+        found = f"{settings.source}: {plural(len(settings.providers), 'provider')}"
+        return Finding(area="configuration", status="ok", found=found)
+    found = "no bardo.toml here and no BARDO_CONFIG; defaults and keys in the environment are used"
+    return Finding(area="configuration", status="ok", found=found)
+
+
+def _log(settings: Settings, environment: Mapping[str, str]) -> Finding:
+    if not settings.log.enabled:
+        return Finding(area="log", status="ok", found="off, as configured")
+    path = log_path(settings, environment)
+    try:
+        with LogReader(path) as reader:
+            rows = reader.last_row_number()
+    except LogMissing:
+        return _new_log(Path(path))
+    except LogProblem as problem:
+        return Finding(area="log", status="problem", found=problem.message, fix=problem.hint)
+    if "://" in str(path):
+        # The address may hold a password.
+        return Finding(area="log", status="ok", found=f"a database, {plural(rows, 'call')}")
+    if not os.access(path, os.W_OK):
+        fix = "make it writable, or set log.path or BARDO_LOG_PATH"
+        return Finding(area="log", status="problem", found=f"{path} cannot be written", fix=fix)
+    return Finding(area="log", status="ok", found=f"{path}, {plural(rows, 'call')}")
+
+
+def _new_log(path: Path) -> Finding:
+    parent = next(folder for folder in path.absolute().parents if folder.exists())
+    if parent.is_dir() and os.access(parent, os.W_OK | os.X_OK):
+        return Finding(area="log", status="ok", found=f"{path}, made at the first start")
+    fix = "make it writable, or set log.path or BARDO_LOG_PATH"
+    return Finding(area="log", status="problem", found=f"{path} cannot be made: {parent} is not writable", fix=fix)
+
+
+def _port(settings: Settings) -> Finding:
+    host, port = settings.gateway.host, settings.gateway.port
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        socket.create_server((host, port), family=family).close()
+    except OSError as problem:
+        if problem.errno == errno.EADDRINUSE:
+            fix = "fine if that is bardo; else `bardo serve --port …` or gateway.port"
+            return Finding(area="port", status="warning", found=f"{host}:{port} is in use", fix=fix)
+        fix = "set gateway.host to an address of this machine"
+        return Finding(area="port", status="problem", found=f"{host}:{port}: {problem.strerror or problem}", fix=fix)
+    return Finding(area="port", status="ok", found=f"{host}:{port} is free")

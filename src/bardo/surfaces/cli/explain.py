@@ -10,8 +10,7 @@ import msgspec
 import typer
 
 from bardo.edge.settings import load_settings
-from bardo.surfaces.cli.inputs import read_bytes
-from bardo.surfaces.cli.options import AsJson, Config, policy_of
+from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
 from bardo.surfaces.library.explaining import explain as explanation_of
 from bardo.surfaces.render.console import show_json, show_text
 from bardo.surfaces.render.explained import explanation_json, explanation_lines

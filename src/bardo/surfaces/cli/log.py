@@ -31,6 +31,15 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+class OperationName(StrEnum):
+    """What may have been asked for."""
+
+    GENERATE = "generate"
+    COMPLETE = "complete"
+    EMBED = "embed"
+    COUNT_TOKENS = "count_tokens"
+
+
 class VerdictName(StrEnum):
     """What may have become of what was asked of a model's thinking."""
 
@@ -60,6 +69,7 @@ def recent(
     verdict: Annotated[
         VerdictName | None, typer.Option(help="Only calls with this verdict on how they were asked to think.")
     ] = None,
+    operation: Annotated[OperationName | None, typer.Option(help="Only calls that asked for this.")] = None,
     since: Since = None,
     follow: Annotated[bool, typer.Option("--follow", help="Wait for new calls until Ctrl-C.")] = False,
     as_json: AsJson = False,
@@ -73,13 +83,16 @@ def recent(
         return
     ended: CallOutcome | None = outcome.value if outcome else None
     judged = verdict.value if verdict else None
+    asked = operation.value if operation else None
     begin = since_time(since, time.time())
     with LogReader(log_path(load_settings(config))) as reader:
         last = reader.last_row_number()
-        found = reader.recent(limit, provider=provider, model=model, outcome=ended, verdict=judged, since=begin)
+        found = reader.recent(
+            limit, provider=provider, model=model, outcome=ended, verdict=judged, operation=asked, since=begin
+        )
         rows = found[::-1]
         if follow:
-            wanted = partial(_fits, provider=provider, model=model, outcome=ended, verdict=judged)
+            wanted = partial(_fits, provider=provider, model=model, outcome=ended, verdict=judged, operation=asked)
             _follow(reader, rows, last, wanted, as_json=as_json)
         elif as_json:
             show_json(rows)
@@ -125,7 +138,14 @@ def _follow(
 
 
 def _fits(
-    row: LogRow, *, provider: str | None, model: str | None, outcome: CallOutcome | None, verdict: str | None
+    row: LogRow,
+    *,
+    provider: str | None,
+    model: str | None,
+    outcome: CallOutcome | None,
+    verdict: str | None,
+    operation: str | None,
 ) -> bool:
     served = provider in (None, row.provider) and model in (None, row.model)
-    return served and outcome in (None, row.outcome) and verdict in (None, row.reasoning_verdict)
+    asked = verdict in (None, row.reasoning_verdict) and operation in (None, row.operation)
+    return served and asked and outcome in (None, row.outcome)

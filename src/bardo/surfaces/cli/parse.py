@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from bardo.reasoning.examples import example_of
-from bardo.surfaces.cli.inputs import STDIN, read_bytes
-from bardo.surfaces.cli.options import AsJson, Config
-from bardo.surfaces.library.decoding import Reading, decode, read_text, reading_of
+from bardo.engine.text_formats import ExplainedFormats
+from bardo.reasoning.formats import example_of
+from bardo.surfaces.cli.options import STDIN, AsJson, Config, read_bytes
+from bardo.surfaces.library.decoding import decode, read_as, read_text
 from bardo.surfaces.render.console import show, show_json, show_text
 from bardo.surfaces.render.replies import blocks_table, reply_facts, reply_json
-from bardo.surfaces.render.words import one_line
+from bardo.surfaces.render.wording import one_line
 from bardo.values.errors import InvalidRequest
 from bardo.values.response import Response
 
@@ -72,8 +72,8 @@ def parse(
         _refuse_a_body(body)
     text = _text(body)
     before = _text(read_bytes(prompt)) if prompt else None
-    reading = reading_of(text, model=model, format=text_format, starts_inside=inside, prompt=before, config=config)
-    _show(read_text(text, reading, model=model), reading if explain else None, as_json)
+    reading = read_as(text, model=model, format=text_format, starts_inside=inside, prompt=before, config=config)
+    _show(read_text(text, reading.formats, model=model), reading if explain else None, as_json)
 
 
 def _text(body: bytes) -> str:
@@ -107,7 +107,7 @@ def _refuse_a_body(body: bytes) -> None:
     raise InvalidRequest(f"this looks like {kind}; say whose it is", hint=hint)
 
 
-def _show(response: Response, reading: Reading | None, as_json: bool) -> None:
+def _show(response: Response, reading: ExplainedFormats | None, as_json: bool) -> None:
     if as_json:
         explained = {} if reading is None else {"read_as": _reading_fields(reading)}
         show_json({**explained, **reply_json(response)})
@@ -121,27 +121,27 @@ def _show(response: Response, reading: Reading | None, as_json: bool) -> None:
         show(blocks_table(response))
 
 
-def _reading_fields(reading: Reading) -> dict[str, Any]:
-    choice = reading.choice
+def _reading_fields(reading: ExplainedFormats) -> dict[str, Any]:
+    choice, formats = reading.choice, reading.formats
     return {
         "format": choice.format.name,
         "chosen_by": choice.by,
         "matched": choice.matched,
-        "starts_inside": reading.starts_inside,
+        "starts_inside": formats.starts_inside,
         "because": reading.because,
-        "calls": reading.calls.name if reading.calls else None,
+        "calls": formats.calls.name if formats.calls else None,
     }
 
 
-def _reading_facts(reading: Reading) -> Table:
+def _reading_facts(reading: ExplainedFormats) -> Table:
     from bardo.surfaces.render.tables import facts
 
-    row = reading.choice.format
-    begins = "inside thinking" if reading.starts_inside else "outside thinking"
+    row, formats = reading.choice.format, reading.formats
+    begins = "inside thinking" if formats.starts_inside else "outside thinking"
     rows = [
         ("format", f"{row.name}, because {reading.choice.why}"),
         ("like", one_line(example_of(row))),
         ("begins", f"{begins}, because {reading.because}"),
-        ("calls", f"{reading.calls.name}, because its pattern fits the model's name" if reading.calls else ""),
+        ("calls", f"{formats.calls.name}, because its pattern fits the model's name" if formats.calls else ""),
     ]
     return facts((name, value) for name, value in rows if value)

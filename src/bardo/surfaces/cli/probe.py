@@ -1,4 +1,4 @@
-"""`bardo probe`: find out which knobs of a model's thinking bite, by asking it."""
+"""`bardo probe`: measure which reasoning settings a model honours."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def probe(
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find out which knobs of a model's thinking bite.
+    """Measure which reasoning settings a model honours.
 
-    Sends the same hard question with every setting of every knob, several times, and compares how much the model thinks. Writes a row for
-    the catalog and an audit of all that was sent and seen. It costs money: look at --dry-run first. Ends with 1 where it is not finished.
+    Sends the same hard question with every value of every setting, several times, and compares how much the model thinks. Writes a row for
+    the catalog and an audit of all requests and results. It costs money: look at --dry-run first. Ends with 1 where it is not finished.
     """
     options = Options(
         dry_run=dry_run,
@@ -92,7 +92,7 @@ def probe(
 
 
 async def _probe(model: str, provider: str, settings: Settings, options: Options) -> bool:
-    keyring, transport = Keyring(), HttpTransport()
+    keyring, transport = Keyring(), HttpTransport(settings.http.client)
     try:
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         target = await target_named(model, provider, directory, discovers=not options.dry_run)
@@ -175,7 +175,7 @@ def _tell(audit: Audit, file: Path, row_file: Path | None, options: Options) -> 
     if options.as_json:
         show_json(audit_json(audit, audit_file=str(file), row_file=str(row_file or "")))
     else:
-        columns = (Column("knob"), Column("form"), Column("verdict"), Column("because", wrap=True))
+        columns = (Column("setting"), Column("form"), Column("verdict"), Column("because", wrap=True))
         show(table(columns, verdict_rows(audit)))
     if options.limits.cost_usd is not None and audit.cost_usd is None:
         say("\nThe provider does not say what a call costs, so --max-cost could not be kept.")

@@ -1,8 +1,14 @@
-"""The answer to one request, as ASGI sends it."""
+"""The answer to one request, as ASGI sends it: whole or in pieces, kept alive while a model thinks, and ended when its client leaves.
+
+Proxies and clients hang up on a connection that says nothing for a minute or so, and a model may think for longer. A client that has left
+still pays for what the model thinks on.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
@@ -10,10 +16,13 @@ import msgspec
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.gateway.http import Send, send_piece, send_whole, start_stream
+from bardo.surfaces.gateway.http import ClientGone, Receive, Send, send_piece, send_whole, start_stream
 from bardo.values.errors import BardoError, MethodNotAllowed, UpstreamRefused
 
 JSON = "application/json"
+CLIENT_GONE = "the client has gone"
+# Shorter than any model thinks.
+_UNWATCHED_SECONDS = 0.03
 
 
 class Answer:
@@ -29,6 +38,11 @@ class Answer:
     async def json(self, value: object) -> None:
         """Send a JSON answer of bardo's own."""
         await self.whole(200, msgspec.json.encode(value), ())
+
+    async def text(self, value: str) -> None:
+        """Send a line of text."""
+        self.started = self.ended = True
+        await send_whole(self._send, 200, value.encode(), (), content_type="text/plain; charset=utf-8")
 
     async def whole(self, status: int, body: bytes, headers: Any) -> None:
         """Send a whole answer."""
@@ -67,6 +81,98 @@ class Answer:
         """
         if not self.started:
             await self.whole(problem.status, error_body(problem, language), error_headers(problem))
+
+
+class KeepAlive:
+    """Speaks whenever `answer` was silent for `seconds`, between `begin` and `end`; 0 seconds is never."""
+
+    def __init__(self, answer: Answer, encoder: ReplyEncoder, seconds: float) -> None:
+        self._answer = answer
+        self._encoder = encoder
+        self._seconds = seconds
+        self._loop = asyncio.get_running_loop()
+        self._alarm: asyncio.TimerHandle | None = None
+        self._saying: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Listen for silence from now on."""
+        if self._seconds and self._encoder.keep_alive:
+            self._alarm = self._loop.call_later(self._seconds, self._look)
+
+    def end(self) -> None:
+        """Say no more."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        if self._saying is not None:
+            self._saying.cancel()
+
+    def _look(self) -> None:
+        """One timer that looks now and then is cheaper than one for each piece."""
+        since = self._answer.silent_since
+        now = self._loop.time()
+        # A client that does not take what it was sent needs no more of it.
+        due = now + self._seconds if since is None else since + self._seconds
+        if due <= now:
+            self._saying = self._loop.create_task(self._answer.say_alive(self._encoder))
+            due = now + self._seconds
+        self._alarm = self._loop.call_at(due, self._look)
+
+
+async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
+    """Run `work` in this task, and cancel it when the client leaves. Raises ClientGone then, or what `work` raises.
+
+    A watcher of its own costs less than waiting for two tasks, and work that is done at once needs none.
+    """
+    task = asyncio.current_task()
+    assert task is not None
+    watcher = _Watcher(receive, task)
+    beginning = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, watcher.begin)
+    try:
+        await work
+    except asyncio.CancelledError:
+        if not watcher.gone:
+            raise  # The server is stopping: the client still waits.
+        task.uncancel()
+        raise ClientGone from None
+    else:
+        if watcher.gone:
+            await _absorb_cancellation(task)
+    finally:
+        beginning.cancel()
+        watcher.end()
+
+
+async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
+    """Take in a cancellation that came as the work ended: servers report the end of a reply as the client's leave."""
+    with contextlib.suppress(asyncio.CancelledError):
+        await asyncio.sleep(0)
+    task.uncancel()
+
+
+class _Watcher:
+    """Cancels a task when the client leaves."""
+
+    def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
+        self.gone = False
+        self._receive = receive
+        self._task = task
+        self._watching: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Watch from now on."""
+        self._watching = asyncio.ensure_future(self.watch())
+
+    def end(self) -> None:
+        """Watch no longer."""
+        if self._watching is not None:
+            self._watching.cancel()
+
+    async def watch(self) -> None:
+        """Wait for the client's leave."""
+        while (await self._receive())["type"] != "http.disconnect":
+            continue
+        self.gone = True
+        self._task.cancel(CLIENT_GONE)
 
 
 def error_headers(problem: BardoError) -> list[tuple[str, str]]:

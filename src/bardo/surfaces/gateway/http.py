@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
@@ -63,9 +64,14 @@ def headers_of(scope: Scope) -> dict[bytes, bytes]:
     return found
 
 
+@lru_cache(maxsize=256)
+def _header_name(name: str) -> bytes:
+    return name.lower().encode("latin-1")
+
+
 def encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     """Return headers as ASGI wants them."""
-    return [(name.lower().encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers]
+    return [(_header_name(name), value.encode("latin-1", "replace")) for name, value in headers]
 
 
 async def send_whole(send: Send, status: int, body: bytes, headers: Headers, *, content_type: str) -> None:

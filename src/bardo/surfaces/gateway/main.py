@@ -26,7 +26,7 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
     assembly = assemble(settings, environment=environment)
 
     async def start() -> None:
-        preload()
+        preload(settings.http.client)
         if not settings.providers:
             await assembly.runner.directory.add_local()
         _announce(assembly)

@@ -11,10 +11,16 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.timestamps import stamp_of
+from bardo.streams.eventstream import CONTENT_TYPE as EVENT_STREAM
+from bardo.streams.ndjson import encode_ndjson
 from bardo.streams.sse import encode_sse
+from bardo.values.errors import Unsupported
 from bardo.values.events import Event, Failed, Finish, Partial, ReplyStart
 
 _SHARE = 8
+_EMPTY = {"role": "assistant", "content": ""}
+_EPOCH = "1970-01-01T00:00:00Z"
 
 
 class PartialEncoder:
@@ -65,6 +71,10 @@ class PartialEncoder:
             case "gemini":
                 # A JSON array cannot be spoken into from outside.
                 return _sse({"bardo": bardo}) if self.content_type == "text/event-stream" else b""
+            case "ollama" | "ollama_generate":
+                said = {"response": ""} if self._dialect == "ollama_generate" else {"message": _EMPTY}
+                head = {"model": self._start.model, "created_at": stamp_of(self._start.created) or _EPOCH}
+                return encode_ndjson(msgspec.json.encode({**head, **said, "done": False, "bardo": bardo}))
         return _sse({"type": "bardo.partial", **bardo}, "bardo.partial")
 
 
@@ -74,5 +84,10 @@ def _sse(body: dict[str, Any], name: str = "") -> bytes:
 
 
 def with_partials(encoder: ReplyEncoder, dialect: str, include: Sequence[str]) -> ReplyEncoder:
-    """Return the encoder that writes partial answers too, where they were asked for."""
+    """Return the encoder that writes partial answers too, where they were asked for.
+
+    Raises Unsupported for a stream whose readers take every message for an event of their dialect.
+    """
+    if "partials" in include and encoder.content_type == EVENT_STREAM:
+        raise Unsupported("a binary event stream has no place for partial answers", hint="leave them out of `include`")
     return PartialEncoder(encoder, dialect) if "partials" in include else encoder

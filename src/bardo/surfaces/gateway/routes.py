@@ -1,16 +1,31 @@
-"""Which path is which: the endpoint, its dialect, and what the path itself says."""
+"""Find the endpoint of a path, its dialect, and what the path itself says of the request."""
 
 from __future__ import annotations
 
 from typing import Literal
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 import msgspec
 
+from bardo.surfaces.gateway.http import Scope, header
 from bardo.values.errors import MethodNotAllowed, UnknownRoute
 from bardo.values.wire import Arrival
 
-Endpoint = Literal["generate", "models", "count_tokens", "health", "ready"]
+Endpoint = Literal[
+    "generate",
+    "generate_or_load",
+    "complete",
+    "embed",
+    "count_tokens",
+    "models",
+    "model",
+    "show_capabilities",
+    "loaded_models",
+    "version",
+    "root",
+    "health",
+    "ready",
+]
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,56 +37,158 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     arrival: Arrival = Arrival()
 
 
-_FIXED: dict[str, Route] = {
+FIXED_ROUTES: dict[str, Route] = {
     "/v1/chat/completions": Route(endpoint="generate", dialect="openai_chat"),
     "/v1/responses": Route(endpoint="generate", dialect="openai_responses"),
     "/v1/messages": Route(endpoint="generate", dialect="anthropic_messages"),
-    "/v1/messages/count_tokens": Route(endpoint="count_tokens", dialect="anthropic_messages"),
+    "/v1/messages/count_tokens": Route(
+        endpoint="count_tokens", dialect="anthropic_messages", arrival=Arrival(stream=False, counting=True)
+    ),
+    "/v1/responses/input_tokens": Route(
+        endpoint="count_tokens", dialect="openai_responses", arrival=Arrival(stream=False, counting=True)
+    ),
+    "/v1/completions": Route(endpoint="complete"),
+    "/v1/embeddings": Route(endpoint="embed"),
+    "/v1/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
     "/v1/models": Route(endpoint="models", method="GET"),
     "/v1beta/models": Route(endpoint="models", dialect="gemini", method="GET"),
+    "/v1alpha/models": Route(endpoint="models", dialect="gemini", method="GET"),
+    "/v1beta/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
+    "/v1alpha/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
+    "/v2/chat": Route(endpoint="generate", dialect="cohere"),
+    "/api/chat": Route(endpoint="generate_or_load", dialect="ollama", arrival=Arrival(framing="ndjson")),
+    "/api/generate": Route(endpoint="generate_or_load", dialect="ollama_generate", arrival=Arrival(framing="ndjson")),
+    "/api/tags": Route(endpoint="models", dialect="ollama", method="GET"),
+    "/api/show": Route(endpoint="show_capabilities", dialect="ollama"),
+    "/api/ps": Route(endpoint="loaded_models", dialect="ollama", method="GET"),
+    "/api/version": Route(endpoint="version", dialect="ollama", method="GET"),
+    "/": Route(endpoint="root", method="GET"),
+    "/api/embed": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embed")),
+    "/api/embeddings": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embeddings")),
     "/healthz": Route(endpoint="health", method="GET"),
     "/readyz": Route(endpoint="ready", method="GET"),
 }
 # Some programs put the version into the base URL and some leave it out.
-_SHORT = {path.removeprefix("/v1"): route for path, route in _FIXED.items() if path.startswith("/v1/")}
+VERSIONLESS_ROUTES = {
+    path.removeprefix("/v1"): route for path, route in FIXED_ROUTES.items() if path.startswith("/v1/")
+}
 _DIALECT_PATHS = (
     ("/v1/messages", "anthropic_messages"),
     ("/messages", "anthropic_messages"),
     ("/v1/responses", "openai_responses"),
     ("/responses", "openai_responses"),
+    ("/v1beta/interactions", "gemini_interactions"),
+    ("/v1alpha/interactions", "gemini_interactions"),
+    ("/v1/interactions", "gemini_interactions"),
     ("/v1beta", "gemini"),
     ("/v1alpha", "gemini"),
+    ("/v2", "cohere"),
+    ("/api", "ollama"),
+    ("/model/", "bedrock_converse"),
 )
 _GEMINI = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
+_BEDROCK = "/model/"
+_BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
+    "converse": ("bedrock_converse", False),
+    "converse-stream": ("bedrock_converse", True),
+    "invoke": ("bedrock_invoke", False),
+    "invoke-with-response-stream": ("bedrock_invoke", True),
+}
+_INTERACTIONS = tuple(f"{path}/" for path, route in FIXED_ROUTES.items() if route.dialect == "gemini_interactions")
+_VERBS: dict[str, Endpoint] = {
+    "generateContent": "generate",
+    "streamGenerateContent": "generate",
+    "countTokens": "count_tokens",
+    "embedContent": "embed",
+    "batchEmbedContents": "embed",
+}
+_MODELS = (
+    ("/v1/models/", "openai_chat"),
+    ("/models/", "openai_chat"),
+    ("/v1beta/models/", "gemini"),
+    ("/v1alpha/models/", "gemini"),
+)
 
 
 def find_route(method: str, path: str, query: bytes) -> Route:
-    """Return the route of a request. Raises UnknownRoute or MethodNotAllowed."""
-    route = _FIXED.get(path) or _SHORT.get(path) or _gemini(path, query)
+    """Return the route of a request, whose path has its escapes decoded. Raises UnknownRoute or MethodNotAllowed."""
+    route = _route(path, query)
+    if route is None and method in ("GET", "HEAD"):
+        route = _model(path)
     if route is None:
-        raise UnknownRoute(f"no endpoint at {path}", hint=f"try one of {', '.join(_FIXED)}")
+        raise _unknown(path)
     allowed = (route.method, "HEAD") if route.method == "GET" else (route.method,)
     if method not in allowed:
         raise MethodNotAllowed(f"{path} takes {route.method}, not {method}", allowed=allowed)
     return route
 
 
+def for_client(route: Route, scope: Scope) -> Route:
+    """Return the route in the dialect of the client: three libraries ask for models at one path, and their headers tell which."""
+    if route.endpoint not in ("models", "model") or route.dialect != "openai_chat":
+        return route
+    if header(scope, b"x-goog-api-client") or header(scope, b"x-goog-api-key"):
+        return msgspec.structs.replace(route, dialect="gemini")
+    if header(scope, b"anthropic-version"):
+        return msgspec.structs.replace(route, dialect="anthropic_messages")
+    return route
+
+
 def dialect_of_path(path: str) -> str:
     """Return the dialect to answer an error in where no route was found, or only the beginning of a path is known."""
-    route = _FIXED.get(path) or _SHORT.get(path) or _gemini(path, b"")
+    route = _route(path, b"")
     if route is not None:
         return route.dialect
     return next((name for start, name in _DIALECT_PATHS if path.startswith(start)), "openai_chat")
+
+
+def _route(path: str, query: bytes) -> Route | None:
+    return FIXED_ROUTES.get(path) or VERSIONLESS_ROUTES.get(path) or _gemini(path, query) or _bedrock(path)
+
+
+def _unknown(path: str) -> UnknownRoute:
+    """Return the error for a path without an endpoint."""
+    if path.startswith(_INTERACTIONS):
+        hint = "send the whole conversation as the input of a new interaction"
+        return UnknownRoute("bardo stores no interactions: none can be read, cancelled or deleted later", hint=hint)
+    return UnknownRoute(f"no endpoint at {path}", hint=f"try one of {', '.join(FIXED_ROUTES)}")
 
 
 def _gemini(path: str, query: bytes) -> Route | None:
     prefix = next((prefix for prefix in _GEMINI if path.startswith(prefix)), None)
     if prefix is None:
         return None
-    model, colon, verb = unquote(path[len(prefix) :]).rpartition(":")
-    if not colon or verb not in ("generateContent", "streamGenerateContent"):
+    model, colon, verb = path[len(prefix) :].rpartition(":")
+    endpoint = _VERBS.get(verb)
+    if not colon or endpoint is None:
         return None
-    stream = verb == "streamGenerateContent"
     sse = parse_qs(query.decode("latin-1")).get("alt") == ["sse"]
-    arrival = Arrival(model=model, stream=stream, framing="sse" if sse else "json_array")
-    return Route(endpoint="generate", dialect="gemini", arrival=arrival)
+    arrival = Arrival(
+        model=model,
+        stream=verb == "streamGenerateContent",
+        framing="sse" if sse else "json_array",
+        counting=endpoint == "count_tokens",
+        endpoint=verb if endpoint == "embed" else "",
+    )
+    return Route(endpoint=endpoint, dialect="gemini", arrival=arrival)
+
+
+def _bedrock(path: str) -> Route | None:
+    """Return the route of `/model/{model}/{operation}`; the ARN of an inference profile holds slashes itself."""
+    if not path.startswith(_BEDROCK):
+        return None
+    model, _, operation = path[len(_BEDROCK) :].rpartition("/")
+    found = _BEDROCK_OPERATIONS.get(operation)
+    if found is None or not model:
+        return None
+    dialect, stream = found
+    return Route(
+        endpoint="generate", dialect=dialect, arrival=Arrival(model=model, stream=stream, framing="eventstream")
+    )
+
+
+def _model(path: str) -> Route | None:
+    """Return the route of one model: its id may hold slashes."""
+    prefix, language = next(((start, name) for start, name in _MODELS if path.startswith(start)), ("", ""))
+    model = path[len(prefix) :] if prefix else ""
+    return Route(endpoint="model", dialect=language, method="GET", arrival=Arrival(model=model)) if model else None

@@ -8,11 +8,13 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from bardo.dialects.openai_chat.decode_request import read_tool
-from bardo.dialects.openai_chat.messages import read_message
+from bardo.dialects.openai_chat.decode_request import decode_tool
+from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import policy_of as read_policy
 from bardo.dialects.options import read_structured
 from bardo.values.blocks import TextBlock
+from bardo.values.errors import InvalidRequest
+from bardo.values.operations import TASKS, EmbedRequest, Task
 from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, Sampling, StructuredOptions, Tool
 from bardo.values.response import Response
 
@@ -55,7 +57,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
         model=model,
         messages=tuple(turns),
         tools=tuple(
-            tool if isinstance(tool, Tool) else read_tool(tool, f"tools[{place}]")
+            tool if isinstance(tool, Tool) else decode_tool(tool, f"tools[{place}]")
             for place, tool in enumerate(options.get("tools", ()))
         ),
         max_output_tokens=options.get("max_output_tokens"),
@@ -74,6 +76,24 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     )
 
 
+def build_embed_request(
+    texts: str | Sequence[str],
+    model: str,
+    *,
+    dimensions: int | None = None,
+    task: Task | None = None,
+    allow_loss: Sequence[str] = (),
+) -> EmbedRequest:
+    """Return the request for the vectors of one text or of several. Raises InvalidRequest where there is none, or a task is unknown."""
+    inputs = (texts,) if isinstance(texts, str) else tuple(texts)
+    if not inputs or not all(isinstance(text, str) for text in inputs):
+        raise InvalidRequest("texts must be a text, or a list of texts", param="texts")
+    if task is not None and task not in TASKS:
+        raise InvalidRequest(f"task is {task!r}", hint=f"use one of {', '.join(TASKS)}", param="task")
+    options = BardoOptions(allow_loss=tuple(allow_loss))
+    return EmbedRequest(model=model, inputs=inputs, dimensions=dimensions, task=task, options=options)
+
+
 def _turns(prompt: Sequence[Message | Response | dict[str, Any]]) -> list[Message]:
     return [_turn(turn, place) for place, turn in enumerate(prompt)]
 
@@ -83,7 +103,7 @@ def _turn(turn: Message | Response | dict[str, Any], place: int) -> Message:
         return turn
     if isinstance(turn, Response):
         return Message("assistant", turn.blocks)
-    return read_message(turn, f"prompt[{place}]")
+    return decode_message(turn, f"prompt[{place}]")
 
 
 def policy_of(asked: Reasoning) -> ReasoningPolicy | None:

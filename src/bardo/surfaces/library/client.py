@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from bardo.edge.assembly import assemble
 from bardo.edge.http import Transport, another_loop
 from bardo.edge.live_reply import LiveReply
+from bardo.edge.model_list import listed_models
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, load_settings
-from bardo.engine.receipt import told
+from bardo.edge.unary_call import count_tokens, embed
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.library.asking import Options, Prompt, build_request
+from bardo.surfaces.library.asking import Options, Prompt, build_embed_request, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import ClientMisuse
+from bardo.values.operations import Embeddings, ModelInfo, Task, TokenCount
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -74,15 +76,14 @@ class AsyncClient:
         wanted = None if response_type is None else AnswerType(response_type)
         if wanted is None:
             live = await self._whole(request)
-            return told(live.request, live.response(), live.attempt, live.request_id)
+            return live.response_with_receipt()
         live = await self._whole(wanted.of(request), wanted)
-        response = told(live.request, live.response(), live.attempt, live.request_id)
-        return wanted.told(live, response)
+        return wanted.typed_response(live)
 
     async def _whole(self, request: Request, wanted: AnswerType | None = None) -> LiveReply:
-        live = await self._runner().open(request, take=None if wanted is None else wanted.take)
+        live = await self._runner().open(request, validator=None if wanted is None else wanted.validate)
         try:
-            async for _ in live.steps():
+            async for _ in live.updates():
                 pass
         except UnusableAnswer:
             if wanted is None:
@@ -101,6 +102,28 @@ class AsyncClient:
         request = build_request(prompt, model, options, stream=True)
         wanted = None if response_type is None else AnswerType(response_type)
         return AsyncReplyStream(self._runner, request, wanted)
+
+    async def embed(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str,
+        dimensions: int | None = None,
+        task: Task | None = None,
+        allow_loss: Sequence[str] = (),
+    ) -> Embeddings:
+        """Return the vectors of some texts, as lists of numbers in their order. `task` is what they are for. Raises BardoError."""
+        request = build_embed_request(texts, model, dimensions=dimensions, task=task, allow_loss=allow_loss)
+        return (await embed(self._runner(), request)).result
+
+    async def count_tokens(self, prompt: Prompt, *, model: str, **options: Unpack[Options]) -> TokenCount:
+        """Return how many tokens a prompt has; `approx` says that bardo estimated it. Raises BardoError."""
+        request = build_request(prompt, model, options, stream=False)
+        return (await count_tokens(self._runner(), request)).result
+
+    async def models(self) -> list[ModelInfo]:
+        """Return every model that can be asked for."""
+        return await listed_models(self._runner().directory)
 
     async def close(self) -> None:
         """Close connections and the log; nothing that was to be written is lost. Closing twice does nothing."""
@@ -169,6 +192,27 @@ class Client:
         """Return the reply as it arrives: `with client.stream(…) as reply`. Raises BardoError when entered."""
         stream = self._inner.stream(prompt, model=model, response_type=response_type, **options)
         return ReplyStream(stream, self._run)
+
+    def embed(
+        self,
+        texts: str | Sequence[str],
+        *,
+        model: str,
+        dimensions: int | None = None,
+        task: Task | None = None,
+        allow_loss: Sequence[str] = (),
+    ) -> Embeddings:
+        """Return the vectors of some texts, as AsyncClient does. Raises BardoError."""
+        work = self._inner.embed(texts, model=model, dimensions=dimensions, task=task, allow_loss=allow_loss)
+        return self._run(work)
+
+    def count_tokens(self, prompt: Prompt, *, model: str, **options: Unpack[Options]) -> TokenCount:
+        """Return how many tokens a prompt has, as AsyncClient does. Raises BardoError."""
+        return self._run(self._inner.count_tokens(prompt, model=model, **options))
+
+    def models(self) -> list[ModelInfo]:
+        """Return every model that can be asked for."""
+        return self._run(self._inner.models())
 
     def close(self) -> None:
         """Close connections and the log, and end the thread."""

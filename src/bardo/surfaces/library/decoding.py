@@ -9,25 +9,17 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.edge.formats import known_formats
 from bardo.edge.settings import Settings
-from bardo.engine.pipeline import ReplyReader
-from bardo.engine.reading import reading_of as text_reading
+from bardo.engine.reply_reader import ReplyReader
+from bardo.engine.text_formats import ExplainedFormats, TextFormats, formats_of_text, text_formats_of
 from bardo.reasoning.formats import ReasoningFormat
-from bardo.reasoning.inline import InlineReasoning
-from bardo.reasoning.machines import lacks_opener
 from bardo.reasoning.registry import FormatChoice
-from bardo.reasoning.starting import Start, explain_start, toggles_thinking
 from bardo.reasoning.steps import with_steps
-from bardo.reasoning.undecided import can_be_undecided
-from bardo.streams.stage import Chain, Stage
-from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
-from bardo.tools.stage import InlineToolCalls
+from bardo.streams.stage import Chain
 from bardo.values.errors import InternalError, InvalidRequest
 from bardo.values.events import ContentChunk, Event, Finish, ReplyStart
 from bardo.values.fold import ResponseFold
@@ -55,7 +47,7 @@ def decode(
     streamed = _arrived_as_stream(row, b"".join(pieces), streamed)
     response = _read(pieces, row, streamed=streamed, model=model)
     named = response.model
-    if not model and named and text_reading(row, named) != text_reading(row, model):
+    if not model and named and text_formats_of(row, named) != text_formats_of(row, model):
         response = _read(pieces, row, streamed=streamed, model=named)
     return with_steps(response)
 
@@ -101,16 +93,6 @@ def provider_row(name: str) -> ProviderRow:
     raise InvalidRequest(f"no provider is called {name!r}", hint=hint, param="provider")
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """How a text is read: its format, whether it begins inside a block, each with the reason, and how calls of tools stand in it."""
-
-    choice: FormatChoice
-    starts_inside: bool
-    because: str
-    calls: ToolCallFormat | None = None
-    tools: tuple[Tool, ...] = ()
-
-
 def parse(
     text: str,
     *,
@@ -131,7 +113,7 @@ def parse(
     notation of `model`; the `tools` that were declared give types to arguments that are written as text. Raises InvalidRequest for an
     unknown format, ConfigError for a wrong file.
     """
-    reading = reading_of(
+    reading = read_as(
         text,
         model=model,
         format=format,
@@ -141,10 +123,10 @@ def parse(
         tools=tools,
         config=config,
     )
-    return read_text(text, reading, model=model)
+    return read_text(text, reading.formats, model=model)
 
 
-def reading_of(
+def read_as(
     text: str,
     *,
     model: str = "",
@@ -154,57 +136,22 @@ def reading_of(
     toggles: Mapping[str, Any] | None = None,
     tools: Sequence[Tool] = (),
     config: Config = None,
-) -> Reading:
-    """Return how `parse` reads a text. Raises what `parse` raises."""
+) -> ExplainedFormats:
+    """Return how `parse` reads a text, and why. Raises what `parse` raises."""
     if isinstance(format, ReasoningFormat):
         choice = FormatChoice(format, "name", format.name)
     else:
         choice = known_formats(config).choose(name=format, model=model or None)
-    row = choice.format
-    start = explain_start(row, starts_inside=starts_inside, prompt=prompt, toggles=toggles)
-    calls, declared = _calls_of(model, tools), tuple(tools)
-    if start.because in ("row", "toggles") and can_be_undecided(row):
-        if lacks_opener(text, row):
-            return Reading(choice, True, "the text closes a block that it never opened", calls, declared)
-        guessed = start.inside and toggles_thinking(toggles or {}) is not True
-        if guessed and not any(end in text for end in row.implicit_ends) and not text.lstrip().startswith(row.starts):
-            return Reading(choice, False, "the text closes no block, so that it is the answer", calls, declared)
-    return Reading(choice, start.inside, _why(start, row), calls, declared)
+    return formats_of_text(
+        text, choice, model=model, starts_inside=starts_inside, prompt=prompt, toggles=toggles, tools=tools
+    )
 
 
-_SAID = {
-    "asked": "the caller said so",
-    "prompt": "the prompt ends so",
-    "toggles": "the template arguments, or their defaults, say so",
-}
-_ROW_SAYS: Mapping[bool | str, str] = {
-    True: "the prompts of this format's models end inside",
-    False: "replies in this format begin so",
-    "prompt": "nothing was said of the prompt, which decides in this format",
-}
-
-
-def _why(start: Start, row: ReasoningFormat) -> str:
-    return _ROW_SAYS[row.starts_inside] if start.because == "row" else _SAID[start.because]
-
-
-def read_text(text: str, reading: Reading, *, model: str = "") -> Response:
-    """Return the Response of a text, read as `reading` says."""
-    stages: list[Stage[Event, Event]] = [InlineReasoning(reading.choice.format, starts_inside=reading.starts_inside)]
-    if reading.calls is not None:
-        stages.append(
-            InlineToolCalls(
-                reading.calls, tools=reading.tools, make_id=_call_ids(lambda: text.encode("utf-8", "surrogatepass"))
-            )
-        )
-    chain, fold = Chain(stages), ResponseFold(model=model)
-    said: list[Event] = [ReplyStart(model=model), ContentChunk(0, text), Finish("unknown")]
-    for event in [*(given for one in said for given in chain.feed(one)), *chain.finish()]:
+def read_text(text: str, formats: TextFormats, *, model: str = "") -> Response:
+    """Return the Response of a text, read by `formats`."""
+    chain = Chain(formats.stages(_call_ids(lambda: text.encode("utf-8", "surrogatepass"))))
+    fold = ResponseFold(model=model)
+    arrived: list[Event] = [ReplyStart(model=model), ContentChunk(0, text), Finish("unknown")]
+    for event in [*(given for one in arrived for given in chain.feed(one)), *chain.finish()]:
         fold.feed(event)
     return with_steps(fold.response())
-
-
-def _calls_of(model: str, tools: Sequence[Tool]) -> ToolCallFormat | None:
-    """Return how the model writes calls. Without tools, JSON that nothing announces is an answer."""
-    found = tool_call_format_for_model(model) if model else None
-    return None if found is None or (found.bare and not tools) else found

@@ -9,16 +9,14 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects import DIALECTS
+from bardo.dialects import DEFAULT_DIALECT, DIALECTS
 from bardo.dialects import dialect as dialect_named
+from bardo.edge.assembly import model_facts
 from bardo.edge.directory import with_keys
-from bardo.edge.formats import formats_of
 from bardo.edge.keys import Keyring
-from bardo.edge.knowing import Knowing
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.engine.explaining import explain as explain_route
 from bardo.engine.explanation import Explanation
-from bardo.engine.knowledge import Knowledge
 from bardo.engine.route import Provider, Target, resolve
 from bardo.surfaces.presets import provider_named, target_of_catalog
 from bardo.values.errors import InvalidRequest, UnknownModel
@@ -27,13 +25,10 @@ from bardo.values.wire import Arrival
 
 Config = str | Path | Settings | None
 
-# Where the model is named in the address.
-_NAMED_OUTSIDE = ("gemini", "bedrock_converse", "bedrock_invoke")
-
 
 def explain(
     request: Mapping[str, Any],
-    dialect: str = "openai_chat",
+    dialect: str = DEFAULT_DIALECT,
     provider: str = "",
     *,
     model: str | None = None,
@@ -49,19 +44,7 @@ def explain(
     settings = config if isinstance(config, Settings) else load_settings(config)
     read = read_request(request, dialect, model)
     targets, why = find_targets(read.model, provider, providers_of(settings))
-    return explain_route(read, targets, why=why, knowledge=_knowledge(settings))
-
-
-def _knowledge(settings: Settings) -> Knowledge:
-    """Return what a call of these settings would draw on, but for what servers say: nobody is asked."""
-    knowing = Knowing(settings.models)
-    return Knowledge(
-        formats=formats_of(settings),
-        known=knowing.known,
-        layers=knowing.layers,
-        budgets=settings.reasoning.budgets,
-        structured=settings.inference.structured_outputs,
-    )
+    return explain_route(read, targets, why=why, knowledge=model_facts(settings).knowledge(targets))
 
 
 def read_request(request: Mapping[str, Any], dialect: str, model: str | None = None) -> Request:
@@ -72,7 +55,7 @@ def read_request(request: Mapping[str, Any], dialect: str, model: str | None = N
         raise InvalidRequest(f"no dialect is called {dialect!r}", hint=hint, param="dialect")
     fields = dict(request)
     named = model or fields.get("model")
-    if dialect in _NAMED_OUTSIDE:
+    if dialect_named(dialect).model_in_path:
         fields.pop("model", None)
     elif named is not None:
         fields["model"] = named

@@ -10,9 +10,8 @@ from typing import Any, Self, TypeVar
 import msgspec
 
 from bardo.edge.live_reply import LiveReply
-from bardo.edge.reply_bytes import Step
 from bardo.edge.runner import Runner
-from bardo.engine.receipt import told
+from bardo.engine.forwarding import ReplyUpdate
 from bardo.structured import Json
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.events import ContentChunk, Event, Partial, ThinkChunk
@@ -30,7 +29,7 @@ class AsyncReplyStream:
         self._request = request if wanted is None else with_partials(wanted.of(request))
         self._wanted = wanted
         self._live: LiveReply | None = None
-        self._steps: AsyncIterator[Step] | None = None
+        self._updates: AsyncIterator[ReplyUpdate] | None = None
         self._texts: deque[str] = deque()
         self._thoughts: deque[str] = deque()
         self._events: deque[Event] = deque()
@@ -38,9 +37,9 @@ class AsyncReplyStream:
         self._turn = asyncio.Lock()
 
     async def __aenter__(self) -> Self:
-        take = None if self._wanted is None else self._wanted.take
-        self._live = await self._runner().open(self._request, take=take)
-        self._steps = self._live.steps()
+        validator = None if self._wanted is None else self._wanted.validate
+        self._live = await self._runner().open(self._request, validator=validator)
+        self._updates = self._live.updates()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -80,9 +79,9 @@ class AsyncReplyStream:
         """Return the whole reply with its value. Raises BardoError where it broke, UnusableAnswer where there is none."""
         if self._wanted is None:
             raise TypeError("no response_type was given: client.stream(…, response_type=…)")
-        response = await self.response()
+        await self.response()
         assert self._live is not None
-        return self._wanted.told(self._live, response)
+        return self._wanted.typed_response(self._live)
 
     async def response(self) -> Response:
         """Return the whole reply, the rest of it read first. A reply that broke has `error` set."""
@@ -94,7 +93,7 @@ class AsyncReplyStream:
         live = self._live
         if live is None:
             raise RuntimeError("enter the stream first: `with client.stream(…) as reply`")
-        return told(live.request, live.response(), live.attempt, live.request_id)
+        return live.response_with_receipt()
 
     async def _until(self, waiting: deque[Any]) -> bool:
         while not waiting:
@@ -106,16 +105,16 @@ class AsyncReplyStream:
         return True
 
     async def _pull(self, waiting: Collection[Any]) -> bool:
-        """Read one step of the reply, unless another stream has just read what is waited for; False at its end."""
-        if self._steps is None:
+        """Read one update of the reply, unless another stream has just read what is waited for; False at its end."""
+        if self._updates is None:
             raise RuntimeError("enter the stream first: `with client.stream(…) as reply`")
         async with self._turn:
             if waiting:
                 return True
-            step = await anext(self._steps, None)
-            if step is not None:
-                self._sort(step.events)
-        return step is not None
+            update = await anext(self._updates, None)
+            if update is not None:
+                self._sort(update.events)
+        return update is not None
 
     def _sort(self, events: Sequence[Event]) -> None:
         self._events.extend(events)

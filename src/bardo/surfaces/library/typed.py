@@ -57,7 +57,7 @@ class AnswerType:
         )
         return msgspec.structs.replace(request, output_format=shape)
 
-    def take(self, value: Json) -> tuple[Failure, ...]:
+    def validate(self, value: Json) -> tuple[Failure, ...]:
         """Make a value of the type, and return what is wrong with it."""
         try:
             made = self._decode(value)
@@ -68,22 +68,20 @@ class AnswerType:
             self._value = made
         return tuple(Failure(path="", message=issue, keyword="content") for issue in issues)
 
-    def told(self, live: LiveReply, response: Response) -> TypedResponse[Any]:
+    def typed_response(self, live: LiveReply) -> TypedResponse[Any]:
         """Return the response with its value. Raises UnusableAnswer where there is none, unless a tool was called instead."""
-        answering = live.answering
-        read = None if answering is None else answering.read
-        if answering is None or read is None:
+        response, answer = live.response_with_receipt(), live.answer
+        reading = None if answer is None else answer.reading
+        if answer is None or reading is None:
             if response.error is not None:
                 raise response.error
             return _typed(response, None, None)
-        if not read.extraction.ok:
-            return self._from_words(live, response, read.extraction)
-        return _typed(response, self._value, answering.provenance)
+        if not reading.extraction.ok:
+            return self._from_words(response, reading.extraction, answer.provenance)
+        return _typed(response, self._value, answer.provenance)
 
-    def _from_words(self, live: LiveReply, response: Response, found: Extraction) -> TypedResponse[Any]:
+    def _from_words(self, response: Response, found: Extraction, how: Provenance | None) -> TypedResponse[Any]:
         """Read an answer in free text by the type's own means, where the model could not be held to a schema."""
-        assert live.answering is not None
-        how = live.answering.provenance
         # Words that were cut may have gone on to say something else.
         readable = found.error not in ("refusal", "truncated", "too_complex")
         loose = how is not None and how.mode in ("prompt_guided", "none") and readable

@@ -1,14 +1,48 @@
-"""An answer as it arrives: its text on stdout and nothing else there, its thinking on stderr or not at all."""
+"""An answer as it arrives: its text on stdout and nothing else there, its thinking or a sign that the model thinks on stderr."""
 
 from __future__ import annotations
 
 import sys
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from bardo.surfaces.render.thinking import THINKING, WAITING, ThinkingSign
-from bardo.surfaces.render.words import printable
+from bardo.surfaces.render.wording import printable
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+
+WAITING = "[waiting…]"
+THINKING = "[thinking…]"
+
+
+class ThinkingSign:
+    """One sign for one reply. Where stderr is no terminal, it never shows."""
+
+    def __init__(self, *, shown: bool) -> None:
+        self._shown = shown
+        self._status: Status | None = None
+
+    def show(self, words: str) -> None:
+        """Show the sign, or change its words."""
+        if not self._shown:
+            return
+        from rich.text import Text
+
+        if self._status is None:
+            from bardo.surfaces.render.console import console
+
+            self._status = console(stderr=True).status(Text(words, style="dim"), spinner="dots")
+            self._status.start()
+        else:
+            self._status.update(Text(words, style="dim"))
+
+    def hide(self) -> None:
+        """Take the sign away; the line is empty again."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
 
 
 class AnswerWriter:

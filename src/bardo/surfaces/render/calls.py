@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from bardo.edge.log.row import LogRow, LogTotal
 from bardo.surfaces.render.receipts import receipt_facts
 from bardo.surfaces.render.tables import Column, facts, table
-from bardo.surfaces.render.words import (
+from bardo.surfaces.render.wording import (
     NOT_REPORTED,
     count,
     difference,
@@ -51,7 +51,7 @@ def _call(row: LogRow, now: float) -> tuple[str, ...]:
         moment(row.started_at, now),
         row.request_id[:_SHORT_ID],
         dialects(row),
-        excerpt(served_by(row), 60),
+        excerpt(model_cell(row), 60),
         count(row.input_tokens),
         count(row.output_tokens),
         count(row.reasoning_tokens, estimated=row.tokens_approx),
@@ -71,6 +71,11 @@ def served_by(row: LogRow) -> str:
     return f"{row.provider}/{row.model}" if row.provider else row.model_asked
 
 
+def model_cell(row: LogRow) -> str:
+    """Write who served which model, and after it what was asked of it unless that was a reply."""
+    return served_by(row) if row.operation == "generate" else f"{served_by(row)} {row.operation}"
+
+
 def outcome(row: LogRow) -> str:
     """Write how a call ended, with the status where it failed."""
     return f"{row.outcome} {row.status}" if row.outcome == "error" and row.status else row.outcome
@@ -82,6 +87,7 @@ def call_facts(row: LogRow, now: float) -> Table:
         ("id", row.request_id),
         ("time", f"{moment(row.started_at, now)}, took {seconds(row.seconds)}{_first_byte(row)}"),
         ("asked for", f"{row.model_asked} in {row.client_dialect or 'python'}{', streamed' if row.streamed else ''}"),
+        ("operation", row.operation),
         ("served by", f"{served_by(row)} in {row.provider_dialect}" if row.provider else "nobody"),
         ("attempts", str(row.attempts)),
         ("frames", _frames(row)),
@@ -164,9 +170,3 @@ def _total(total: LogTotal) -> tuple[str, ...]:
         dollars(total.cost_usd),
         f"for {total.cost_known} of {total.calls}" if 0 < total.cost_known < total.calls else "",
     )
-
-
-def causes_table(causes: Mapping[str, float]) -> Table:
-    """Return what the calls cost, by why it arose."""
-    columns = (Column("cause"), Column("cost", right=True))
-    return table(columns, ((cause, dollars(amount)) for cause, amount in causes.items()))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.surfaces.render.words import printable
+from bardo.surfaces.render.wording import printable
 from bardo.values.errors import BardoError, UpstreamRefused
 
 if TYPE_CHECKING:

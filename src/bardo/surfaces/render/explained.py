@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.engine.explanation import AnswerForm, Explanation
 from bardo.surfaces.render.receipts import decided_words, intent_words
-from bardo.surfaces.render.words import difference, printable
+from bardo.surfaces.render.wording import difference, printable
 
 WIDTH = 80
 _EXPECTED = {True: "the model thinks", False: "the model does not think", None: "nobody knows whether the model thinks"}

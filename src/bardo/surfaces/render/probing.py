@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from bardo.edge.probe.audit import Audit, Plan
+from bardo.edge.probe.samples import Trial
 from bardo.edge.probe.sending import Sender
-from bardo.edge.probe.trials import Trial
-from bardo.edge.probe.verdicts import KnobVerdict
-from bardo.surfaces.render.words import printable
+from bardo.edge.probe.verdicts import SettingVerdict
+from bardo.surfaces.render.wording import printable
 
 _NOTHING = "–"
 
@@ -44,9 +44,9 @@ def progress_line(audit: Audit) -> str:
 
 
 def verdict_rows(audit: Audit) -> list[tuple[str, str, str, str]]:
-    """Return each knob with its form, its verdict and why, and its medians."""
+    """Return each setting with its form, its verdict and why, and its medians."""
     verdicts = audit.decision.verdicts if audit.decision is not None else ()
-    return [(one.knob, one.form, one.verdict, _evidence(one)) for one in verdicts]
+    return [(one.setting, one.form, one.verdict, _evidence(one)) for one in verdicts]
 
 
 def audit_json(audit: Audit, *, audit_file: str, row_file: str) -> dict[str, Any]:
@@ -74,9 +74,9 @@ def _result(trial: Trial) -> str:
     return f"{trial.reasoning_tokens:,} tokens of thinking{'' if trial.reported else ', estimated'}"
 
 
-def _evidence(one: KnobVerdict) -> str:
-    medians = ", ".join(f"{setting} {tokens:,.0f}" for setting, tokens in one.medians.items())
+def _evidence(one: SettingVerdict) -> str:
+    medians = ", ".join(f"{value} {tokens:,.0f}" for value, tokens in one.medians.items())
     chance = f"p = {one.test.p:.3f}" if one.test is not None else ""
-    refused = ", ".join(said.setting for said in one.refused)
+    refused = ", ".join(said.value for said in one.refused)
     parts = (one.why, f"medians: {medians}" if medians else "", chance, f"refused: {refused}" if refused else "")
     return printable("; ".join(part for part in parts if part))

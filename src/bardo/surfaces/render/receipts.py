@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.surfaces.render.words import count, printable
+from bardo.surfaces.render.wording import count, printable
 
 LAYERS = {
     "operator": "the operator's override",

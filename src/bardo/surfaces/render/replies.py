@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.reasoning.steps import chain_fields
 from bardo.surfaces.render.console import as_plain
-from bardo.surfaces.render.words import NOT_REPORTED, count, difference, excerpt, printable
+from bardo.surfaces.render.wording import NOT_REPORTED, count, difference, excerpt, printable
 from bardo.values.blocks import ReasoningBlock, RefusalBlock, ReplyBlock, TextBlock, ToolCallBlock
 from bardo.values.events import Finish
 from bardo.values.reasoning import ReasoningChain

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from rich.table import Table
 from rich.text import Text
 
-from bardo.surfaces.render.words import one_line, printable
+from bardo.surfaces.render.wording import one_line, printable
 
 # The colours of words that say how something went.
 _STYLES = {

@@ -1,0 +1,253 @@
+"""The blocks of a reply while they arrive: Anthropic's index and pieces to our numbered events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.wire import INVALID_JSON, WrongShape, is_object, without
+from bardo.values.blocks import Opaque, has_no_arguments
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Event,
+    OpaqueState,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownContent,
+)
+
+
+# Fields nobody knows make these fail, so that the generic way can carry them.
+class TextDelta(msgspec.Struct, tag_field="type", tag="text_delta", gc=False, forbid_unknown_fields=True):
+    """A piece of the answer."""
+
+    text: str
+
+
+class ThinkingDelta(msgspec.Struct, tag_field="type", tag="thinking_delta", gc=False, forbid_unknown_fields=True):
+    """A piece of the thinking. `estimated_tokens` comes with a beta header, instead of text that is not shown."""
+
+    thinking: str
+    estimated_tokens: int | None = None
+
+
+class InputDelta(msgspec.Struct, tag_field="type", tag="input_json_delta", gc=False, forbid_unknown_fields=True):
+    """A piece of a tool's input."""
+
+    partial_json: str
+
+
+class Arriving:
+    """One block. `delta` is the kind of piece it is made of; `spoke` says whether any piece said something."""
+
+    __slots__ = ("delta", "initial", "number", "pieces", "spoke", "value")
+
+    def __init__(self, number: int, delta: type | None) -> None:
+        self.number = number
+        self.delta = delta
+        self.spoke = False
+        self.initial = ""
+        self.value: dict[str, Any] = {}
+        self.pieces: list[str] = []
+
+
+class Content:
+    """The blocks of one reply. `arriving` holds those not yet closed, by Anthropic's index."""
+
+    def __init__(self) -> None:
+        self.arriving: dict[int, Arriving] = {}
+        self._count = 0
+        self._calls: dict[str, int] = {}
+        self._last_text: int | None = None
+
+    def open(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
+        """Begin a block with whatever it already holds; `arguments` is the input of a tool call as text."""
+        self.close(index, out)
+        kind = _string(block, "type")
+        if kind == "text":
+            self._open_text(index, block, out)
+        elif kind == "thinking":
+            self._open_thinking(index, block, out)
+        elif kind == "redacted_thinking":
+            self._open_redacted(index, block, out)
+        elif kind == "tool_use":
+            self._open_call(index, block, arguments, out)
+        else:
+            self._begin(index, None).value = dict(block)
+
+    def _begin(self, index: int, delta: type | None) -> Arriving:
+        block = self.arriving[index] = Arriving(self._count, delta)
+        self._count += 1
+        return block
+
+    def _open_text(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
+        text = _string(block, "text")
+        arriving = self._begin(index, TextDelta)
+        self._last_text = arriving.number
+        _add_fields(arriving, without(block, "type", "text"), out)
+        if text:
+            arriving.spoke = True
+            out.append(ContentChunk(arriving.number, text))
+
+    def _open_thinking(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
+        text, signature = _string(block, "thinking"), _string(block, "signature")
+        number = self._open_think(index, out)
+        if text:
+            out.append(ThinkChunk(number, text))
+        _add_states(number, SIGNED_BLOCKS.decode_signature(signature), out)
+        _add_fields(self.arriving[index], without(block, "type", "thinking", "signature"), out)
+
+    def _open_redacted(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
+        found = SIGNED_BLOCKS.decode_redacted(_string(block, "data"))
+        target = self._last_text if found.owner == "" else self._calls.get(found.owner or "")
+        if target is not None:
+            _add_states(target, found.states, out)
+            return
+        _add_states(self._open_think(index, out), found.states, out)
+        _add_fields(self.arriving[index], without(block, "type", "data"), out)
+
+    def _open_think(self, index: int, out: list[Event]) -> int:
+        number = self._begin(index, ThinkingDelta).number
+        out.append(ThinkStart(number, FORMAT))
+        return number
+
+    def _open_call(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
+        call, name = _string(block, "id"), _string(block, "name")
+        arriving = self._begin(index, InputDelta)
+        arriving.initial = arguments
+        self._calls[call] = arriving.number
+        out.append(ToolCallStart(arriving.number, call, name))
+        _add_fields(arriving, without(block, "type", "id", "name", "input"), out)
+
+    def add(self, index: int, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
+        """Add a piece that is not plain, or that begins a block which nobody opened. Raises WrongShape."""
+        block = self.arriving.get(index)
+        if block is not None and block.delta is None:
+            _grow(block, kind, without(delta, "type"))
+            return
+        expected = _BLOCK_OF.get(kind)
+        if expected is not None and (block is None or block.delta is not expected[0]):
+            self.open(index, {"type": expected[1]}, "", out)
+            block = self.arriving[index]
+        if block is None or (kind == "input_json_delta" and block.delta is not InputDelta):
+            raise WrongShape(f"{kind} for block {index}, which is not such a block")
+        self._add_known(block, kind, delta, out)
+
+    def _add_known(self, block: Arriving, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
+        number = block.number
+        if kind == "text_delta":
+            block.spoke = True
+            out.append(ContentChunk(number, _string(delta, "text")))
+        elif kind == "thinking_delta":
+            out.append(ThinkChunk(number, _string(delta, "thinking")))
+        elif kind == "signature_delta":
+            _add_states(number, SIGNED_BLOCKS.decode_signature(_string(delta, "signature")), out)
+        elif kind == "input_json_delta":
+            piece = _string(delta, "partial_json")
+            block.spoke = block.spoke or bool(piece)
+            out.append(ToolCallChunk(number, piece))
+        elif kind == "citations_delta":
+            _add_fields(block, {"citations": [delta.get("citation")]}, out)
+        else:
+            _add_fields(block, {kind: [without(delta, "type")]}, out)
+            return
+        _add_fields(block, without(delta, "type", *_PIECES), out)
+
+    def add_fields(self, index: int, fields: dict[str, Any], out: list[Event]) -> None:
+        """Add fields that stood beside a block or a piece of it."""
+        block = self.arriving.get(index)
+        if block is not None:
+            _add_fields(block, fields, out)
+
+    def close(self, index: int, out: list[Event]) -> None:
+        """End a block, if it is open."""
+        block = self.arriving.pop(index, None)
+        if block is None:
+            return
+        if block.delta is None:
+            out.append(UnknownContent(block.number, NAME, _whole(block)))
+        elif block.delta is TextDelta:
+            if not block.spoke:
+                out.append(ContentChunk(block.number, ""))
+        elif block.delta is ThinkingDelta:
+            out.append(ThinkEnd(block.number))
+        else:
+            if not block.spoke:
+                out.append(ToolCallChunk(block.number, block.initial or "{}"))
+            out.append(ToolCallEnd(block.number))
+
+    def close_all(self, out: list[Event]) -> None:
+        """End all blocks that are open."""
+        for index in sorted(self.arriving):
+            self.close(index, out)
+
+    def flush(self, out: list[Event]) -> None:
+        """Give what is held of blocks that will not be finished, without saying that they are."""
+        for block in self.arriving.values():
+            if block.delta is None:
+                out.append(UnknownContent(block.number, NAME, _whole(block)))
+            elif block.delta is InputDelta and not block.spoke and block.initial not in ("", "{}"):
+                out.append(ToolCallChunk(block.number, block.initial))
+        self.arriving.clear()
+
+
+_BLOCK_OF: dict[str, tuple[type, str]] = {
+    "text_delta": (TextDelta, "text"),
+    "citations_delta": (TextDelta, "text"),
+    "thinking_delta": (ThinkingDelta, "thinking"),
+    "signature_delta": (ThinkingDelta, "thinking"),
+}
+
+_PIECES = ("text", "thinking", "signature", "partial_json", "citation")
+
+
+def _add_fields(block: Arriving, fields: dict[str, Any], out: list[Event]) -> None:
+    if not fields:
+        return
+    if block.delta is None:
+        block.value.update(fields)
+    else:
+        out.append(BlockFields(block.number, NAME, fields))
+
+
+def _add_states(number: int, states: tuple[Opaque, ...], out: list[Event]) -> None:
+    out.extend(OpaqueState(number, state) for state in states)
+
+
+def _grow(block: Arriving, kind: str, fields: dict[str, Any]) -> None:
+    if kind == "input_json_delta":
+        block.pieces.append(_string(fields, "partial_json"))
+        return
+    for name, value in fields.items():
+        held = block.value.get(name)
+        joins = isinstance(held, str | list) and type(held) is type(value)
+        block.value[name] = held + value if joins else value
+
+
+def _whole(block: Arriving) -> dict[str, Any]:
+    text = "".join(block.pieces)
+    if not text.strip():
+        return block.value
+    return {**block.value, "input": _input_of(text)}
+
+
+def _string(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise WrongShape(f"{name} is not a string")
+    return value
+
+
+def _input_of(text: str) -> Any:
+    if has_no_arguments(text):
+        return {}
+    return msgspec.json.decode(text) if is_object(text) else {INVALID_JSON: text}

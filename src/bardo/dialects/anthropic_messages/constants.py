@@ -1,0 +1,36 @@
+"""The words of the Anthropic Messages dialect that more than one of its files needs."""
+
+from __future__ import annotations
+
+from bardo.dialects.signed_blocks import SignedBlocks
+from bardo.values.events import FinishReason
+
+NAME = "anthropic_messages"
+TITLE = "Anthropic Messages"
+FORMAT = "anthropic-claude-v1"
+
+SIGNED_BLOCKS = SignedBlocks(
+    FORMAT,
+    thinking=lambda text, signature: {"type": "thinking", "thinking": text, "signature": signature},
+    redacted=lambda data: {"type": "redacted_thinking", "data": data},
+)
+"""The blocks that hold opaque state."""
+
+REASONS: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+    "pause_turn": "pause",
+}
+"""The dialect's stop reasons in our words."""
+
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "top_k": "top_k",
+    "stop": "stop_sequences",
+}
+"""The sampling parameters by their names here."""

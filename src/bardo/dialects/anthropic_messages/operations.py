@@ -1,0 +1,60 @@
+"""What Anthropic's servers do beside replies: count tokens at `POST /v1/messages/count_tokens`, and list models at `GET /v1/models`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.anthropic_messages.decode_request import decode_request
+from bardo.dialects.operations import CountForm, ModelsForm, count_of, with_bardo
+from bardo.dialects.wire import encode_json
+from bardo.values.operations import ModelInfo, TokenCount
+from bardo.values.wire import WireRequest
+
+# What the endpoint takes, by Anthropic's reference of 2026-11 and its betas; it refuses any other field.
+_TAKEN = (
+    "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed",
+    "context_management", "mcp_servers",
+)  # fmt: skip
+
+
+def _encode_request(wire: WireRequest, model: str) -> WireRequest:
+    body = msgspec.json.decode(wire.body)
+    taken = {name: body[name] for name in _TAKEN if name in body}
+    return msgspec.structs.replace(wire, path="messages/count_tokens", body=encode_json(taken))
+
+
+def _encode_reply(count: TokenCount) -> bytes:
+    fields: dict[str, Any] = {"input_tokens": count.input_tokens}
+    return encode_json(with_bardo(fields, {"tokens_approx": True} if count.approx else {}))
+
+
+TOKEN_COUNT = CountForm(
+    encode_request=_encode_request,
+    decode_reply=lambda body: count_of(body, "input_tokens"),
+    decode_request=lambda body, arrival: decode_request(body, arrival),
+    encode_reply=_encode_reply,
+)
+
+
+def _model(model: ModelInfo) -> dict[str, Any]:
+    # Anthropic's reference: the beginning of time stands where the date of release is not known.
+    made = "1970-01-01T00:00:00Z"
+    return {
+        "type": "model",
+        "id": model.id,
+        "display_name": model.id,
+        "created_at": made,
+        "lifecycle": "active",
+    }
+
+
+def _list(models: Sequence[ModelInfo]) -> bytes:
+    first, last = (models[0].id, models[-1].id) if models else (None, None)
+    rows = [_model(model) for model in models]
+    return encode_json({"data": rows, "has_more": False, "first_id": first, "last_id": last})
+
+
+MODELS = ModelsForm(encode_list=_list, encode_model=lambda model: encode_json(_model(model)))

@@ -1,0 +1,245 @@
+"""The blocks of a reply while they arrive: Bedrock's index and pieces to our numbered events.
+
+Only tool calls begin with an event of their own; text and reasoning begin with their first piece. What a block holds beside what we know
+is carried in the shape it stood in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.bedrock_converse.constants import FIELD, NAME, PADDING, SIGNED_BLOCKS, THOUGHT, beyond, string
+from bardo.dialects.bedrock_converse.growing import Arriving, Kind, complete, grow, join_redacted
+from bardo.dialects.wire import WrongShape, arguments_of, want, without
+from bardo.values.blocks import Opaque
+from bardo.values.events import (
+    BlockFields,
+    ContentChunk,
+    Event,
+    OpaqueState,
+    ThinkChunk,
+    ThinkEnd,
+    ThinkStart,
+    ToolCallChunk,
+    ToolCallEnd,
+    ToolCallStart,
+    UnknownContent,
+)
+
+_KNOWN = frozenset(("text", FIELD, "toolUse", "citation"))
+_CALL: dict[str, Any] = {"toolUse": {"toolUseId": None, "name": None, "input": None}}
+_PIECE: dict[str, Any] = {FIELD: {"text": None, "signature": None, "redactedContent": None}}
+
+
+class Content:
+    """The blocks of one reply. `arriving` holds those not yet closed, by Bedrock's index.
+
+    With `join_text`, text that follows text continues it: Nova streamed by InvokeModel gives every piece an index of its own.
+    """
+
+    def __init__(self, *, join_text: bool = False) -> None:
+        self.arriving: dict[int, Arriving] = {}
+        self._join_text = join_text
+        self._count = 0
+        self._calls: dict[str, int] = {}
+        self._last_text: int | None = None
+        self._last: Kind | None = None
+
+    def whole(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
+        """Take a block that is complete; `arguments` is the input of a tool call as text."""
+        self._join_text = False
+        if block.get("text") is not None:
+            self._text(index, want(block["text"], str, "text"), without(block, "text"), out)
+        elif block.get(FIELD) is not None:
+            self._whole_thought(index, block, out)
+        elif block.get("toolUse") is not None and not _is_hosted(block["toolUse"]):
+            self._open_call(index, block, out)
+            self.arriving[index].spoke = True
+            out.append(ToolCallChunk(self.arriving[index].number, arguments or "{}"))
+        elif block.get("citationsContent") is not None:
+            self._cited(index, block, out)
+        else:
+            self._begin(index, "other").value = dict(block)
+        self.close(index, out)
+
+    def open(self, index: int, start: dict[str, Any], out: list[Event]) -> None:
+        """Begin a block that says what it is."""
+        self.close(index, out)
+        if start.get("toolUse") is not None and not _is_hosted(start["toolUse"]):
+            self._open_call(index, start, out)
+        else:
+            self._begin(index, "other").value = {
+                name: dict(value) if isinstance(value, dict) else value for name, value in start.items()
+            }
+
+    def add(self, index: int, delta: dict[str, Any], beside: dict[str, Any], out: list[Event]) -> None:
+        """Add a piece that is not plain, or that begins a block, and what stood beside it. Raises WrongShape."""
+        beside = without(beside, PADDING)
+        if beside and delta == {"text": ""}:
+            self._text(index, "", beside, out)
+            return
+        self._add(index, without(delta), out)
+        self.add_fields(index, beside, out)
+
+    def _add(self, index: int, pieces: dict[str, Any], out: list[Event]) -> None:
+        block = self.arriving.get(index)
+        if block is None and pieces and not pieces.keys() & _KNOWN:
+            block = self._begin(index, "other")
+        if block is not None and block.kind == "other":
+            grow(block, pieces)
+            return
+        for name, value in pieces.items():
+            if name == "text":
+                self._text(index, want(value, str, "text"), {}, out)
+            elif name == FIELD:
+                self._thought(index, want(value, dict, FIELD), out)
+            elif name == "toolUse":
+                self._add_input(index, want(value, dict, "toolUse").get("input"), out)
+            elif name == "citation":
+                self._text(index, "", {"citations": [value]}, out)
+            else:
+                self.add_fields(index, {name: [value]}, out)
+
+    def add_fields(self, index: int, fields: dict[str, Any], out: list[Event]) -> None:
+        """Add fields that stood beside a block or a piece of it."""
+        fields = without(fields, PADDING)
+        block = self.arriving.get(index)
+        if not fields or block is None:
+            return
+        if block.kind in ("other", "redacted"):
+            block.value.update(fields)
+        else:
+            out.append(BlockFields(block.number, NAME, fields))
+
+    def close(self, index: int, out: list[Event]) -> None:
+        """End a block, if it is open."""
+        block = self.arriving.pop(index, None)
+        if block is None:
+            return
+        if block.kind == "think":
+            out.append(ThinkEnd(block.number))
+        elif block.kind == "call":
+            if not block.spoke:
+                out.append(ToolCallChunk(block.number, "{}"))
+            out.append(ToolCallEnd(block.number))
+        else:
+            self._give(block, out)
+
+    def close_all(self, out: list[Event]) -> None:
+        """End all blocks that are open."""
+        for index in sorted(self.arriving):
+            self.close(index, out)
+
+    def flush(self, out: list[Event]) -> None:
+        """Give what is held of blocks that will not be finished, without saying that they are."""
+        for block in self.arriving.values():
+            self._give(block, out)
+        self.arriving.clear()
+
+    def _begin(self, index: int, kind: Kind) -> Arriving:
+        block = self.arriving[index] = Arriving(self._count, kind)
+        self._count += 1
+        self._last = kind
+        return block
+
+    def _at(self, index: int, kind: Kind, out: list[Event]) -> Arriving:
+        """Return the block at `index`, which begins here where it is new or was of another kind."""
+        block = self.arriving.get(index)
+        if block is not None and block.kind == kind:
+            return block
+        self.close(index, out)
+        return self._begin(index, kind)
+
+    def _text(self, index: int, text: str, fields: dict[str, Any], out: list[Event]) -> None:
+        held = self.arriving.get(index)
+        if not text and not fields and (held is None or held.kind != "text"):
+            # gpt-oss begins with a block of no text, which says nothing.
+            return
+        if self._join_text and self._last == "text" and held is None and self._last_text is not None:
+            block = self.arriving[index] = Arriving(self._last_text, "text")
+        else:
+            block = self._at(index, "text", out)
+        self._last_text = block.number
+        if text or not fields:
+            out.append(ContentChunk(block.number, text))
+        self.add_fields(index, fields, out)
+
+    def _cited(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
+        cited = want(block["citationsContent"], dict, "citationsContent")
+        pieces = want(cited.get("content") or [], list, "citationsContent.content")
+        text = "".join(string(want(piece, dict, "content"), "text") for piece in pieces)
+        fields = without(cited, "content")
+        fields.setdefault("citations", [])
+        if pieces != [{"text": text}]:
+            fields["content"] = pieces
+        if more := without(block, "citationsContent"):
+            fields["block"] = more
+        self._text(index, text, fields, out)
+
+    def _whole_thought(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
+        thought = want(block[FIELD], dict, FIELD)
+        spoken = thought.get("reasoningText")
+        if spoken is not None or thought.get("redactedContent") is None:
+            inner = want(spoken if spoken is not None else {}, dict, "reasoningText")
+            self._thought(index, {"text": string(inner, "text"), "signature": string(inner, "signature")}, out)
+        if thought.get("redactedContent") is not None:
+            self._thought(index, {"redactedContent": thought["redactedContent"]}, out)
+        self.add_fields(index, beyond(block, THOUGHT), out)
+
+    def _thought(self, index: int, piece: dict[str, Any], out: list[Event]) -> None:
+        data = string(piece, "redactedContent")
+        if data:
+            self._at(index, "redacted", out).pieces.append(data)
+            return
+        held = self.arriving.get(index)
+        block = self._at(index, "think", out)
+        if block is not held:
+            out.append(ThinkStart(block.number, FIELD))
+        if text := string(piece, "text"):
+            out.append(ThinkChunk(block.number, text))
+        _add_states(block.number, SIGNED_BLOCKS.decode_signature(string(piece, "signature")), out)
+        self.add_fields(index, beyond({FIELD: piece}, _PIECE), out)
+
+    def _open_call(self, index: int, start: dict[str, Any], out: list[Event]) -> None:
+        use = want(start["toolUse"], dict, "toolUse")
+        call, name = string(use, "toolUseId"), string(use, "name")
+        block = self._begin(index, "call")
+        self._calls[call] = block.number
+        out.append(ToolCallStart(block.number, call, name))
+        self.add_fields(index, beyond(start, _CALL), out)
+
+    def _add_input(self, index: int, value: Any, out: list[Event]) -> None:
+        block = self.arriving.get(index)
+        if block is None or block.kind != "call":
+            raise WrongShape(f"there is input for block {index}, which is no tool call")
+        piece = value if isinstance(value, str) else arguments_of(value)
+        block.spoke = block.spoke or bool(piece)
+        out.append(ToolCallChunk(block.number, piece))
+
+    def _give(self, block: Arriving, out: list[Event]) -> None:
+        """Give what was held of a block."""
+        if block.kind == "other":
+            out.append(UnknownContent(block.number, NAME, complete(block)))
+        elif block.kind == "redacted":
+            self._give_redacted(block, out)
+
+    def _give_redacted(self, block: Arriving, out: list[Event]) -> None:
+        found = SIGNED_BLOCKS.decode_redacted(join_redacted(block.pieces))
+        target = self._last_text if found.owner == "" else self._calls.get(found.owner or "")
+        if target is not None:
+            _add_states(target, found.states, out)
+            return
+        out.append(ThinkStart(block.number, FIELD))
+        _add_states(block.number, found.states, out)
+        if block.value:
+            out.append(BlockFields(block.number, NAME, block.value))
+        out.append(ThinkEnd(block.number))
+
+
+def _add_states(number: int, states: tuple[Opaque, ...], out: list[Event]) -> None:
+    out.extend(OpaqueState(number, state) for state in states)
+
+
+def _is_hosted(use: Any) -> bool:
+    """Whether Bedrock itself runs the tool that is called."""
+    return isinstance(use, dict) and str(use.get("type") or "tool_use") != "tool_use"

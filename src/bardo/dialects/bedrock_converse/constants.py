@@ -1,0 +1,70 @@
+"""The words of the Bedrock Converse dialect that more than one of its files needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.signed_blocks import SignedBlocks
+from bardo.dialects.wire import want, without
+from bardo.values.events import FinishReason
+
+NAME = "bedrock_converse"
+TITLE = "Converse"
+
+FIELD = "reasoningContent"
+"""The field reasoning stands in, and so the format of a stretch of it: a reply does not say which model thought."""
+
+FORMAT = "bedrock-v1"
+"""Signatures and redacted thinking: Bedrock has no word for them, and only Bedrock takes them back, whoever's model made them."""
+
+
+def _thinking(text: str, signature: str) -> dict[str, Any]:
+    # Models that sign nothing refuse a signature that is empty.
+    return {FIELD: {"reasoningText": {"text": text, **({"signature": signature} if signature else {})}}}
+
+
+SIGNED_BLOCKS = SignedBlocks(FORMAT, _thinking, redacted=lambda data: {FIELD: {"redactedContent": data}})
+"""The blocks that hold opaque state."""
+
+REASONS: dict[str, FinishReason] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "guardrail_intervened": "refusal",
+    "content_filtered": "refusal",
+    "malformed_model_output": "error",
+    "malformed_tool_use": "error",
+}
+"""The dialect's stop reasons in our words."""
+
+PADDING = "p"
+"""Letters Bedrock adds to each event so that its length tells nothing; they mean nothing."""
+
+THOUGHT: dict[str, Any] = {FIELD: {"reasoningText": {"text": None, "signature": None}, "redactedContent": None}}
+"""What is known of a block of reasoning."""
+
+
+def string(fields: dict[str, Any], name: str) -> str:
+    """Return a string, empty where there is none. Raises WrongShape."""
+    value = fields.get(name)
+    return "" if value is None else want(value, str, name)
+
+
+def beyond(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """Return what `value` holds beside `known`, which maps names to None or to what is known inside them."""
+    left = without(value, *known)
+    for name, inner in known.items():
+        held = value.get(name)
+        if isinstance(inner, dict) and isinstance(held, dict) and (more := beyond(held, inner)):
+            left[name] = more
+    return left
+
+
+SAMPLING = {
+    "temperature": "temperature",
+    "top_p": "topP",
+    "stop": "stopSequences",
+}
+"""The sampling parameters by their names here."""

@@ -1,0 +1,209 @@
+"""What a dialect can express of a request, declared. `losses.py` reports everything else that a request says.
+
+A declaration names each field of the vocabulary once: as expressed, as expressed only for clients of the dialect itself, or as lacking.
+A new field of Request, Sampling, a tool or a block that a dialect does not name fails `tests/dialects/test_declarations.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bardo.values.blocks import (
+    ImageBlock,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+)
+from bardo.values.request import NEUTRAL, OutputFormat, Request, Sampling, Tool, ToolChoice
+
+BLOCKS: dict[str, type[msgspec.Struct]] = {
+    "text": TextBlock,
+    "image": ImageBlock,
+    "reasoning_block": ReasoningBlock,
+    "tool_call": ToolCallBlock,
+    "tool_result": ToolResultBlock,
+    "refusal": RefusalBlock,
+}
+"""The kinds of blocks by the names they are declared under. A block of unknown kind goes to its own dialect only."""
+
+PARTS: dict[str, type[msgspec.Struct]] = {
+    "": Request,
+    "sampling": Sampling,
+    "tools": Tool,
+    "tool_choice": ToolChoice,
+    "output_format": OutputFormat,
+    **BLOCKS,
+}
+"""The structs whose fields are declared, by the name that stands before the field: `tools.strict`, `image.detail`."""
+
+NOT_DECLARED: dict[str, str] = {
+    "model": "every dialect names the model",
+    "messages": "declared block by block",
+    "sampling": "declared field by field",
+    "reasoning": "the control plan writes it, and reports what a model cannot be told",
+    "control": "the fragment of the body that the control plan wrote",
+    "operation": "chooses what is asked of the provider, before a dialect writes it",
+    "stream": "every dialect streams",
+    "stream_usage": "says what the client's stream holds",
+    "dialect": "says where the request came from",
+    "body": "the request as it came",
+    "options": "what is asked of bardo itself",
+    "degraded": "what was lost where the request was read",
+    "extra": "fields of one dialect: the driver reports those of another",
+    "headers": "headers of one dialect: the driver reports those of another",
+    "*.carried": "fields of one dialect: the driver reports those of another",
+    "*.opaque": "state of one provider: the encoders report what theirs does not take, by its format",
+    "tools.name": "part of every tool",
+    "tools.hosted": "a tool that only its own provider runs: the encoders report those of others",
+    "tool_choice.mode": "the encoders report a mode that the dialect cannot express",
+    "tool_choice.name": "goes with the mode `named`",
+    "output_format.mode": "the encoders report a mode that the model does not offer",
+    "output_format.schema": "goes with the mode `json_schema`",
+    "output_format.name": "a label that some dialects demand; it means nothing to the others",
+    "output_format.guidance": "said in the prompt, where a model cannot be held to a schema",
+    "text.text": "what the block is",
+    "refusal.text": "what the block is",
+    "image.data": "what the block is",
+    "image.url": "what the block is; the encoders report addresses that the dialect does not take",
+    "image.media_type": "goes with the data",
+    "reasoning_block.text": "what the block is",
+    "reasoning_block.summary": "what the block is",
+    "reasoning_block.format": "says whose reasoning it is",
+    "tool_call.id": "part of every call",
+    "tool_call.name": "part of every call",
+    "tool_call.arguments": "part of every call",
+    "tool_result.call_id": "part of every result",
+    "tool_result.name": "the call that is answered names the tool",
+    "tool_result.content": "what the block is",
+}
+"""The fields that no dialect declares, and why."""
+
+COMMON = frozenset(
+    {
+        "max_output_tokens", "tools", "tools.description", "tools.schema", "tool_choice", "output_format", "sampling.temperature",
+        "sampling.top_p", "sampling.stop", "text", "image", "reasoning_block", "tool_call", "tool_result", "refusal",
+    }
+)  # fmt: skip
+"""What a dialect expresses unless it declares otherwise. A field belongs here only where every dialect can express it."""
+
+_NAMES = {
+    "choices": "n",
+    "reasoning_block": "reasoning",
+    "output_format": "response_format",
+    "output_format.strict": "response_format.strict",
+    "output_format.description": "response_format.description",
+    "tool_choice.parallel": "parallel_tool_calls",
+}
+
+
+class Lack(NamedTuple):
+    """A field that a dialect cannot express: why, what is sent instead, and the values that mean the same without the field."""
+
+    why: str
+    sent: Any = None
+    same: tuple[Any, ...] = ()
+
+
+class Check(NamedTuple):
+    """A field to look at: its attribute, the value that says nothing, the name it is reported under, and what is lacking."""
+
+    attribute: str
+    default: Any
+    what: str
+    lack: Lack
+
+
+class Checks(NamedTuple):
+    """The fields to look at, by the part of the request they belong to; and the kinds of blocks that the dialect does not have."""
+
+    fields: dict[str, tuple[Check, ...]]
+    blocks: dict[type, tuple[Check, ...]]
+    kinds: dict[type, tuple[str, Lack]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Declaration:
+    """What one dialect can express of a request, beside what all can (COMMON).
+
+    `expresses` are further fields, `own` those that are written only for clients of this dialect, `lacks` those that cannot be expressed.
+    `title` is what people call the dialect. `own_format` is the format of opaque state that it takes back, None where it takes none;
+    `reasoning_why` says why reasoning in any other format is lost. Requests of a dialect in `also_speaks` have its own fields too.
+    """
+
+    dialect: str
+    title: str
+    expresses: frozenset[str] = frozenset()
+    own: frozenset[str] = frozenset()
+    lacks: Mapping[str, Lack]
+    own_format: str | None = None
+    reasoning_why: str = ""
+    also_speaks: frozenset[str] = frozenset()
+
+    @cached_property
+    def speaks(self) -> frozenset[str]:
+        """The dialects whose requests have fields of this one."""
+        return self.also_speaks | {self.dialect}
+
+    @property
+    def declared(self) -> frozenset[str]:
+        """All fields that are named, with those of a part that is lacking as a whole."""
+        named = COMMON | self.expresses | self.own | self.lacks.keys()
+        return named | {name for name in vocabulary() if name.partition(".")[0] in self.lacks}
+
+    @cached_property
+    def own_checks(self) -> Checks:
+        """What to look at in a request that came in this dialect."""
+        return _checks({name: lack for name, lack in self.lacks.items() if name not in self.own})
+
+    @cached_property
+    def foreign_checks(self) -> Checks:
+        """What to look at in a request that came in another dialect."""
+        lack = Lack(f"{self.title} has no such field")
+        return _checks({**dict.fromkeys(self.own, lack), **self.lacks})
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Return the names of all that a dialect must declare: fields of requests and their parts, and kinds of blocks."""
+    fields = {f"{part}.{name}".lstrip(".") for part, struct in PARTS.items() for name in struct.__struct_fields__}
+    return frozenset(name for name in {*fields, *BLOCKS} if not _is_not_declared(name))
+
+
+def _is_not_declared(name: str) -> bool:
+    return name in NOT_DECLARED or ("." in name and f"*.{name.rpartition('.')[2]}" in NOT_DECLARED)
+
+
+def _checks(lacks: Mapping[str, Lack]) -> Checks:
+    fields: dict[str, tuple[Check, ...]] = {}
+    for name, lack in lacks.items():
+        if name not in BLOCKS:
+            part, attribute = name.partition(".")[::2] if "." in name else ("", name)
+            if part == "sampling" and attribute in NEUTRAL:
+                lack = lack._replace(same=(*lack.same, NEUTRAL[attribute]))
+            check = Check(attribute, _default(PARTS[part], attribute), reported_name(name), lack)
+            fields[part] = (*fields.get(part, ()), check)
+    blocks = {BLOCKS[part]: fields.pop(part) for part in [*fields] if part in BLOCKS}
+    return Checks(
+        fields, blocks, {BLOCKS[name]: (reported_name(name), lack) for name, lack in lacks.items() if name in BLOCKS}
+    )
+
+
+def _default(struct: type[msgspec.Struct], attribute: str) -> Any:
+    return next(one.default for one in msgspec.structs.fields(struct) if one.encode_name == attribute)
+
+
+def reported_name(name: str) -> str:
+    """Return the name under which a field is reported: the one that most clients know."""
+    return _NAMES.get(name, name.removeprefix("sampling."))
+
+
+def lacking(why: str, *names: str, sent: Any = None, same: tuple[Any, ...] = ()) -> dict[str, Lack]:
+    """Return these fields as lacking for one reason."""
+    return dict.fromkeys(names, Lack(why, sent, same))

@@ -1,0 +1,98 @@
+"""Ollama's `POST /api/generate`: a prompt and its completion, given by whoever gives replies to a chat.
+
+Its client's request is decoded as the chat it stands for, and its reply has the fields of a chat's message at its top.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.base import ReplyEncoder
+from bardo.dialects.jsonfield import decode_object, optional
+from bardo.dialects.ollama import DIALECT as CHAT
+from bardo.dialects.wire import encode_json, write_json
+from bardo.streams.ndjson import encode_ndjson
+from bardo.values.errors import Unsupported
+from bardo.values.events import Event
+from bardo.values.request import Request
+from bardo.values.response import Response
+from bardo.values.wire import Arrival
+
+_PROMPT = ("prompt", "system", "images")
+_TO_A_CHAT = "every provider is asked for a chat"
+# What changes the completion, and has no place in a chat.
+_REFUSED = {
+    "raw": f"the prompt goes through the model's own template, since {_TO_A_CHAT}",
+    "template": f"the model's own template is used, since {_TO_A_CHAT}",
+    "suffix": f"nothing can be filled in before a suffix, since {_TO_A_CHAT}",
+    "context": "bardo gives no context of tokens, and reads none",
+    "width": "bardo makes no pictures",
+    "height": "bardo makes no pictures",
+    "steps": "bardo makes no pictures",
+}
+
+
+def decode_request(body: bytes, arrival: Arrival) -> Request:
+    """Return the chat that a prompt stands for. Raises InvalidRequest naming the field, and Unsupported for what no chat can say."""
+    fields = decode_object(body)
+    for name, why in _REFUSED.items():
+        if fields.get(name):
+            raise Unsupported(f"{name} is not taken: {why}", hint="leave it out, or use /api/chat", param=name)
+    chat = {name: value for name, value in fields.items() if name not in (*_PROMPT, *_REFUSED)}
+    return CHAT.decode_request(write_json({**chat, "messages": _messages(fields)}), arrival)
+
+
+def _messages(fields: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the messages of the chat; none where nothing is asked, which loads a model."""
+    prompt, images = optional(fields, "prompt", str) or "", optional(fields, "images", list) or []
+    system = optional(fields, "system", str)
+    if not prompt and not images:
+        return []
+    asked = {"role": "user", "content": prompt, **({"images": images} if images else {})}
+    return [{"role": "system", "content": system}, asked] if system else [asked]
+
+
+class Encoder:
+    """Encode one streamed reply: the lines of a chat's reply, each with its message at the top."""
+
+    def __init__(self, chat: ReplyEncoder) -> None:
+        self._chat = chat
+        self.content_type = chat.content_type
+        self.keep_alive = chat.keep_alive
+
+    def feed(self, item: Event) -> Sequence[bytes]:
+        """Return the lines the event makes."""
+        return [encode_ndjson(as_completion(line)) for line in self._chat.feed(item)]
+
+    def finish(self) -> Sequence[bytes]:
+        """Return the last lines."""
+        return [encode_ndjson(as_completion(line)) for line in self._chat.finish()]
+
+
+def as_completion(line: bytes) -> bytes:
+    """Return a line of a chat's reply, or a whole one, as a completion has it; an error stays as it is."""
+    fields = msgspec.json.decode(line)
+    message = fields.pop("message", None)
+    if message is None:
+        return encode_json(fields)
+    head = {name: fields.pop(name) for name in ("model", "created_at") if name in fields}
+    message.pop("role", None)
+    return encode_json({**head, "response": message.pop("content", ""), **message, **fields})
+
+
+def encode_response(response: Response, request: Request) -> bytes:
+    """Encode one whole reply."""
+    return as_completion(CHAT.encode_response(response, request))
+
+
+DIALECT = replace(
+    CHAT,
+    name="ollama_generate",
+    decode_request=decode_request,
+    open_encoder=lambda request, arrival: Encoder(CHAT.open_encoder(request, arrival)),
+    encode_response=encode_response,
+)

@@ -1,0 +1,175 @@
+"""OpenAI's `POST /v1/embeddings`, and that of the many servers compatible with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.catalog.rows import EmbedEndpoint
+from bardo.dialects.jsonfield import decode_object, optional, required, take
+from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.operations import (
+    EmbeddingForm,
+    count_field,
+    lost_fields,
+    numbers,
+    own_body,
+    whole_number,
+    with_bardo,
+)
+from bardo.dialects.options import read_options
+from bardo.dialects.wire import WrongShape, encode_json, want, write_json
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest, Unsupported
+from bardo.values.operations import (
+    Embeddings,
+    EmbedInput,
+    EmbedRequest,
+    NativeInput,
+    Task,
+    Vector,
+    base64_of,
+    floats_of,
+)
+from bardo.values.usage import Usage
+from bardo.values.wire import Arrival, WireRequest
+
+_READ = frozenset(("model", "input", "dimensions", "encoding_format", "bardo"))
+_INPUT = "input must be a text, a list of texts, a list of tokens, or a list of such lists"
+# The field that hosts of other makers' models (NVIDIA, Voyage, Cohere's compatible route) have, with the words they use.
+_TASKS: dict[str, Task] = {
+    "query": "query",
+    "search_query": "query",
+    "document": "document",
+    "passage": "document",
+    "search_document": "document",
+    "classification": "classification",
+    "clustering": "clustering",
+}
+
+
+def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
+    """Read a request. Raises InvalidRequest naming the field."""
+    fields = decode_object(body)
+    encoding = optional(fields, "encoding_format", str) or "float"
+    if encoding not in ("float", "base64"):
+        raise InvalidRequest(f"encoding_format is {encoding!r}", hint="use float or base64", param="encoding_format")
+    kind = fields.get("input_type")
+    return EmbedRequest(
+        model=required(fields, "model", str),
+        inputs=_inputs(fields.get("input")),
+        dimensions=count_field(fields.get("dimensions"), "dimensions"),
+        encoding="base64" if encoding == "base64" else "float",
+        task=_TASKS.get(kind) if isinstance(kind, str) else None,
+        dialect=NAME,
+        extra={
+            name: value
+            for name, value in fields.items()
+            if name not in _READ and value is not None and not (name == "input_type" and kind in _TASKS)
+        },
+        body={name: value for name, value in fields.items() if name != "bardo"},
+        options=read_options(fields),
+    )
+
+
+def _inputs(given: Any) -> tuple[EmbedInput, ...]:
+    if isinstance(given, str):
+        return (given,)
+    if given is None:
+        raise InvalidRequest("input is required", param="input")
+    listed = take(given, list, "input")
+    if not listed:
+        raise InvalidRequest("input is empty", hint=_INPUT, param="input")
+    if _are_tokens(listed):
+        return (tuple(listed),)
+    return tuple(_input(one, f"input[{place}]") for place, one in enumerate(listed))
+
+
+def _input(given: Any, at: str) -> EmbedInput:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, list) and given and _are_tokens(given):
+        return tuple(given)
+    if isinstance(given, dict):
+        return NativeInput(NAME, given)
+    raise InvalidRequest(_INPUT, param=at)
+
+
+def _are_tokens(given: list[Any]) -> bool:
+    return all(type(one) is int for one in given)
+
+
+def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:
+    """Write a request; what this endpoint does not take is in `degraded`. Raises Unsupported for an input of another dialect."""
+    own = own_body(request, NAME)
+    if own is not None:
+        if request.part_of is not None:
+            own["input"] = [given.value if isinstance(given, NativeInput) else given for given in request.inputs]
+        if request.dimensions is None:
+            own.pop("dimensions", None)
+        return WireRequest(path=endpoint.path, body=write_json(own))
+    for place, given in enumerate(request.inputs):
+        if isinstance(given, NativeInput) and given.dialect != NAME:
+            raise Unsupported("this provider makes vectors of texts only", param=f"input[{place}]")
+    body: dict[str, Any] = {
+        "model": request.model,
+        "input": [given.value if isinstance(given, NativeInput) else given for given in request.inputs],
+    }
+    if request.dimensions is not None:
+        body["dimensions"] = request.dimensions
+    fields, lost = _task(request.task, endpoint)
+    body |= fields
+    degraded = (*lost, *lost_fields(request, "this provider's endpoint", truncate=request.truncate))
+    return WireRequest(path=endpoint.path, body=write_json(body), degraded=degraded)
+
+
+def _task(task: Task | None, endpoint: EmbedEndpoint) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
+    if task is None:
+        return {}, ()
+    word = endpoint.tasks.get(task)
+    if word is None:
+        return {}, (Degradation("task", asked=task, why="this provider is not told what vectors are for"),)
+    return {"input_type": word}, ()
+
+
+def decode_reply(body: dict[str, Any], headers: Any) -> Embeddings:
+    """Read a reply. Raises WrongShape."""
+    rows = [want(row, dict, f"data[{place}]") for place, row in enumerate(want(body.get("data"), list, "data"))]
+    rows.sort(key=lambda row: row["index"] if isinstance(row.get("index"), int) else 0)
+    usage = body.get("usage")
+    counts = usage if isinstance(usage, dict) else {}
+    model = body.get("model")
+    return Embeddings(
+        vectors=tuple(_vector(row.get("embedding"), place) for place, row in enumerate(rows)),
+        model=model if isinstance(model, str) else "",
+        usage=Usage(input_tokens=whole_number(counts.get("prompt_tokens")), raw=usage),
+    )
+
+
+def _vector(value: Any, place: int) -> Vector:
+    if isinstance(value, str):
+        try:
+            floats_of(value)
+        except ValueError as problem:
+            raise WrongShape(f"data[{place}].embedding: {problem}") from None
+        return value
+    return numbers(value, f"data[{place}].embedding")
+
+
+def encode_reply(reply: Embeddings, request: EmbedRequest) -> bytes:
+    """Write the vectors in the encoding that the client asked for."""
+    written = base64_of if request.encoding == "base64" else floats_of
+    rows = [
+        {"object": "embedding", "index": place, "embedding": written(vector)}
+        for place, vector in enumerate(reply.vectors)
+    ]
+    tokens = reply.usage.input_tokens or 0
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return encode_json(with_bardo({"object": "list", "data": rows, "model": reply.model, "usage": usage}, reply.bardo))
+
+
+EMBEDDINGS = EmbeddingForm(
+    encode_request=encode_request,
+    decode_reply=decode_reply,
+    decode_request=decode_request,
+    encode_reply=encode_reply,
+)

@@ -1,0 +1,221 @@
+"""Blocks to chat messages: what a provider gets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.rows import Quirks, ReplayForm
+from bardo.dialects.losses import Losses
+from bardo.dialects.openai_chat.constants import GEMINI, NAME
+from bardo.dialects.openai_chat.details import replay_details
+from bardo.dialects.openai_chat.extra import encode_states, merge_extra
+from bardo.values.blocks import (
+    Block,
+    ImageBlock,
+    Opaque,
+    ReasoningBlock,
+    RefusalBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+    argument_text,
+    fields_for,
+)
+from bardo.values.request import Message
+
+Parts = str | list[dict[str, Any]]
+
+
+class MessageWriter:
+    """Writes the messages of one request."""
+
+    def __init__(self, quirks: Quirks, losses: Losses) -> None:
+        self._quirks = quirks
+        self._losses = losses
+
+    def write(self, message: Message) -> list[dict[str, Any]]:
+        """Return the wire messages of one message: tool results are messages of their own."""
+        if message.role == "assistant":
+            return [self._assistant(message)]
+        results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
+        others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
+        others = [*self._pictures(results), *others]
+        written = [self._result(result) for result in results]
+        if others or not results:
+            written.append(
+                {"role": message.role, "content": self._content(others), **fields_for(NAME, message.carried)}
+            )
+        return written
+
+    def _drop_state(self, style: str, sent: str | None = None) -> None:
+        why = "this provider takes no earlier reasoning of that form"
+        self._losses.lose("reasoning", style or "text", why, sent=sent, key=f"{style} {sent}")
+
+    def _result(self, result: ToolResultBlock) -> dict[str, Any]:
+        content = self._content([block for block in result.content if not isinstance(block, ImageBlock)])
+        if not result.call_id and result.name:
+            return {"role": "function", "name": result.name, "content": content}
+        return {"role": "tool", "tool_call_id": result.call_id, "content": content, **fields_for(NAME, result.carried)}
+
+    def _pictures(self, results: Sequence[ToolResultBlock]) -> list[ImageBlock]:
+        """Return the images among the results, which go into the user's message after them."""
+        images = [block for result in results for block in result.content if isinstance(block, ImageBlock)]
+        if images:
+            why = "the result of a tool is text in Chat Completions"
+            self._losses.lose("tool_result.image", "in the result", why, sent="in a user message after it")
+        return images
+
+    def _content(self, blocks: Sequence[Block]) -> Parts:
+        parts = [part for block in blocks if (part := self._part(block)) is not None]
+        if not parts:
+            return ""
+        only = parts[0] if len(parts) == 1 else {}
+        return str(only["text"]) if only.keys() == {"type", "text"} else parts
+
+    def _part(self, block: Block) -> dict[str, Any] | None:
+        match block:
+            case TextBlock():
+                return {"type": "text", "text": block.text, **fields_for(NAME, block.carried)}
+            case ImageBlock():
+                return _image(block)
+            case RefusalBlock(text=text):
+                return {"type": "refusal", "refusal": text}
+            case UnknownBlock(dialect=dialect, value=value) if dialect == NAME:
+                return value if isinstance(value, dict) and "tool_call" not in value else None
+            case UnknownBlock():
+                return None
+            case _:
+                self._losses.lose(f"content.{type(block).__name__}", None, "it has no place in this message")
+        return None
+
+    def _assistant(self, message: Message) -> dict[str, Any]:
+        texts = [block for block in message.blocks if isinstance(block, TextBlock)]
+        content = self._answer(
+            [block for block in message.blocks if isinstance(block, TextBlock | ImageBlock | UnknownBlock)]
+        )
+        calls = [call for block in message.blocks for call in self._calls(block)]
+        carried = dict(fields_for(NAME, message.carried))
+        written: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
+        refusals = [block.text for block in message.blocks if isinstance(block, RefusalBlock)]
+        if refusals:
+            written |= {"content": content or None, "refusal": "".join(refusals)}
+        for name, call in calls:
+            written |= {name: call} if name == "function_call" else {name: [*written.get(name, ()), call]}
+        extra = encode_states(self._kept(state for block in texts for state in block.opaque))
+        if extra:
+            carried["extra_content"] = merge_extra(extra, carried.get("extra_content") or {})
+        thoughts = [block for block in message.blocks if isinstance(block, ReasoningBlock)]
+        self._give_back(thoughts, written)
+        return written | carried
+
+    def _answer(self, blocks: Sequence[Block]) -> Parts:
+        """Return the content; several blocks of text were one answer, cut only by what stood between them."""
+        if all(isinstance(block, TextBlock) and not fields_for(NAME, block.carried) for block in blocks):
+            return "".join(block.text for block in blocks if isinstance(block, TextBlock))
+        return self._content(blocks)
+
+    def _calls(self, block: Block) -> list[tuple[str, Any]]:
+        """Return a call as (the field it stands in, its value)."""
+        if isinstance(block, UnknownBlock) and block.dialect == NAME and isinstance(block.value, dict):
+            return [("tool_calls", block.value["tool_call"])] if "tool_call" in block.value else []
+        if not isinstance(block, ToolCallBlock):
+            return []
+        own = fields_for(NAME, block.carried)
+        if own.get("function_call"):
+            return [("function_call", {"name": block.name, "arguments": argument_text(block.arguments)})]
+        arguments = block.arguments if own.get("type") == "custom" else argument_text(block.arguments)
+        states = tuple(self._kept(block.opaque))
+        return [("tool_calls", encode_call(msgspec.structs.replace(block, arguments=arguments, opaque=states)))]
+
+    def _kept(self, states: Iterable[Opaque]) -> list[Opaque]:
+        """Return the states of texts and calls this provider takes back; report the others."""
+        kept: list[Opaque] = []
+        for state in states:
+            if state.format == GEMINI and state.kind == "signature" and self._quirks.thought_signatures:
+                kept.append(state)
+            else:
+                self._drop_state(state.format)
+        return kept
+
+    def _give_back(self, thoughts: Sequence[ReasoningBlock], written: dict[str, Any]) -> None:
+        for block in thoughts:
+            self._losses.lose_fields(block.carried)
+        replay: Replay = given_back(thoughts, self._quirks.replay, written["content"])
+        written |= replay.fields
+        for style in replay.lost:
+            self._drop_state(style, sent=self._quirks.replay if replay.fields else None)
+
+
+def _image(block: ImageBlock) -> dict[str, Any]:
+    url = block.url or f"data:{block.media_type};base64,{block.data}"
+    image = {"url": url, "detail": block.detail} if block.detail else {"url": url}
+    return {"type": "image_url", "image_url": image, **fields_for(NAME, block.carried)}
+
+
+def encode_call(call: ToolCallBlock) -> dict[str, Any]:
+    """Return one entry of `tool_calls`, with all that is carried of it."""
+    carried = dict(fields_for(NAME, call.carried))
+    extra = encode_states(call.opaque) if call.opaque else {}
+    if extra:
+        carried["extra_content"] = merge_extra(extra, carried.get("extra_content") or {})
+    return call_object(call.id, call.name, call.arguments, carried)
+
+
+def call_object(call_id: str, name: str, arguments: str, carried: dict[str, Any]) -> dict[str, Any]:
+    """Return one entry of `tool_calls` with its further fields: a function, or a custom tool where they say so."""
+    more = carried.get("function", {})
+    others = {key: value for key, value in carried.items() if key != "function"}
+    if others.get("type") == "custom":
+        return {"id": call_id, "type": "custom", "custom": {"name": name, "input": arguments, **more}, **others}
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments, **more}, **others}
+
+
+class Replay(msgspec.Struct, frozen=True):
+    """Fields of the assistant's message, and the formats of what they leave out."""
+
+    fields: dict[str, Any] = {}
+    lost: tuple[str, ...] = ()
+
+
+def given_back(thoughts: Sequence[ReasoningBlock], form: ReplayForm, content: Any) -> Replay:
+    """Return what gives `thoughts` back beside or inside `content`.
+
+    Text goes wherever there is a place for text; opaque state only where it is kept with its format.
+    """
+    text = "\n\n".join(readable for block in thoughts if (readable := block.readable))
+    if form == "reasoning_details" and thoughts:
+        pieces = [piece for index, block in enumerate(thoughts) for piece in replay_details(block, index)]
+        return Replay({"reasoning_details": pieces} if pieces else {})
+    if form == "none" or not text:
+        return Replay({}, tuple(block.format for block in thoughts))
+    own = ("content_list",) if form == "content_list" else ()
+    lost = tuple(state.format for block in thoughts for state in block.opaque if state.format not in own)
+    return Replay(_text_given_back(thoughts, text, form, content), lost)
+
+
+def _text_given_back(thoughts: Sequence[ReasoningBlock], text: str, form: ReplayForm, content: Any) -> dict[str, Any]:
+    match form:
+        case "content_list":
+            return {"content": [_thinking_part(thoughts, text), *_parts(content)]}
+        case "think_tags" if isinstance(content, list):
+            return {"content": [{"type": "text", "text": f"<think>{text}</think>"}, *content]}
+        case "think_tags":
+            return {"content": f"<think>{text}</think>{content or ''}"}
+        case _:
+            return {form: text}
+
+
+def _thinking_part(thoughts: Sequence[ReasoningBlock], text: str) -> dict[str, Any]:
+    part: dict[str, Any] = {"type": "thinking", "thinking": [{"type": "text", "text": text}]}
+    states = [state.data for block in thoughts for state in block.opaque if state.format == "content_list"]
+    return {**part, "signature": states[-1]} if states else part
+
+
+def _parts(content: Any) -> list[dict[str, Any]]:
+    if isinstance(content, list):
+        return content
+    return [{"type": "text", "text": content}] if content else []

@@ -1,0 +1,60 @@
+"""What a reply needs of whoever runs it: a transport, keys, limits, and somewhere to keep what is worth keeping."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from bardo.edge.http_calls import Deadlines, Transport
+from bardo.edge.keys import Keyring
+from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.model_facts import ModelFacts
+from bardo.engine.planning import Attempt
+from bardo.values.errors import BardoError
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long a call may take and how large its reply may be, whole or streamed."""
+
+    deadlines: Deadlines = Deadlines()
+    max_reply_bytes: int = 64 * 1024 * 1024
+    max_stream_bytes: int = 256 * 1024 * 1024
+    keep_content: bool = False
+
+
+class CallContext(Protocol):
+    """What a reply needs of whoever runs it."""
+
+    transport: Transport
+    keyring: Keyring
+    limits: Limits
+    facts: ModelFacts
+    clock: Callable[[], float]
+    """Unix time: when a thing happened."""
+    watch: Callable[[], float]
+    """Seconds that never jump: how long a thing took."""
+
+    async def remember(
+        self,
+        response: Response,
+        request: Request,
+        attempt: Attempt,
+        tenant: str,
+        *,
+        reply: str,
+        fields: Mapping[int, dict[str, Any]],
+    ) -> None: ...
+
+    def note_begun(self, call: CallBegun) -> None:
+        """Note a call before it is sent."""
+        ...
+
+    def write(self, row: LogRow) -> None: ...
+
+    def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
+        """Take every secret of this process, and `further` ones, out of an error."""
+        ...

@@ -1,0 +1,149 @@
+"""An ASGI app whose start is reported truthfully and whose open requests can be ended: servers leave both to it.
+
+A server goes on without an app whose start-up raised, or says so only in its own log, and waits for ever for a request that never ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Awaitable, Callable, MutableMapping
+from types import FrameType
+from typing import Any
+
+from bardo.edge.server_limits import ServerLimits
+from bardo.values.errors import ShuttingDown
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_STOPPING = "the server is stopping"
+# A request that was cancelled has this long to end its reply.
+LAST_WORDS_SECONDS = 2.0
+
+
+def shutdown_of(cancelled: asyncio.CancelledError) -> ShuttingDown | None:
+    """Return the error of a call that was cancelled because the server stops; None where something else cancelled it."""
+    return shutting_down() if _STOPPING in cancelled.args else None
+
+
+def shutting_down() -> ShuttingDown:
+    """Return the error of a call that did not end before the server did."""
+    return ShuttingDown("the gateway was stopped before the reply was complete", hint="send the request again")
+
+
+class GracefulShutdown:
+    """`app`, watched over: `started` is set once its start-up is through, `failure` is what start-up raised.
+
+    With `heed_signals`, the first SIGTERM or SIGINT gives open requests `grace` seconds to end and then cancels them; a
+    second SIGINT cancels them at once. `on_start` is called once, when start-up is through.
+    """
+
+    def __init__(
+        self, app: Application, *, grace: float, heed_signals: bool = False, on_start: Callable[[], None] | None = None
+    ) -> None:
+        self.started = threading.Event()
+        self.limits = ServerLimits(app)
+        self.failure: Exception | None = None
+        self._app = app
+        self._grace = grace
+        self._heed_signals = heed_signals
+        self._on_start = on_start
+        self._interrupts = 0
+        self._open: set[asyncio.Task[Any]] = set()
+        self._ending: asyncio.TimerHandle | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(scope, receive, send)
+        else:
+            await self._answer(scope, receive, send)
+
+    def end(self) -> None:
+        """Give open requests their grace, then cancel them. Call inside the loop; a second call changes nothing."""
+        if self._ending is None:
+            self._ending = asyncio.get_running_loop().call_later(self._grace, self.end_now)
+
+    def end_now(self) -> None:
+        """Cancel the requests that are still open: each sees CancelledError, and may end its reply within a short time."""
+        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._cancel_open)
+        self._cancel_open()
+
+    def _cancel_open(self) -> None:
+        for task in tuple(self._open):
+            task.cancel(_STOPPING)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            # Ended by us: the server closes the connection, and has nothing to report.
+            if self._ending is None:
+                raise
+        finally:
+            self._open.discard(task)
+
+    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+        asked = False
+
+        async def hear() -> Message:
+            nonlocal asked
+            asked = True
+            return await receive()
+
+        async def say(message: Message) -> None:
+            if message["type"] == "lifespan.startup.complete":
+                self._begin()
+            await send(message)
+
+        try:
+            await self._app(scope, hear, say)
+        except Exception as failure:
+            if not asked:
+                await self._live_without_the_app(receive, say)
+                return
+            if not self.started.is_set():
+                self.failure = failure
+                await send({"type": "lifespan.startup.failed", "message": f"start-up failed: {failure}"})
+            raise
+
+    async def _live_without_the_app(self, receive: Receive, say: Send) -> None:
+        """Answer for an app that knows no lifespan, as the protocol lets it."""
+        while True:
+            asked = (await receive())["type"]
+            await say({"type": f"{asked}.complete"})
+            if asked == "lifespan.shutdown":
+                return
+
+    def _begin(self) -> None:
+        if self._heed_signals and threading.current_thread() is threading.main_thread():
+            loop = asyncio.get_running_loop()
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._overhear(number, loop)
+        if self._on_start is not None:
+            self._on_start()
+        self.started.set()
+
+    def _overhear(self, number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
+        """Act on a signal beside whoever handles it already."""
+        before = signal.getsignal(number)
+
+        def handle(given: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(self._signalled, given)
+            if callable(before):
+                before(given, frame)
+
+        signal.signal(number, handle)
+
+    def _signalled(self, number: int) -> None:
+        self._interrupts += number == signal.SIGINT
+        self.end()
+        if self._interrupts > 1:
+            self.end_now()

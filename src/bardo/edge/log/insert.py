@@ -1,0 +1,123 @@
+"""Store rows in the words of one driver: tuples in, encoded a column at a time, by statements compiled once from the schema.
+
+Loads SQLAlchemy: import it where a log is opened, and nowhere above.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, cast
+
+from msgspec.structs import astuple
+from sqlalchemy import BigInteger, Column, Connection, Dialect, Table, Text, insert
+
+from bardo.edge.log.row import LogRow
+from bardo.edge.log.schema import ExactJson, inference_log
+from bardo.edge.log.stored import (
+    CONTENTS,
+    LONGEST_NAME,
+    LONGEST_TEXTS,
+    encode_costs,
+    encode_counts,
+    encode_json,
+    encode_nulls,
+    encode_texts,
+)
+
+ColumnEncoder = Callable[[Sequence[Any]], Sequence[Any]]
+
+ROWS_AT_ONCE = (64, 16, 4, 1)
+"""SQLite's driver gives the interpreter away for each statement, and gets it back from a busy event loop milliseconds later."""
+
+
+class RowEncoder:
+    """Turns log rows into tuples in the order of `names`: the columns of the table but the row number, in its order."""
+
+    def __init__(self, table: Table = inference_log, *, keep_content: bool) -> None:
+        """Choose an encoder for each column."""
+        columns = [column for column in table.columns if not column.primary_key]
+        self.names = tuple(column.name for column in columns)
+        self._places = [LogRow.__struct_fields__.index(name) for name in self.names]
+        self._encoders = [_encoder_of(column, keep_content=keep_content) for column in columns]
+
+    def encode(self, rows: Iterable[LogRow]) -> Iterator[tuple[Any, ...]]:
+        """Return what each row stores. Raises TypeError, ValueError or AttributeError for a value of the wrong type."""
+        columns = list(zip(*map(astuple, rows), strict=True))
+        return zip(
+            *(
+                columns[place] if encode is None else encode(columns[place])
+                for encode, place in zip(self._encoders, self._places, strict=True)
+            ),
+            strict=True,
+        )
+
+
+def _encoder_of(column: Column[Any], *, keep_content: bool) -> ColumnEncoder | None:
+    """Return what makes a column's values ones that both engines hold. `None`: they are stored as they are."""
+    if column.name in CONTENTS and not keep_content:
+        return encode_nulls
+    if isinstance(column.type, ExactJson):
+        return encode_json
+    if isinstance(column.type, Text):
+        return partial(encode_texts, longest=LONGEST_TEXTS.get(column.name, LONGEST_NAME))
+    if isinstance(column.type, BigInteger):
+        return encode_counts
+    return encode_costs if column.name == "cost_usd" else None
+
+
+class RowInserter:
+    """Stores rows within a transaction, through the driver itself."""
+
+    def __init__(self, dialect: Dialect, *, keep_content: bool) -> None:
+        self._encoder = RowEncoder(keep_content=keep_content)
+        compiled = insert(inference_log).compile(dialect=dialect, column_keys=list(self._encoder.names))
+        self._text = str(compiled)
+        self._by_place = compiled.positiontup is not None
+        self.insert = self._insert
+        if dialect.name == "sqlite":
+            self._texts = self._texts_of_many()
+            self.insert = self._insert_many_at_once
+        elif dialect.driver == "psycopg":
+            quote = dialect.identifier_preparer.quote
+            names = ", ".join(map(quote, self._encoder.names))
+            self._copy = f"COPY {quote(inference_log.name)} ({names}) FROM STDIN"
+            self.insert = self._copy_in
+
+    def _texts_of_many(self) -> list[tuple[int, str]]:
+        head, word, values = self._text.rpartition("VALUES")
+        return [(size, f"{head}{word}{','.join([values] * size)}") for size in ROWS_AT_ONCE]
+
+    def _insert_many_at_once(self, connection: Connection, rows: Sequence[LogRow]) -> None:
+        """Encode a few rows at a time, so that the event loop gets its turn in between."""
+        driver = cast("sqlite3.Connection", connection.connection.driver_connection)
+        most = driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(self._encoder.names)
+        begin = 0
+        for size, text in self._texts:
+            if size <= most:
+                end = len(rows) - (len(rows) - begin) % size
+                driver.executemany(text, self._flat(rows[begin:end], size))
+                begin = end
+
+    def _flat(self, rows: Sequence[LogRow], size: int) -> Iterator[tuple[Any, ...]]:
+        for begin in range(0, len(rows), size):
+            yield tuple(chain.from_iterable(self._encoder.encode(rows[begin : begin + size])))
+
+    def _copy_in(self, connection: Connection, rows: Sequence[LogRow]) -> None:
+        driver: Any = connection.connection.driver_connection
+        with driver.cursor() as cursor, cursor.copy(self._copy) as copy:
+            for begin in range(0, len(rows), ROWS_AT_ONCE[0]):
+                for values in self._encoder.encode(rows[begin : begin + ROWS_AT_ONCE[0]]):
+                    copy.write_row(values)
+
+    def _insert(self, connection: Connection, rows: Sequence[LogRow]) -> None:
+        """Insert through a driver of PostgreSQL other than psycopg 3."""
+        encoded = list(self._encoder.encode(rows))
+        if self._by_place:
+            connection.exec_driver_sql(self._text, encoded)
+        else:
+            connection.exec_driver_sql(
+                self._text, [dict(zip(self._encoder.names, values, strict=True)) for values in encoded]
+            )

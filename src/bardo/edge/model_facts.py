@@ -1,0 +1,207 @@
+"""What is known of models while the program runs: an operator's rows, what servers said, and what replies and refusals taught.
+
+It is read from memory, once for each call: planning waits for nobody.
+"""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeVar
+
+from bardo.catalog.matching import matches_any
+from bardo.catalog.models import Facts, ModelRow
+from bardo.catalog.rows import ProviderRow
+from bardo.edge.introspect import Introspector, LiveFacts, log_override
+from bardo.edge.introspect.layers import layers_of
+from bardo.engine.knowledge import (
+    BUILTIN,
+    Knowledge,
+    Lesson,
+    PlaceName,
+    RenderedPrompt,
+    TargetFacts,
+    control_target,
+    place_name,
+)
+from bardo.engine.planning import Attempt
+from bardo.engine.route import Target
+from bardo.engine.text_formats import SeenStart
+from bardo.reasoning.control import ControlTarget, Layer, RouteFact, know
+from bardo.structured.modes import Form
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+_MOST_KEPT = 4096
+_MOST_WARNED = 1000
+"""Clients choose the names of models, so neither the memory nor the log may grow with them."""
+DAYS_TO_REMEMBER = 1
+"""A refusal may have been a mistake of the provider's, and models change."""
+_EPOCH = datetime.date(1970, 1, 1).toordinal()
+
+_log = logging.getLogger("bardo.control")
+
+
+class _Resolved(NamedTuple):
+    """The facts of one target, and what they were made from: they hold as long as that is the same."""
+
+    row: ProviderRow
+    live: LiveFacts | None
+    learned: RouteFact | None
+    facts: TargetFacts
+
+
+class ModelFacts:
+    """The facts of models that lie over the catalog. `rows` are the operator's, `settings` what planning draws on beside the facts.
+
+    `introspector` asks servers, None where nobody is asked. `clock` gives Unix time.
+    """
+
+    def __init__(
+        self,
+        rows: Sequence[ModelRow] = (),
+        *,
+        settings: Knowledge = BUILTIN,
+        introspector: Introspector | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._rows = tuple((row, Layer("operator", row, row.source or "bardo.toml")) for row in rows)
+        self._settings = settings
+        self._introspector = introspector
+        self._clock = clock
+        self._resolved: dict[PlaceName, _Resolved] = {}
+        self._learned: dict[ControlTarget, RouteFact] = {}
+        self._starts: dict[tuple[PlaceName, bool], SeenStart] = {}
+        self._refused_forms: dict[PlaceName, frozenset[Form]] = {}
+        self._overridden: set[ControlTarget] = set()
+        self._unclassified: set[PlaceName] = set()
+
+    def knowledge(self, targets: Sequence[Target]) -> Knowledge:
+        """Return what the plans of one call to `targets` are made from, as it is known now."""
+        own = self._settings
+        return Knowledge(
+            formats=own.formats,
+            budgets=own.budgets,
+            structured=own.structured,
+            today=self.today(),
+            facts={place_name(target): self.of(target) for target in targets},
+        )
+
+    def of(self, target: Target) -> TargetFacts:
+        """Return what is known of a target: the same value as long as nothing new is known."""
+        row, place, live = target.provider.row, place_name(target), self._live(target)
+        learned = self._learned_fact(target) if self._learned else None
+        found = self._resolved.get(place)
+        if found is not None and found.live is live and found.learned is learned and found.row is row:
+            return found.facts
+        facts = self._resolve(target, live, learned)
+        _put(self._resolved, place, _Resolved(row, live, learned, facts))
+        return facts
+
+    def learn(self, lesson: Lesson) -> None:
+        """Keep what a refusal taught."""
+        if isinstance(lesson, RouteFact):
+            _put(self._learned, lesson.target, lesson)
+            return
+        place = place_name(lesson.target)
+        _put(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})
+        self._resolved.pop(place, None)
+
+    def learn_start(self, target: Target, off: bool, seen: SeenStart | None) -> None:
+        """Keep how a reply began, to a request that asked for no thinking (`off`) or to another; None: what was seen holds no more."""
+        place = place_name(target)
+        if self._starts.get((place, off)) == seen:
+            return
+        self._resolved.pop(place, None)
+        if seen is None:
+            del self._starts[place, off]
+        else:
+            _put(self._starts, (place, off), seen)
+
+    def warn_of_unclassified(self, attempt: Attempt) -> None:
+        """Warn once of each model whose thinking is asked for in a form that nothing but the provider's kind speaks for."""
+        plan = attempt.control
+        if plan is None or not plan.unclassified:
+            return
+        place = place_name(attempt.target)
+        if place in self._unclassified or len(self._unclassified) >= _MOST_WARNED:
+            return
+        self._unclassified.add(place)
+        provider, model = place
+        _log.warning(
+            "nothing is known of %r at %s: its thinking is asked for in the form %s; `bardo probe` finds out more",
+            model,
+            provider,
+            plan.form,
+            extra={"provider": provider, "model": model, "form": plan.form},
+        )
+
+    def today(self) -> datetime.date:
+        """Return the date, in UTC."""
+        return datetime.date.fromordinal(_EPOCH + int(self._clock() // 86_400))
+
+    def _resolve(self, target: Target, live: LiveFacts | None, learned: RouteFact | None) -> TargetFacts:
+        own = tuple(layer for row, layer in self._rows if _is_about(row, target))
+        of_server = layers_of(live)
+        if own and of_server:
+            self._note_override(target, of_server[0].facts, own[0].facts)
+        layers = (*own, *((learned.layer,) if learned is not None else ()), *of_server)
+        place = place_name(target)
+        return TargetFacts(
+            known=know(control_target(target), layers),
+            layers=layers,
+            prompt=None if live is None else _prompt(live),
+            seen_start=self._starts.get((place, False)) or _declared_start(live),
+            seen_start_off=self._starts.get((place, True)) or _declared_start(live),
+            refused_forms=self._refused_forms.get(place, frozenset()),
+        )
+
+    def _live(self, target: Target) -> LiveFacts | None:
+        return None if self._introspector is None else self._introspector.facts(target.provider, target.model)
+
+    def _learned_fact(self, target: Target) -> RouteFact | None:
+        place = control_target(target)
+        fact = self._learned.get(place)
+        if fact is not None and (self.today() - fact.date).days > DAYS_TO_REMEMBER:
+            del self._learned[place]
+            return None
+        return fact
+
+    def _note_override(self, target: Target, live: Facts, override: Facts) -> None:
+        """Note once where an operator goes against a server."""
+        place = control_target(target)
+        if place not in self._overridden and len(self._overridden) < _MOST_KEPT:
+            self._overridden.add(place)
+            log_override(target, live, override)
+
+
+def _put(memory: dict[K, V], key: K, value: V) -> None:
+    """Keep a value as the newest, and forget the oldest where there are too many."""
+    memory.pop(key, None)
+    memory[key] = value
+    if len(memory) > _MOST_KEPT:
+        del memory[next(iter(memory))]
+
+
+def _is_about(row: ModelRow, target: Target) -> bool:
+    if row.provider not in ("*", target.provider.id, target.provider.row.id):
+        return False
+    return matches_any(target.model.lower(), map(str.lower, row.match))
+
+
+def _prompt(live: LiveFacts) -> RenderedPrompt:
+    return RenderedPrompt(
+        switch=live.switch or "",
+        opens=live.starts_inside,
+        opens_on=live.starts_inside_on,
+        opens_off=live.starts_inside_off,
+    )
+
+
+def _declared_start(live: LiveFacts | None) -> SeenStart | None:
+    """Return how replies begin where a server says that it separates thinking; None where it does not say so."""
+    # llama-server says "none" whatever its flag: it is the default of a request, not what the server does.
+    return "separated" if live is not None and live.text_format not in (None, "none") else None

@@ -1,0 +1,302 @@
+"""One attempt at one provider: its request sent, the head of the reply looked at, and the reply read as it arrives."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import random
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from bardo.dialects import dialect
+from bardo.dialects.lenient import excerpt
+from bardo.edge.call_context import CallContext
+from bardo.edge.http_calls import Call, Reply
+from bardo.engine.foreign_content import ForeignContent
+from bardo.engine.forwarding import Forwarding, ReplyUpdate
+from bardo.engine.planning import Attempt
+from bardo.engine.reply_reader import ReplyReader
+from bardo.engine.route import Provider
+from bardo.engine.text_formats import seen_start
+from bardo.reasoning.replay import Origins
+from bardo.reasoning.undecided import closes_unopened
+from bardo.streams.stage import Stage
+from bardo.values.errors import BardoError, MalformedReply, ProviderError
+from bardo.values.events import Degraded, Event, ReplyStart
+from bardo.values.request import Request
+from bardo.values.wire import WireRequest
+
+_ERROR_BODY_LIMIT = 1024 * 1024
+# How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
+_BEHIND_THE_END_SECONDS = 5.0
+_PAGE_SECONDS = 5.0
+# Comments before the first event that are forwarded with it; a server that waits long may send any number of them.
+_MOST_PRIMED_BYTES = 4096
+_PAGES = frozenset({"text/html", "application/xhtml+xml", "application/xml", "text/xml"})
+_STREAMED = {"application/json": False, "text/event-stream": True, "application/x-ndjson": True}
+
+
+class UpstreamReply:
+    """The reply to one attempt. `open_reply` makes it, `begin` reads to its first event, `next_update` reads on, `close` lets go of it.
+
+    `forward`: the attempt's reply may be forwarded, and came in the way that was asked for. `begun`: its first event, or all of it, came.
+    """
+
+    def __init__(self, context: CallContext, attempt: Attempt, request: Request, reply: Reply) -> None:
+        self.attempt = attempt
+        self.begun = False
+        self.resent = reply.resent
+        self._context = context
+        self._request = request
+        self._reply: Reply | None = reply
+        self._streamed = _is_streamed(reply, asked=request.stream)
+        # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
+        self.forward = attempt.forward and self._streamed is request.stream
+        self._reader: ReplyReader | None = None
+        self._forwarding: Forwarding | None = None
+        self._primed: deque[ReplyUpdate] = deque()
+        self._chunks: AsyncIterator[bytes] | None = None
+        self._size = 0
+
+    @property
+    def reader(self) -> ReplyReader:
+        """The reader of the reply, from `begin` on."""
+        assert self._reader is not None
+        return self._reader
+
+    @property
+    def opened(self) -> bool:
+        """Whether there is a reader: the reply is one, by its head."""
+        return self._reader is not None
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether the provider's bytes are the client's: nothing showed that they are not what was asked for."""
+        return self.forward and not (self._reader is not None and self._reader.reframed)
+
+    @property
+    def all_read(self) -> bool:
+        """Whether nothing that was read waits to be given."""
+        return not self._primed
+
+    @property
+    def held_end(self) -> bytes:
+        """The frames of a forwarded reply that were held until its answer is judged."""
+        return b"" if self._forwarding is None else b"".join(self._forwarding.held_end)
+
+    async def begin(
+        self,
+        stamp: ReplyStart,
+        stages: Sequence[Stage[Event, Event]] = (),
+        *,
+        clean: Callable[[BardoError], object],
+        most_text: int | None = None,
+        hold_end: bool = False,
+    ) -> None:
+        """Read to the first event, so that a reply that breaks before it can still go elsewhere. Raises BardoError then.
+
+        `stamp` fills what the provider leaves out, `stages` look at the reply on its way, and `clean` takes all secrets out of an error.
+        `most_text` is how many characters of the reply are held. `hold_end`: forwarded frames wait from the one on that ends the reply.
+        """
+        self._reader = self._open_reader(stamp, stages, clean, most_text)
+        if self._streamed and self._request.stream:
+            self._forwarding = Forwarding(
+                self._reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
+            )
+            await self._prime()
+        else:
+            await self._read_whole()
+
+    async def next_update(self) -> ReplyUpdate | None:
+        """Return what the next network read gives; None at the end. A failure of the reply is an event of the last update.
+
+        More bytes than the limits allow are a failure too.
+        """
+        if self._primed:
+            return self._primed.popleft()
+        reader, forwarding = self.reader, self._forwarding
+        while self._chunks is not None and forwarding is not None:
+            if reader.over:
+                return self._rest(forwarding)
+            try:
+                chunk = await (self._next_chunk(self._chunks) if reader.complete else anext(self._chunks, None))
+                if chunk is None:
+                    return self._rest(forwarding)
+                self._size += len(chunk)
+                if self._size > self._context.limits.max_stream_bytes:
+                    raise _too_long(self.attempt.target.provider, self._context.limits.max_stream_bytes)
+            except ProviderError as problem:
+                self._chunks = None
+                return forwarding.fail(problem)
+            update = forwarding.update(chunk)
+            if reader.failure is not None:
+                self._chunks = None
+            if update.events or update.raw:
+                return update
+        return None
+
+    def learn_start(self) -> None:
+        """Keep where the reply's thinking stood, for the next reply of the same server."""
+        attempt = self.attempt
+        place = None if self._reader is None else self._reader.thinking_place
+        if place is None or attempt.formats.reasoning is None:
+            return
+        if place == "none" and closes_unopened(self.reader.fold.response().text, attempt.formats.reasoning):
+            # Nobody expected thinking here, so that it was given as the answer; the next reply is read with more care.
+            place = "text"
+        seen = seen_start(place, off=attempt.off)
+        if seen is not None or place == "unclosed":
+            self._context.facts.learn_start(attempt.target, attempt.off, seen)
+
+    async def close(self) -> None:
+        """Let go of the connection, whatever is left of the reply."""
+        reply, self._reply, self._chunks = self._reply, None, None
+        if reply is None:
+            return
+        if self._reader is not None and self._reader.over and self._reader.failure is None:
+            await reply.finish()
+        else:
+            await reply.close()
+
+    async def _prime(self) -> None:
+        """Read to the first event. Comments and pings are none."""
+        assert self._reply is not None
+        self._chunks = self._reply.chunks()
+        reader, primed, spare = self.reader, [], _MOST_PRIMED_BYTES
+        while (update := await self.next_update()) is not None:
+            spare -= len(update.raw)
+            if not (reader.begun or update.events):
+                primed += [update] if spare >= 0 else []
+                continue
+            self.begun = True
+            if reader.failure is not None and not reader.fold.response().blocks:
+                raise reader.failure
+            primed.append(update)
+            break
+        self._primed.extendleft(reversed(primed))
+
+    async def _read_whole(self) -> None:
+        assert self._reply is not None
+        try:
+            body = await self._reply.read(self._context.limits.max_reply_bytes)
+        finally:
+            await self.close()
+        self.begun = True
+        reader = self.reader
+        pieces = [*reader.read(body, joined=False), *reader.read_rest()]
+        if reader.failure is not None:
+            raise reader.failure
+        self._primed.append(
+            ReplyUpdate([event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces]))
+        )
+
+    def _rest(self, forwarding: Forwarding) -> ReplyUpdate:
+        self._chunks = None
+        return forwarding.rest()
+
+    async def _next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
+        """Return the next piece of a reply that may end here; None at the end: also where the server keeps the connection open."""
+        try:
+            async with asyncio.timeout(_BEHIND_THE_END_SECONDS):
+                return await anext(chunks, None)
+        except TimeoutError:
+            return None
+
+    def _open_reader(
+        self,
+        stamp: ReplyStart,
+        stages: Sequence[Stage[Event, Event]],
+        clean: Callable[[BardoError], object],
+        most_text: int | None,
+    ) -> ReplyReader:
+        """Return the reader of the reply, which knows already what the attempt gave up."""
+        attempt, provider = self.attempt, self.attempt.target.provider
+        reader = ReplyReader(
+            provider.row,
+            streamed=self._streamed,
+            provider=provider.id,
+            model=attempt.target.model,
+            formats=attempt.formats,
+            make_id=_new_call_id,
+            omit_reasoning=self._request.options.omit_reasoning,
+            stamp=stamp,
+            forward=self.forward,
+            stages=[*self._of_translation(), *stages],
+            secrets=self._context.keyring.secrets_of(provider),
+            clean=clean,
+            most_text=most_text,
+        )
+        for degradation in attempt.degraded:
+            reader.fold.feed(Degraded(degradation))
+        return reader
+
+    def _of_translation(self) -> list[Stage[Event, Event]]:
+        """Return the stages of a reply that is written anew for the client: a forwarded one has none."""
+        if self.forward:
+            return []
+        stamps = [] if self.attempt.origin is None else [Origins(self.attempt.origin)]
+        return [ForeignContent(self._request.dialect), *stamps]
+
+
+async def open_reply(context: CallContext, attempt: Attempt, request: Request) -> UpstreamReply:
+    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none."""
+    return UpstreamReply(context, attempt, request, await send_wire(context, attempt.target.provider, attempt.wire))
+
+
+async def send_wire(context: CallContext, provider: Provider, wire: WireRequest) -> Reply:
+    """Send a request of any operation, and return the reply with its head read. Raises BardoError where it is an error or a page."""
+    url, headers = provider.url(wire.path), provider.headers(wire)
+    call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
+    signed = context.keyring.sign(call, provider, clock=context.clock)
+    reply = await context.transport.send(signed, context.limits.deadlines)
+    try:
+        if reply.status >= 300:
+            raise await _refusal(reply, provider)
+        kind = _kind(reply)
+        if kind in _PAGES:
+            raise await _page(reply, provider, kind)
+    except BaseException:
+        await reply.close()
+        raise
+    return reply
+
+
+async def _refusal(reply: Reply, provider: Provider) -> ProviderError:
+    """Return what a reply of status 300 or more says, in the provider's own words: whoever shows them cleans them first."""
+    if reply.status < 400:
+        message = f"the provider answered with status {reply.status}, a redirect"
+        return MalformedReply(message, hint="check base_url", provider=provider.id)
+    try:
+        body = await reply.read(_ERROR_BODY_LIMIT)
+    except ProviderError:
+        body = b""  # The status says enough.
+    return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
+
+
+async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
+    """Return what is wrong with a reply that says it is a page, with its first words."""
+    quoted = ""
+    with contextlib.suppress(ProviderError, TimeoutError):
+        async with asyncio.timeout(_PAGE_SECONDS):
+            quoted = excerpt(await anext(reply.chunks(), b""), 200)
+    message = f"{provider.id} answered with {kind}, not with a reply{': ' if quoted else ''}{quoted}"
+    return MalformedReply(message, hint="check base_url", provider=provider.id)
+
+
+def _is_streamed(reply: Reply, *, asked: bool) -> bool:
+    """Whether a reply is a stream: its content type tells, else what was `asked`."""
+    return _STREAMED.get(_kind(reply), asked)
+
+
+def _kind(reply: Reply) -> str:
+    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _too_long(provider: Provider, limit: int) -> MalformedReply:
+    hint = "limit the tokens of the reply, or raise gateway.max_stream_bytes in bardo.toml"
+    return MalformedReply(f"the streamed reply is larger than {limit} bytes", hint=hint, provider=provider.id)
+
+
+def _new_call_id() -> str:
+    """Return an id that no other call has, in this process or another."""
+    return f"call_{random.getrandbits(96):024x}"

@@ -1,0 +1,210 @@
+"""What a reply holds that the client's dialect cannot express: the one driver above all encoders of replies.
+
+What it reports follows from what the dialects declare. Text passes without a look.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from bardo.catalog.meaningful import kind_of_part
+from bardo.dialects import dialect
+from bardo.dialects.reply_declaration import EVENTS, ReplyDeclaration
+from bardo.values.degradation import Degradation
+from bardo.values.events import (
+    BlockFields,
+    Degraded,
+    Event,
+    Failed,
+    Finish,
+    OpaqueState,
+    RefusalChunk,
+    ReplyFields,
+    ThinkStart,
+    ToolCallStart,
+    UnknownContent,
+    UsageUpdate,
+)
+from bardo.values.usage import Usage
+
+_UNDECLARED = ReplyDeclaration(lacks={})
+"""A dialect that no client speaks: all of its fields are content."""
+_NO_PLACE = "the client's dialect has no place for it"
+_NO_WORD = "the client's dialect has no word for it"
+_NO_COUNT = "nobody counted them, and the client's dialect must have a number"
+
+
+class ForeignContent:
+    """Reports what a reply holds that the client's dialect has no place or word for. A caller without a dialect gets everything."""
+
+    def __init__(self, client_dialect: str) -> None:
+        self._client = client_dialect
+        self._declared = dialect(client_dialect).reply if client_dialect else None
+        self._reported: set[str] = set()
+        self._usage = Usage()
+        self._thought = self._ended = False
+
+    def feed(self, item: Event) -> tuple[Event, ...]:
+        """Pass on, after a report the first time something is lost."""
+        look = _LOOK.get(type(item))
+        if look is None or self._declared is None:
+            return (item,)
+        return (*look(self, item), item, *self._carried(item))
+
+    def finish(self) -> tuple[Event, ...]:
+        """Report counts, now that none can come any more: those that nobody gave, and those that have no place."""
+        if not self._ended or self._declared is None:
+            return ()
+        return (*self._missing_counts(), *self._lost_counts())
+
+    def _missing_counts(self) -> list[Event]:
+        """Return the counts that the client reads as 0, or as another count, though nobody counted.
+
+        Reasoning that is not known to have happened may be 0.
+        """
+        assert self._declared is not None
+        if not self._usage.reported and not self._declared.counts_always:
+            return []
+        zeros = dict.fromkeys(self._declared.counts, 0)
+        if not self._thought:
+            zeros.pop("reasoning_tokens", None)
+        others = {name: getattr(self._usage, other) for name, other in self._declared.counts_instead.items()}
+        return [
+            Degraded(Degradation(f"usage.{name}", sent=sent, why=_NO_COUNT))
+            for name, sent in {**zeros, **others}.items()
+            if sent is not None and getattr(self._usage, name) is None
+        ]
+
+    def _lost_counts(self) -> list[Event]:
+        assert self._declared is not None
+        counts = {name: getattr(self._usage, name.partition(".")[2], None) for name in self._declared.lacks}
+        return [event for name, count in counts.items() if count for event in self._report(name, asked=count)]
+
+    def _look_at_block(self, item: UnknownContent) -> list[Event]:
+        if item.dialect == self._client:
+            return []
+        kind = kind_of_part(item.value) or "unknown"
+        return [*self._report(f"content.{kind}"), *self._look_at_choice(item)]
+
+    def _look_at_fields(self, item: BlockFields | ReplyFields) -> list[Event]:
+        if item.dialect == self._client:
+            return []
+        source = dialect(item.dialect).reply if item.dialect else None
+        content = (source or _UNDECLARED).content(item.fields)
+        return [event for name in content if not self._carries(item, name) for event in self._report(name)]
+
+    def _carries(self, item: BlockFields | ReplyFields, name: str) -> bool:
+        """Whether the client gets all entries of a field, in its own dialect's form."""
+        if name in self._shared_with(item):
+            return True
+        kind = self._kind_of_place(item, name)
+        return bool(kind) and len(_entries(item.fields[name], kind)) == len(item.fields[name])
+
+    def _kind_of_place(self, item: BlockFields | ReplyFields, name: str) -> str:
+        """Return the kind of content for which this field of a block is the place there, and the client has one too; else nothing."""
+        source = dialect(item.dialect).reply if item.dialect else None
+        if source is None or self._declared is None or type(item) is not BlockFields:
+            return ""
+        kinds = (kind for kind, place in source.places.items() if place.name == name and not place.nested)
+        return next(
+            (kind for kind in kinds if kind in self._declared.places and isinstance(item.fields[name], list)), ""
+        )
+
+    def _shared_with(self, item: BlockFields | ReplyFields) -> frozenset[str]:
+        """Return the names of fields of the reply as a whole that say something and that the client's dialect has too."""
+        source = dialect(item.dialect).reply if item.dialect else None
+        if source is None or self._declared is None or type(item) is not ReplyFields or item.choice is not None:
+            return frozenset()
+        return source.shared & self._declared.shared & source.content(item.fields).keys()
+
+    def _carried(self, item: Event) -> list[Event]:
+        """Return what fields hold that the client's dialect has too, under the same name or in another place."""
+        if type(item) is ReplyFields:
+            shared = (
+                {} if item.dialect == self._client else {name: item.fields[name] for name in self._shared_with(item)}
+            )
+            return [ReplyFields(self._client, shared)] if shared else []
+        if type(item) is not BlockFields or item.dialect == self._client or self._declared is None:
+            return []
+        found: list[Event] = []
+        for name, value in item.fields.items():
+            kind = self._kind_of_place(item, name)
+            entries = _entries(value, kind) if kind else []
+            if entries:
+                place = self._declared.places[kind]
+                fields = {place.name: [_nested(entry, place.nested) for entry in entries]}
+                found.append(
+                    ReplyFields(self._client, fields, item.choice)
+                    if place.of_choice
+                    else BlockFields(item.block, self._client, fields, item.choice)
+                )
+        return found
+
+    def _look_at_kind(self, item: RefusalChunk | ToolCallStart | OpaqueState) -> list[Event]:
+        return [*self._lack(EVENTS[type(item)]), *self._look_at_choice(item)]
+
+    def _look_at_thought(self, item: ThinkStart) -> list[Event]:
+        self._thought = True
+        return self._lack("reasoning")
+
+    def _look_at_choice(self, item: Any) -> list[Event]:
+        return self._lack("choices") if item.choice else []
+
+    def _look_at_finish(self, item: Finish) -> list[Event]:
+        self._ended = True
+        found = [*self._look_at_choice(item), *(self._lack("finish.stop_sequence") if item.stop_sequence else ())]
+        assert self._declared is not None
+        lack = self._declared.lacks.get(f"finish.{item.reason}")
+        if lack is None or item.raw in self._declared.finish_words:
+            return found
+        asked = item.raw or item.reason
+        return [*found, Degraded(Degradation("finish_reason", asked=asked, sent=lack.sent, why=_NO_WORD))]
+
+    def _look_at_usage(self, item: UsageUpdate) -> list[Event]:
+        self._usage = item.usage
+        return []
+
+    def _look_at_failure(self, item: Failed) -> list[Event]:
+        self._ended = False
+        return []
+
+    def _lack(self, name: str) -> list[Event]:
+        """Report content that the dialect declares to lack."""
+        assert self._declared is not None
+        lack = self._declared.lacks.get(name)
+        return [] if lack is None else self._report(name, sent=lack.sent, why=lack.why)
+
+    def _report(self, what: str, *, asked: Any = None, sent: Any = None, why: str = _NO_PLACE) -> list[Event]:
+        if what in self._reported:
+            return []
+        self._reported.add(what)
+        return [Degraded(Degradation(what, asked=asked, sent=sent, why=why))]
+
+
+def _entries(values: list[Any], kind: str) -> list[dict[str, Any]]:
+    """Return the entries that have the form which dialects share."""
+    entries = [value for value in values if isinstance(value, dict)]
+    if kind == "url_citation":
+        return [entry for entry in entries if entry.get("type") == kind]
+    return [entry for entry in entries if "token" in entry]
+
+
+def _nested(entry: dict[str, Any], key: str) -> dict[str, Any]:
+    if not key:
+        return entry
+    return {"type": key, key: {name: value for name, value in entry.items() if name != "type"}}
+
+
+_LOOK: dict[type, Callable[[ForeignContent, Any], list[Event]]] = {
+    UnknownContent: ForeignContent._look_at_block,
+    BlockFields: ForeignContent._look_at_fields,
+    ReplyFields: ForeignContent._look_at_fields,
+    RefusalChunk: ForeignContent._look_at_kind,
+    ToolCallStart: ForeignContent._look_at_kind,
+    OpaqueState: ForeignContent._look_at_kind,
+    ThinkStart: ForeignContent._look_at_thought,
+    Finish: ForeignContent._look_at_finish,
+    UsageUpdate: ForeignContent._look_at_usage,
+    Failed: ForeignContent._look_at_failure,
+}

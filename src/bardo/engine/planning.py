@@ -1,0 +1,287 @@
+"""Plan one attempt: the request as one target gets it, and how its reply is treated.
+
+An attempt is drafted in steps (its history, its thinking, the form of its answer) and frozen when its request is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.replay import Binding, builtin_replay
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.engine.controlling import Controlled, control, dialects_of, repaired
+from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.losses import refuse_losses
+from bardo.engine.route import Target
+from bardo.engine.text_formats import PLAIN, Beginning, TextFormats, text_formats_of
+from bardo.engine.typed.plan import AnswerPlan, answer_plan
+from bardo.reasoning.control import ControlPlan, RouteFact
+from bardo.reasoning.replay import Recalled, amended, prefix_of, restore
+from bardo.reasoning.starting import toggles_thinking
+from bardo.structured.modes import Form
+from bardo.values.blocks import Origin
+from bardo.values.degradation import Degradation, distinct
+from bardo.values.errors import UpstreamRefused
+from bardo.values.request import Message, Request
+from bardo.values.wire import WireRequest
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+    """One try at one target.
+
+    `request` is the request with the history that the provider gets, `wire` what is sent. `formats` is how the reply's text is read, `off`
+    whether no thinking was asked for, `control` how the model was told to think. `forward`: the reply may go to the client as it comes.
+    `withhold_usage`: bardo asked for usage the client did not ask for, so the frame that holds nothing else stays here. `origin` is the
+    stamp of what the provider makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
+    schema is asked for. `written` is what `wire` was written from, None where it is the client's own body.
+    """
+
+    target: Target
+    wire: WireRequest
+    request: Request | None = None
+    formats: TextFormats = PLAIN
+    off: bool = False
+    control: ControlPlan | None = None
+    forward: bool = False
+    withhold_usage: bool = False
+    origin: Origin | None = None
+    ask: Binding | None = None
+    answer: AnswerPlan | None = None
+    written: Request | None = None
+    degraded: tuple[Degradation, ...] = ()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of the HTTP request, without those that prove who pays."""
+        return self.target.provider.headers(self.wire)
+
+    @property
+    def url(self) -> str:
+        """The provider's base URL and the dialect's path, joined."""
+        return self.target.provider.url(self.wire.path)
+
+
+class Draft:
+    """One attempt while it is planned: `settle` decides, `freeze` writes the request and returns the Attempt.
+
+    `may_forward`: the client takes a reply in the framing providers are asked for. `degraded` is what was lost before this target.
+    """
+
+    __slots__ = (
+        "answer",
+        "ask",
+        "controlled",
+        "degraded",
+        "facts",
+        "knowledge",
+        "may_forward",
+        "origin",
+        "request",
+        "shaped",
+        "target",
+    )
+
+    def __init__(
+        self,
+        request: Request,
+        target: Target,
+        knowledge: Knowledge,
+        *,
+        may_forward: bool = True,
+        degraded: tuple[Degradation, ...] = (),
+    ) -> None:
+        self.request = self.shaped = request
+        self.target = target
+        self.knowledge = knowledge
+        self.facts = knowledge.of(target)
+        self.may_forward = may_forward
+        self.degraded = degraded
+        self.origin: Origin | None = None
+        self.ask: Binding | None = None
+        self.answer: AnswerPlan | None = None
+        self.controlled: Controlled | None = None
+
+    def restore_history(self, recalled: Recalled) -> None:
+        """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
+        rules, target = recalled.rules or builtin_replay(), self.target
+        reader = rules.reader(target.provider.id, target.provider.row, target.model)
+        restored = restore(self.request, reader, recalled)
+        prefix = prefix_of(restored.request).whole if rules.binding(reader) is not None else ""
+        self.request, self.ask, self.origin = restored.request, restored.ask, reader.origin(prefix)
+        self.degraded = (*self.degraded, *restored.degraded)
+        self.may_forward = self.may_forward and not restored.altered
+
+    def settle(self, refused: frozenset[Form] = frozenset()) -> None:
+        """Decide how the model shall think and how an answer in a schema is asked for, in none of the `refused` forms.
+
+        Raises InvalidRequest and Unsupported.
+        """
+        self.answer = None
+        self._control(msgspec.structs.replace(self.request, model=self.target.model))
+        wanted = self.shaped.output_format
+        if wanted is not None:
+            self._shape(
+                answer_plan(
+                    self.shaped,
+                    wanted,
+                    self.target,
+                    self._settled.plan,
+                    settings=self.knowledge.structured,
+                    refused=refused | self.facts.refused_forms,
+                )
+            )
+
+    def repair(self, refusal: UpstreamRefused) -> RouteFact | None:
+        """Decide anew by what a refusal says of the model's thinking, and return what it taught; None where it says nothing new of it."""
+        found = repaired(self._settled.plan, refusal, self.shaped, self.target, self.facts, self.knowledge)
+        if found is None:
+            return None
+        self.controlled, fact = found
+        return fact
+
+    def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
+        """Take over what was decided for an earlier attempt, with further turns at the end."""
+        assert attempt.answer is not None
+        self.origin, self.ask, self.answer = attempt.origin, attempt.ask, attempt.answer
+        before = attempt.answer.request
+        self._control(msgspec.structs.replace(before, messages=(*before.messages, *turns), body=None))
+
+    def freeze(self) -> Attempt:
+        """Write the request, and return the attempt. Raises Unsupported where what matters would be lost."""
+        asked, done, row = self.shaped, self._settled, self.target.provider.row
+        formats = self._formats()
+        forward = self._may_forward_now() and formats == PLAIN
+        withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
+        wire = _as_it_came(done, row, asks_usage=withhold) if forward else None
+        written = None if wire is not None else done.request
+        wire = wire or dialect(row.dialect).encode_request(done.request, row)
+        reported = (*done.degraded, *wire.degraded)
+        if reported or asked.extra:
+            refuse_losses(asked, row.id, dialects_of(self.target, self.facts), reported)
+        shaping = () if self.answer is None else self.answer.degraded
+        return Attempt(
+            target=self.target,
+            request=self.request,
+            wire=amended(_with_own_headers(wire, asked, row.dialect), self.ask),
+            formats=formats,
+            off=_asks_for_none(done),
+            control=done.plan,
+            forward=forward,
+            withhold_usage=withhold,
+            origin=self.origin,
+            ask=self.ask,
+            answer=self.answer,
+            written=written,
+            degraded=distinct((*self.degraded, *shaping, *reported)),
+        )
+
+    @property
+    def _settled(self) -> Controlled:
+        assert self.controlled is not None
+        return self.controlled
+
+    def _control(self, shaped: Request) -> None:
+        self.shaped = shaped
+        self.controlled = control(shaped, self.target, self.facts, self.knowledge.budgets)
+
+    def _shape(self, answer: AnswerPlan | None) -> None:
+        self.answer = answer
+        if answer is None:
+            return
+        if answer.as_asked:
+            self.shaped = answer.request
+        else:
+            self._control(answer.request)
+
+    def _may_forward_now(self) -> bool:
+        """Whether the reply needs no translation, as far as its text is plain."""
+        asked, row = self.shaped, self.target.provider.row
+        if not self.may_forward or not row.quirks.plain or asked.dialect != row.dialect or asked.body is None:
+            return False
+        changes_reply = asked.options.omit_reasoning or bool(asked.options.include)
+        return not changes_reply and (self.answer is None or self.answer.as_asked)
+
+    def _formats(self) -> TextFormats:
+        """Return how the reply's text is read."""
+        return text_formats_of(
+            self.target.provider.row,
+            self.target.model,
+            formats=self.knowledge.formats,
+            beginning=self._beginning(),
+            tools=self.shaped.tools,
+        )
+
+    def _beginning(self) -> Beginning:
+        """Return what is known of where the reply begins, beside the format of its text."""
+        asked, done = self.shaped, self._settled
+        if not self.target.provider.row.quirks.inline_reasoning:
+            return Beginning(streamed=asked.stream)
+        toggles, off = _toggles(done), _asks_for_none(done)
+        return Beginning(
+            streamed=asked.stream,
+            toggles=toggles,
+            off=off and not done.plan.floored,
+            schema=asked.output_format is not None,
+            rendered=self.facts.opens_thinking(toggles),
+            seen=self.facts.start_of_replies(off=off),
+        )
+
+
+def plan(
+    request: Request,
+    target: Target,
+    *,
+    knowledge: Knowledge = BUILTIN,
+    may_forward: bool = True,
+) -> Attempt:
+    """Return what is sent to one target for a request without earlier reasoning, and how its reply is treated."""
+    draft = Draft(request, target, knowledge, may_forward=may_forward)
+    draft.settle()
+    return draft.freeze()
+
+
+def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge) -> Attempt:
+    """Return the attempt with further turns at the end: what the model answered, and what was wrong with it."""
+    assert attempt.request is not None
+    draft = Draft(attempt.request, attempt.target, knowledge, may_forward=False)
+    draft.ask_again(attempt, turns)
+    return draft.freeze()
+
+
+def _asks_for_none(done: Controlled) -> bool:
+    return done.plan.asks_for_none or done.plan.emitted == "off" or toggles_thinking(_toggles(done)) is False
+
+
+def _toggles(done: Controlled) -> dict[str, Any]:
+    """Return the arguments of the chat template that are sent."""
+    given, ours = done.request.extra.get("chat_template_kwargs"), done.plan.fields.get("chat_template_kwargs")
+    return {**(given if isinstance(given, dict) else {}), **(ours or {})}
+
+
+def _as_it_came(done: Controlled, row: ProviderRow, *, asks_usage: bool) -> WireRequest | None:
+    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change."""
+    request, language = done.request, dialect(row.dialect)
+    if not done.unchanged or language.mends(request):
+        return None
+    losses = language.field_losses(request)
+    thinking = language.encode_control(request, losses)
+    if losses.all or not done.is_said_by(request.body or {}, thinking):
+        return None
+    body = dict(request.body or {})
+    body.pop("bardo", None)
+    if "model" in body:
+        body["model"] = request.model
+    if asks_usage and row.dialect == "openai_chat":
+        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+    return WireRequest(path=language.request_path(request), body=msgspec.json.encode(body))
+
+
+def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
+    """Return the wire request with the client's dialect headers, where the provider speaks that dialect."""
+    if not request.headers or request.dialect != spoken:
+        return wire
+    return msgspec.structs.replace(wire, headers={**wire.headers, **request.headers})

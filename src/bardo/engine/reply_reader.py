@@ -1,0 +1,289 @@
+"""A reply's bytes to events, and the events to one Response: the stages of one reply, in order.
+
+bytes → frames → events → thinking and calls in the text separated → what the client does not want left out → ids filled in. Each stage
+belongs to this reply alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.dialects.base import ReturningDecoder, SwitchableDecoder
+from bardo.dialects.lenient import MENDED
+from bardo.engine.forwarding import EventsAndBytes, sound, without_quoted, without_secrets
+from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
+from bardo.engine.reply_stages import CallIds, FillMissingFields, FoldStage, WithoutReasoning
+from bardo.engine.text_formats import TextFormats, text_formats_of
+from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
+from bardo.streams.frames import Frame, FramingError
+from bardo.streams.stage import Stage
+from bardo.values.error_cleaning import clean_error
+from bardo.values.errors import BardoError, MalformedReply, ProviderError
+from bardo.values.events import (
+    Degraded,
+    Event,
+    Failed,
+    Finish,
+    ReplyFields,
+    ReplyStart,
+    UsageUpdate,
+)
+from bardo.values.fold import ResponseFold
+from bardo.values.response import Response
+from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
+
+_NO_CONTENT = frozenset({ReplyStart, ReplyFields, UsageUpdate, Degraded})
+
+
+class ReplyReader:
+    """Reads one reply from one provider.
+
+    `formats` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
+    `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
+    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `stages` look at the events
+    last.
+    """
+
+    def __init__(
+        self,
+        row: ProviderRow,
+        *,
+        streamed: bool,
+        provider: str = "",
+        model: str = "",
+        formats: TextFormats | None = None,
+        make_id: Callable[[], str] | None = None,
+        omit_reasoning: bool = False,
+        stamp: ReplyStart | None = None,
+        stages: Sequence[Stage[Event, Event]] = (),
+        secrets: Secrets = NO_SECRETS,
+        clean: Callable[[BardoError], object] = clean_error,
+        forward: bool = False,
+        most_text: int | None = None,
+    ) -> None:
+        language = dialect(row.dialect)
+        self._provider = provider or row.id
+        self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=self._provider)
+        self._decoder = language.open_decoder(row)
+        self.switchable = self._decoder if isinstance(self._decoder, SwitchableDecoder) else None
+        self._repeated = RepeatedFrames.of(self._framing.inner, self._decoder)
+        self._forward = forward
+        self._mended = False
+        self._begun = False
+        self._has_content = False
+        make_id = make_id or _counting()
+        self._ids = CallIds(make_id)
+        self._lets_ids_out = language.omits_call_ids
+        self._stages = (formats or text_formats_of(row, model)).stages(make_id)
+        self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
+        self._all: ResponseFold | None = None
+        if omit_reasoning:
+            self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)
+            self._stages += [FoldStage(self._all), WithoutReasoning()]
+        if stamp is not None:
+            self._stages.append(FillMissingFields(stamp))
+        self._stages += stages
+        self._fold = ResponseFold(
+            provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
+        )
+        self._failure: BardoError | None = None
+        self._secrets = secrets
+        self._watch = SecretWatch(secrets)
+        self._clean = clean
+
+    @property
+    def failure(self) -> BardoError | None:
+        """What broke the reply, if something did."""
+        return self._failure
+
+    @property
+    def lacks_ids(self) -> bool:
+        """Whether the provider left a call without the id that its dialect asks for."""
+        if self.switchable is not None:
+            return self.switchable.lacks_ids
+        return self._ids.minted and not self._lets_ids_out
+
+    @property
+    def switches(self) -> bool:
+        """Whether a stream that is forwarded is to be written anew from here on."""
+        return self.switchable is not None and self.switchable.lacks_ids
+
+    @property
+    def begun(self) -> bool:
+        """Whether a first event has come: comments, pings and empty lines are none."""
+        return self._begun
+
+    @property
+    def over(self) -> bool:
+        """Whether the reply said its own last event: nothing that follows belongs to it."""
+        return self._decoder.over
+
+    @property
+    def complete(self) -> bool:
+        """Whether the reply may end here, though more may follow."""
+        return self._decoder.complete
+
+    @property
+    def reframed(self) -> bool:
+        """Whether the bytes are in another framing than the reply's head said: then they are not the client's."""
+        return self._framing.reframed
+
+    @property
+    def fold(self) -> ResponseFold:
+        """The reply so far."""
+        return self._fold
+
+    @property
+    def thinking_place(self) -> ThinkingPlace | None:
+        """Where the reply's thinking stood; None where nobody looked, or nothing says so."""
+        return None if self._inline is None else self._inline.place
+
+    def response_with_reasoning(self) -> Response:
+        """Return the reply as far as it has come, with the reasoning that the client does not want."""
+        return (self._all or self._fold).response()
+
+    @property
+    def holds_all(self) -> bool:
+        """Whether all that was said is held."""
+        return (self._all or self._fold).whole
+
+    def fields_to_return(self) -> dict[int, dict[str, Any]]:
+        """Return the fields that the provider takes back unmodified in the next request, by choice."""
+        return self._decoder.fields_to_return() if isinstance(self._decoder, ReturningDecoder) else {}
+
+    def feed(self, item: bytes) -> list[Event]:
+        """Return the events of one chunk of bytes."""
+        return [event for events, _ in self.read(item, joined=False) for event in events]
+
+    def read(self, chunk: bytes, *, joined: bool) -> list[EventsAndBytes]:
+        """Return the events of one chunk of bytes, beside the bytes that they were read from.
+
+        `joined`: equal frames in a row may become one event.
+        """
+        if self._watch.feed(chunk) or self._repeated is None:
+            return self._fed(chunk)
+        begin = self._repeated.framing.held_until(chunk)
+        pieces = self._fed(chunk[:begin]) if begin else []
+        repeated = self._repeated.read(chunk[begin:], joined=joined) if self._failure is None else None
+        if repeated is not None:
+            events, length = repeated
+            pieces.append((self._through(events), chunk[begin : begin + length]))
+            begin += length
+        return pieces + self._fed(chunk[begin:]) if begin < len(chunk) else pieces
+
+    def finish(self) -> list[Event]:
+        """Return what was held back, and the failure of a reply that ended too early."""
+        return [event for events, _ in self.read_rest() for event in events]
+
+    def read_rest(self) -> list[EventsAndBytes]:
+        """Return what was held back, and the failure of a reply that ended too early, beside the bytes they were read from."""
+        try:
+            pieces = self._read(self._framing.finish())
+        except FramingError as problem:
+            return [(self.fail(self._malformed(str(problem))), b"")]
+        if self.failure is not None:
+            return pieces
+        foreign = self._framing.problem()
+        if foreign is not None:
+            return [(self.fail(foreign), b"")]
+        last = self._note(self._flush())
+        self._name_failure()
+        if pieces and any(type(event) is Failed for event in last):
+            # What came last is no whole frame, and nobody could read an error behind it.
+            pieces[-1] = (pieces[-1][0], b"")
+        return [*pieces, (last, b"")]
+
+    def _fed(self, chunk: bytes) -> list[EventsAndBytes]:
+        try:
+            return self._read(self._framing.feed(chunk))
+        except FramingError as problem:
+            return [(self.fail(self._malformed(str(problem))), b"")]
+
+    def _malformed(self, why: str) -> MalformedReply:
+        return self._framing.problem(why) or MalformedReply(why, provider=self._provider)
+
+    def _read(self, frames: Sequence[Frame]) -> list[EventsAndBytes]:
+        """Read frames until one breaks the reply, or ends it."""
+        pieces: list[EventsAndBytes] = []
+        for frame in frames:
+            if self._failure is not None or self._decoder.over:
+                break
+            pieces.append(self._read_one(frame))
+        return pieces
+
+    def _read_one(self, frame: Frame) -> EventsAndBytes:
+        readable = sound(frame) if self._forward else frame
+        decoded = self._decoder.feed(readable)
+        if readable.data is not frame.data and not self._mended:
+            self._mended, decoded = True, [*decoded, MENDED]
+        if decoded and not self._has_content:
+            self._begun, self._has_content = True, any(map(_is_content, decoded))
+        events = self._through(decoded)
+        if self._failure is None:
+            return events, without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
+        self._name_failure()
+        return events, b""
+
+    def _name_failure(self) -> None:
+        """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
+        if isinstance(self._failure, ProviderError):
+            self._failure.provider = self._provider
+
+    def fail(self, error: BardoError) -> list[Event]:
+        """End the reply with an error from outside: a connection that broke, a deadline. A reply that was complete is no failure."""
+        if self._failure is not None:
+            return []
+        complete = self._decoder.complete
+        # What the stages held was already the model's word.
+        events = [event for event in self._flush() if complete or type(event) is not Failed]
+        return [*self._note(events if complete else [*events, Failed(error)])]
+
+    def settle(self, events: Sequence[Event]) -> list[Event]:
+        """Take events that were made of what the stages held, after the reply's end."""
+        return [*self._note(events)]
+
+    def _flush(self) -> list[Event]:
+        """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure."""
+        last = self._ids.filled(self._decoder.finish())
+        if not self._has_content and not any(map(_is_content, last)):
+            last = [*last, Failed(MalformedReply(f"the reply of {self._provider} is empty", provider=self._provider))]
+        events = list(_pass(last, self._stages))
+        for position, stage in enumerate(self._stages):
+            events += _pass(stage.finish(), self._stages[position + 1 :])
+        return events
+
+    def _through(self, events: Sequence[Event]) -> Sequence[Event]:
+        return self._note(_pass(self._ids.filled(events), self._stages)) if events else events
+
+    def _note(self, events: Sequence[Event]) -> Sequence[Event]:
+        if self._watch.seen:
+            events = [without_secrets(event, self._secrets) for event in events]
+        for event in events:
+            if type(event) is Failed and self._failure is None:
+                self._clean(event.error)
+                self._failure = event.error
+            self._fold.feed(event)
+        return events
+
+
+def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
+    for stage in stages:
+        events = [passed for event in events for passed in stage.feed(event)]
+    return events
+
+
+def _is_content(event: Event) -> bool:
+    """Whether an event is more than the frame of a reply in which nobody spoke."""
+    if type(event) is Finish:
+        # A word that is new is one; what stands there instead of a word is none.
+        return event.reason != "unknown" or event.raw.isidentifier()
+    return type(event) not in _NO_CONTENT
+
+
+def _counting() -> Callable[[], str]:
+    numbers = count(1)
+    return lambda: f"call_{next(numbers)}"

@@ -1,0 +1,124 @@
+"""What identifies a tool call: an id that only one call can have, and its arguments in one canonical spelling.
+
+Providers make ids of random characters (`call_8f2KzP…`, `toolu_01A09q…`, UUIDs) or count (`functions.get_weather:0`, `call_0`, `0`).
+Only the form of an id is known here, so it has to show that it was drawn at random: a long run of letters and digits in which digits,
+small and capital letters follow each other without order. Numbers alone may be a counter or a time, words alone may be a name.
+
+Arguments are compared by their meaning, since clients rewrite them: keys are sorted, space is left out, and numbers are equal where their
+values are: `1.0`, `1` and `1e0`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Decimal, InvalidOperation
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import msgspec
+
+from bardo.values.blocks import ToolCallBlock
+
+_RUN = re.compile(r"[A-Za-z0-9]+")
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE)
+_WORDS = re.compile(r"[A-Z]?[a-z]{3,}")
+_BITS = 48
+_ALTERNATIONS = 3
+_DISTINCT = 7
+_LETTERS = 3
+_WORDY = 0.7
+
+
+@lru_cache(maxsize=4096)
+def is_globally_unique(call_id: str, name: str = "") -> bool:
+    """Whether an id has enough randomness to be the only one of its kind. `name`, the tool's, counts for nothing."""
+    if len(call_id) > 512:
+        return False
+    text = call_id.replace(name, " ") if name else call_id
+    runs = _RUN.findall(_UUID.sub(lambda found: found.group().replace("-", ""), text))
+    return any(map(_is_random, runs))
+
+
+def stated_id(call: ToolCallBlock) -> str:
+    """Return a call's id as its client says it; empty where bardo only numbered it, since the client's dialect gave none.
+
+    Dialects whose calls may be without ids (Gemini, Ollama) carry a null then.
+    """
+    fields = call.carried.fields if call.carried is not None else {}
+    inside = fields.get("functionCall")
+    places = (fields, inside) if isinstance(inside, dict) else (fields,)
+    return "" if any("id" in place and place["id"] is None for place in places) else call.id
+
+
+def _is_random(run: str) -> bool:
+    # Words and counters have few changes between digits, small letters and capitals; random text has one every second character.
+    kinds = [_kind(letter) for letter in run]
+    alternations = sum(one != other for one, other in pairwise(kinds))
+    if "digit" not in kinds or alternations < max(_ALTERNATIONS, len(run) // 5):
+        return False
+    # Dates have a letter or two; names with numbers in them (`step1call2`) are words for the most part.
+    if len(set(run)) < _DISTINCT or len(kinds) - kinds.count("digit") < _LETTERS:
+        return False
+    if sum(map(len, _WORDS.findall(run))) > len(run) * _WORDY:
+        return False
+    return len(run) * math.log2(_alphabet(run, set(kinds))) >= _BITS
+
+
+def _kind(letter: str) -> str:
+    return "digit" if letter.isdigit() else "small" if letter.islower() else "capital"
+
+
+def _alphabet(run: str, kinds: set[str]) -> int:
+    if set(run.lower()) <= set("0123456789abcdef"):
+        return 16
+    return (10 if "digit" in kinds else 0) + (26 if "small" in kinds else 0) + (26 if "capital" in kinds else 0)
+
+
+_MOST_DIGITS = 400
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def canonical(arguments: str) -> str:
+    """Return arguments as JSON in one spelling; text that is no JSON stays as it is, and null says nothing."""
+    if not arguments or arguments == "{}":
+        return "{}"
+    try:
+        value = _decode(arguments)
+        return "{}" if value is None else _encode(value).decode()
+    except (ValueError, OverflowError, msgspec.MsgspecError, RecursionError):
+        return _slowly(arguments)
+
+
+def _slowly(arguments: str) -> str:
+    """Return arguments whose numbers are too large for the usual way."""
+    try:
+        value = json.loads(arguments, parse_int=_number, parse_float=_number, parse_constant=_constant)
+        return _encode(value).decode()
+    except (ValueError, OverflowError, msgspec.MsgspecError, RecursionError):
+        return arguments
+
+
+def _number(text: str) -> Any:
+    """Return a number such that equal values are equal: a whole one as int, others as they are written shortest."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return {"number": text}
+    if value == 0:
+        return 0
+    plain = value.normalize()
+    exponent = plain.as_tuple().exponent
+    if isinstance(exponent, int) and exponent >= 0 and plain.adjusted() < _MOST_DIGITS:
+        return int(plain)
+    # A value that no JSON number of the encoder can hold exactly, under a key of its own, so that it is no string's equal.
+    return {"number": str(plain)}
+
+
+def _constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")
+
+
+_decode = msgspec.json.Decoder(float_hook=_number).decode

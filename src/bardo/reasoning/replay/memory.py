@@ -1,0 +1,223 @@
+"""What is kept of one reply for later turns: its reasoning and opaque state, and where between text and calls each of them stood.
+
+Opaque state is always kept, readable thinking only while tools are being called: providers ask for plain thinking back in the turns of a
+tool loop only, so a conversation without tools costs nothing here. Of a reply with calls and without thinking, which may be confused with
+another conversation's reply, the absence of thinking is kept.
+
+The answer itself is not kept, only digests of its texts: the client has it. Blocks that only the reply's own dialect knows (what a
+server's tools did) are kept, because most clients have no place for them and thinking is bound to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
+from bardo.reasoning.replay.call_identity import is_globally_unique, stated_id
+from bardo.reasoning.replay.keys import digest, reply_keys, state_key
+from bardo.reasoning.replay.prefix import Prefix, prefix_of
+from bardo.values.blocks import (
+    Opaque,
+    Origin,
+    ReasoningBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    ToolResultBlock,
+    UnknownBlock,
+)
+from bardo.values.events import Event, OpaqueState
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+
+class Thought(msgspec.Struct, frozen=True, tag="t", array_like=True):
+    """A stretch of thinking."""
+
+    block: ReasoningBlock
+
+
+class KeptText(msgspec.Struct, frozen=True, tag="s", array_like=True):
+    """A text of so many characters with this digest, and its state."""
+
+    length: int
+    opaque: tuple[Opaque, ...] = ()
+    digest: str = ""
+
+
+class KeptCall(msgspec.Struct, frozen=True, tag="c", array_like=True):
+    """A call, and its state."""
+
+    id: str
+    opaque: tuple[Opaque, ...] = ()
+
+
+class Other(msgspec.Struct, frozen=True, tag="o", array_like=True):
+    """A block that only one dialect knows."""
+
+    block: UnknownBlock
+
+
+Part = Thought | KeptText | KeptCall | Other
+
+
+class Kept(msgspec.Struct, frozen=True, array_like=True):
+    """One reply. `prefix` is what it was made behind, for models that bind their state to that.
+
+    `fields` are those fields of the reply that its provider takes back unmodified, in the dialect of `origin`.
+    """
+
+    origin: Origin
+    parts: tuple[Part, ...]
+    prefix: Prefix | None = None
+    fields: dict[str, Any] = {}
+
+    @property
+    def states(self) -> list[Opaque]:
+        """All opaque state of the reply."""
+        return [state for part in self.parts for state in _states(part)]
+
+    @property
+    def readable(self) -> str:
+        """The thinking as text."""
+        texts = [part.block.readable for part in self.parts if isinstance(part, Thought)]
+        return "\n\n".join(text for text in texts if text)
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """A reply to keep, and the keys to keep it under. `choice` is its place among the choices of the response."""
+
+    keys: tuple[str, ...]
+    kept: Kept
+    choice: int = 0
+
+
+encode_kept = msgspec.msgpack.Encoder().encode
+_DECODER = msgspec.msgpack.Decoder(Kept)
+
+
+def decode_kept(raw: bytes) -> Kept | None:
+    """Return what was kept; None for what another version wrote."""
+    try:
+        return _DECODER.decode(raw)
+    except (ValueError, msgspec.MsgspecError):
+        return None
+
+
+def _states(part: Part) -> tuple[Opaque, ...]:
+    match part:
+        case Thought(block=block):
+            return block.opaque
+        case Other():
+            return ()
+        case _:
+            return part.opaque
+
+
+def remember(
+    response: Response,
+    request: Request,
+    sent: Request,
+    reader: Reader,
+    rules: ReplayRules | None = None,
+    fields: Mapping[int, dict[str, Any]] | None = None,
+    *,
+    omits_ids: bool = False,
+) -> list[Memory]:
+    """Return what is kept of each choice of a reply; nothing for most.
+
+    `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
+    the provider takes back unmodified, by choice. `omits_ids`: clients of the request's dialect may send calls back without their ids.
+    """
+    known = rules or builtin_replay()
+    choices = enumerate((response, *response.alternatives))
+    worth = [
+        (choice, one.blocks)
+        for choice, one in choices
+        if _worth(one.blocks, request) or _is_ambiguous(one.blocks, request, omits_ids=omits_ids)
+    ]
+    if not worth or response.error is not None:
+        return []
+    prefix = prefix_of(sent) if known.binding(reader) is not None else None
+    return [
+        _memory(blocks, choice, request, reader, prefix, (fields or {}).get(choice, {})) for choice, blocks in worth
+    ]
+
+
+def _worth(blocks: Sequence[ReplyBlock], request: Request) -> bool:
+    calls = thinks = False
+    for block in blocks:
+        if isinstance(block, ReasoningBlock | TextBlock | ToolCallBlock) and block.opaque:
+            return True
+        calls = calls or isinstance(block, ToolCallBlock)
+        thinks = thinks or isinstance(block, ReasoningBlock)
+    return thinks and (calls or _answers_tools(request))
+
+
+def _is_ambiguous(blocks: Sequence[ReplyBlock], request: Request, *, omits_ids: bool) -> bool:
+    """Whether a reply without thinking has keys that a reply of another conversation may have too: no unique id is in them."""
+    calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
+    if not calls and not _answers_tools(request):
+        return False
+    if calls and omits_ids:
+        return True
+    said = [*calls, *(one for message in request.messages for one in message.blocks if isinstance(one, ToolCallBlock))]
+    return not any(is_globally_unique(stated_id(call), call.name) for call in said)
+
+
+def _answers_tools(request: Request) -> bool:
+    last = request.messages[-1:]
+    return any(isinstance(block, ToolResultBlock) for message in last for block in message.blocks)
+
+
+def _memory(
+    blocks: Sequence[ReplyBlock],
+    choice: int,
+    request: Request,
+    reader: Reader,
+    prefix: Prefix | None,
+    fields: dict[str, Any],
+) -> Memory:
+    parts = [part for block in blocks if (part := _part(block)) is not None] if _worth(blocks, request) else []
+    kept = Kept(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
+    keys = [*reply_keys(request, blocks), *(state_key(state) for state in kept.states)]
+    return Memory(tuple(dict.fromkeys(keys)), kept, choice)
+
+
+def _part(block: ReplyBlock) -> Part | None:
+    match block:
+        case ReasoningBlock():
+            return Thought(msgspec.structs.replace(block, opaque=_unstamped(block.opaque)))
+        case TextBlock():
+            return KeptText(len(block.text), _unstamped(block.opaque), digest(block.text))
+        case ToolCallBlock():
+            return KeptCall(block.id, _unstamped(block.opaque))
+        case UnknownBlock():
+            return Other(block)
+        case _:
+            return None
+
+
+def _unstamped(states: tuple[Opaque, ...]) -> tuple[Opaque, ...]:
+    """Leave the stamps out: what is kept has one for all."""
+    return tuple(msgspec.structs.replace(state, origin=None) for state in states)
+
+
+class Origins:
+    """A stage of one reply."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        """Pass on; state that has no stamp gets one."""
+        if type(item) is not OpaqueState or item.opaque.origin is not None:
+            return (item,)
+        return (msgspec.structs.replace(item, opaque=msgspec.structs.replace(item.opaque, origin=self._origin)),)
+
+    def finish(self) -> Sequence[Event]:
+        """Nothing is held."""
+        return ()

@@ -1,0 +1,54 @@
+"""Vectors of texts: the same text has the same vector at every run, of length 1 and in 32-bit numbers, as real models give them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+import struct
+from collections.abc import Sequence
+
+from bardo.simulators.fields import Fields
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.turns import tokens_of
+
+DIMENSIONS = 8
+
+
+def vector(text: str, dimensions: int = DIMENSIONS) -> list[float]:
+    """Give the vector of a text."""
+    raw = hashlib.shake_128(text.encode()).digest(2 * dimensions)
+    numbers = [int.from_bytes(raw[place : place + 2], "big") / 32768 - 1 for place in range(0, len(raw), 2)]
+    length = math.sqrt(sum(number * number for number in numbers)) or 1.0
+    return list(struct.unpack(f"<{dimensions}f", struct.pack(f"<{dimensions}f", *(one / length for one in numbers))))
+
+
+def in_base64(numbers: Sequence[float]) -> str:
+    """Write a vector as OpenAI does where base64 was asked for."""
+    return base64.b64encode(struct.pack(f"<{len(numbers)}f", *numbers)).decode()
+
+
+def dimensions_of(body: Fields, name: str, *, most: int = 4096) -> int:
+    """Give how long the vectors are to be, or refuse a length that is none."""
+    given = body.get(name)
+    if given is None:
+        return DIMENSIONS
+    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= most:
+        raise Refusal("bad_value", f"Invalid value for '{name}': must be between 1 and {most}.", parameter=name)
+    return given
+
+
+def texts(given: object, name: str) -> list[str]:
+    """Give a text, or the texts of a list; tokens count as the text of their numbers. Refuse anything else, and an empty list."""
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given, list) and given and all(isinstance(one, int) for one in given):
+        return [repr(given)]
+    if isinstance(given, list) and given and all(isinstance(one, str | list) for one in given):
+        return [one if isinstance(one, str) else repr(one) for one in given]
+    raise Refusal("bad_value", f"'${name}' is invalid. Please check the API reference.", parameter=name)
+
+
+def counted(given: Sequence[str]) -> int:
+    """Give how many tokens some texts have."""
+    return sum(max(1, tokens_of(len(one))) for one in given)

@@ -1,0 +1,61 @@
+"""Complete a prompt: OpenAI's older endpoint, by whoever gives replies to a chat. Each prompt of a request is a call of its own."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from bardo.dialects.openai_chat.completions import (
+    CompletionRequest,
+    CompletionStream,
+    decode_completion,
+    encode_completion,
+)
+from bardo.edge.live_reply import LiveReply
+from bardo.engine.receipt import early_headers, late_headers
+from bardo.surfaces.gateway.answer import Answer, until_gone
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.generate import stream_replies
+from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.request_options import with_header_options, with_headers
+from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.values.request import Request
+
+
+async def complete(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer a request for completions. Raises BardoError where none begins."""
+    asked = decode_completion(await context.body(scope, receive))
+    requests = tuple(with_headers(with_header_options(one, scope), scope) for one in asked.requests)
+    asked = msgspec.structs.replace(asked, requests=requests)
+    key = key_of(scope)
+    if asked.stream:
+        replies = list(zip(requests, CompletionStream(asked).encoders(), strict=True))
+        work = stream_replies(context, replies, key, answer, may_forward=False)
+    else:
+        work = _whole(context, asked, key, answer)
+    await until_gone(receive, work)
+
+
+async def _whole(context: GatewayContext, asked: CompletionRequest, key: str, answer: Answer) -> None:
+    """Send the completions of all prompts; the headers are those of the last call."""
+    lives = [await _reply(context, request, key) for request in asked.requests]
+    responses = [live.response() for live in lives]
+    last, response = lives[-1], responses[-1]
+    headers = [*early_headers(last.request_id, last.attempt, response), *late_headers(response, last.attempt)]
+    await answer.whole(200, encode_completion(responses, asked), headers)
+
+
+async def _reply(context: GatewayContext, request: Request, key: str) -> LiveReply:
+    """Return a reply that was read to its end. Raises BardoError where it broke."""
+    live = await context.runner.open(request, may_forward=False, tenant=tenant_of(key), client_key=key)
+    try:
+        async for _ in live.updates():
+            continue
+    except asyncio.CancelledError as cancelled:
+        live.log_cancelled(cancelled)
+        raise
+    finally:
+        await live.close()
+    return live

@@ -1,0 +1,164 @@
+"""Generate a reply: whole, or as a stream in the client's dialect that ends with an error event where it breaks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from bardo.dialects import dialect
+from bardo.dialects.base import ReplyEncoder
+from bardo.edge.graceful_shutdown import shutdown_of
+from bardo.edge.live_reply import LiveReply
+from bardo.engine.forwarding import ReplyUpdate
+from bardo.engine.receipt import early_headers, late_headers
+from bardo.surfaces.gateway.answer import Answer, KeepAlive, until_gone
+from bardo.surfaces.gateway.context import GatewayContext, mistake
+from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.partials import with_partials
+from bardo.surfaces.gateway.request_options import with_header_options, with_headers
+from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.values.errors import BardoError
+from bardo.values.events import Failed
+from bardo.values.request import Request
+
+MOST_STREAMED_TEXT = 1_000_000
+"""Characters of a stream that are held for the log and for replay: its own client has them already."""
+
+
+async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer a request for a reply. Raises BardoError where none begins."""
+    request = dialect(route.dialect).decode_request(await context.body(scope, receive), route.arrival)
+    await answer_request(context, route, request, scope, receive, answer)
+
+
+async def answer_request(
+    context: GatewayContext, route: Route, request: Request, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer a request that was decoded. Raises BardoError where no reply begins."""
+    request = with_headers(with_header_options(request, scope), scope)
+    key = key_of(scope)
+    if request.stream:
+        encoder = dialect(route.dialect).open_encoder(request, route.arrival)
+        encoder = with_partials(encoder, route.dialect, request.options.include)
+        may_forward = _may_forward(route, request)
+        work = stream_replies(context, [(request, encoder)], key, answer, may_forward=may_forward)
+    else:
+        work = _whole(context, route, request, key, answer)
+    await until_gone(receive, work)
+
+
+def _may_forward(route: Route, request: Request) -> bool:
+    """Whether the client takes a provider's frames as they come: in its own dialect, and in the framing of its streams."""
+    return _speaks(route, request) and route.arrival.framing == dialect(route.dialect).stream_framing
+
+
+def _speaks(route: Route, request: Request) -> bool:
+    """Whether the endpoint's own dialect is that of the request, and not only a wrapping around it."""
+    return request.dialect == dialect(route.dialect).name
+
+
+async def _whole(context: GatewayContext, route: Route, request: Request, key: str, answer: Answer) -> None:
+    live = await context.runner.open(
+        request, may_forward=_speaks(route, request), tenant=tenant_of(key), client_key=key
+    )
+    try:
+        await _send_whole(live, route, answer)
+    except asyncio.CancelledError as cancelled:
+        live.log_cancelled(cancelled)
+        raise
+    finally:
+        await live.close()
+
+
+async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
+    raw = b""
+    async for update in live.updates():
+        raw += update.raw
+    response = live.response()
+    headers = [*early_headers(live.request_id, live.attempt, response), *late_headers(response, live.attempt)]
+    as_it_came = live.forwarded and not live.reader.lacks_ids
+    body = raw if as_it_came else dialect(route.dialect).encode_response(response, live.request)
+    await answer.whole(200, body, headers)
+
+
+async def stream_replies(
+    context: GatewayContext,
+    replies: Sequence[tuple[Request, ReplyEncoder]],
+    key: str,
+    answer: Answer,
+    *,
+    may_forward: bool,
+) -> None:
+    """Send `replies`, each as its encoder writes it, one after the other as one stream. Raises BardoError where none begins."""
+    encoder = replies[0][1]
+    alive = KeepAlive(answer, encoder, context.keep_alive_seconds)
+    alive.begin()
+    try:
+        for place, (request, encoder) in enumerate(replies):
+            live = await context.runner.open(
+                request,
+                may_forward=may_forward,
+                tenant=tenant_of(key),
+                client_key=key,
+                most_text=MOST_STREAMED_TEXT,
+            )
+            try:
+                await _send_stream(live, encoder, answer, last=place == len(replies) - 1)
+            except asyncio.CancelledError as cancelled:
+                live.log_cancelled(cancelled)
+                raise
+            finally:
+                await live.close()
+            if answer.ended:
+                return
+    except asyncio.CancelledError as cancelled:
+        stopped = shutdown_of(cancelled)
+        if stopped is not None:
+            await _end_with_error(answer, encoder, stopped)
+        raise
+    except Exception as problem:
+        if not answer.started:
+            raise
+        failure = problem if isinstance(problem, BardoError) else mistake(replies[0][0].dialect)
+        await _end_with_error(answer, encoder, failure)
+    finally:
+        alive.end()
+
+
+async def _send_stream(live: LiveReply, encoder: ReplyEncoder, answer: Answer, *, last: bool) -> None:
+    await answer.start(early_headers(live.request_id, live.attempt), encoder.content_type)
+    forward = live.forwarded
+    try:
+        async for update in live.updates():
+            written = _forwarded(update, encoder) if forward else _translated(update, encoder)
+            if written:
+                await answer.piece(written)
+    except Exception:  # noqa: BLE001 - a stream that has begun ends with an error event, never silently
+        failure = Failed(mistake(live.request.dialect))
+        live.log("error", failure.error)
+        await answer.end(b"".join(encoder.feed(failure)))
+        return
+    rest = b"" if forward and not live.reader.switches else b"".join(encoder.finish())
+    if last or live.reader.failure is not None:
+        await answer.end(rest)
+    elif rest:
+        await answer.piece(rest)
+
+
+async def _end_with_error(answer: Answer, encoder: ReplyEncoder, problem: BardoError) -> None:
+    """End a stream that has begun with the dialect's error event."""
+    if answer.started and not answer.ended:
+        await answer.end(b"".join(encoder.feed(Failed(problem))))
+
+
+def _translated(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
+    return b"".join([written for event in update.events for written in encoder.feed(event)])
+
+
+def _forwarded(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
+    """Return the provider's own frames, what is written anew, and an error event where the reply broke."""
+    again = update.rewritten or [event for event in update.events if type(event) is Failed]
+    if not again:
+        return update.raw
+    return update.raw + b"".join([written for one in again for written in encoder.feed(one)])

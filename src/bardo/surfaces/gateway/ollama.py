@@ -1,0 +1,103 @@
+"""What Ollama's clients ask beside replies: whether the server is there, what a model can do, and that one be loaded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo._version import __version__
+from bardo.dialects import dialect
+from bardo.dialects.jsonfield import decode_object, optional, required
+from bardo.dialects.ollama.models import EPOCH, details
+from bardo.edge.runner import Runner
+from bardo.engine.route import Target
+from bardo.reasoning.control import Known
+from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.generate import answer_request
+from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.routes import Route
+from bardo.values.events import Finish
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+API_VERSION = "0.12.6"
+"""The version of Ollama whose API is spoken: clients refuse to talk to older ones."""
+_NEVER = (0, "0", "0s")
+
+
+async def root(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer that somebody is there: Ollama's clients look here first."""
+    await answer.text("bardo is running")
+
+
+async def version(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with the version of the API that is spoken, and bardo's own."""
+    await answer.json({"version": API_VERSION, "bardo": __version__})
+
+
+async def loaded_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer which models are in memory: bardo itself runs none."""
+    await answer.json({"models": []})
+
+
+async def show_capabilities(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer what is known of a model. Raises UnknownModel."""
+    fields = decode_object(await context.body(scope, receive))
+    # Older clients call it `name`.
+    name = optional(fields, "model", str) or required(fields, "name" if fields.get("name") else "model", str)
+    target = (await context.runner.directory.targets(name))[0]
+    await answer.json(_shown(name, target, context.runner.facts.of(target).known))
+
+
+def _shown(name: str, target: Target, known: Known) -> dict[str, Any]:
+    return {
+        "modelfile": "",
+        "parameters": "",
+        "template": "",
+        "details": details(known.found.maker),
+        "model_info": {"general.basename": name},
+        "capabilities": _capabilities(target, known),
+        "modified_at": EPOCH,
+    }
+
+
+def _capabilities(target: Target, known: Known) -> list[str]:
+    """Return what a model can do, as far as it is known: whether it takes pictures is not."""
+    embeds = target.provider.row.embeds(target.model)
+    if embeds is not None and embeds.models:
+        return ["embedding"]
+    takes_tools = "tools" not in dialect(target.provider.row.dialect).declaration.lacks
+    thinks = bool(set(known.control) - {"none"})
+    return [
+        "completion",
+        *(["tools"] if takes_tools else []),
+        *(["thinking"] if thinks else []),
+        *(["embedding"] if embeds else []),
+    ]
+
+
+async def generate_or_load(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer a request for a reply, or one without a question, which loads a model or lets it go. Raises BardoError."""
+    request = dialect(route.dialect).decode_request(await context.body(scope, receive), route.arrival)
+    if request.messages or await _may_load(context.runner, request):
+        await answer_request(context, route, request, scope, receive, answer)
+        return
+    reason = "unload" if request.extra.get("keep_alive") in _NEVER else "load"
+    response = Response(model=request.model, created=int(context.runner.clock()), finish=Finish("stop", reason))
+    body = dialect(route.dialect).encode_response(response, request)
+    # Nothing is loaded anywhere else than on an Ollama server, and the client is told so.
+    headers = [("X-Bardo-Degraded", reason)]
+    if request.stream:
+        await answer.start(headers, "application/x-ndjson")
+        await answer.end(body + b"\n")
+    else:
+        await answer.whole(200, body, headers)
+
+
+async def _may_load(runner: Runner, request: Request) -> bool:
+    """Whether the model's first provider speaks the client's dialect, and so loads models. Raises UnknownModel."""
+    return (await runner.directory.targets(request.model))[0].provider.row.dialect == request.dialect

@@ -1,0 +1,60 @@
+"""What a request's headers ask of bardo, and the headers of its dialect that go on to the provider."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bardo.dialects.jsonfield import header_value
+from bardo.dialects.options import includable
+from bardo.surfaces.gateway.http import Scope, header, headers_of
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import BardoOptions, Request
+
+_OPTION_HEADERS = frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss"))
+# Headers that belong to a dialect: they ask its provider for features, and hold no secret.
+_DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
+
+
+def with_header_options(request: Request, scope: Scope) -> Request:
+    """Return the request with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
+    options = header_options(request.options, scope)
+    return request if options is request.options else msgspec.structs.replace(request, options=options)
+
+
+def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
+    """Return the options with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
+    if _OPTION_HEADERS.isdisjoint(headers_of(scope)):
+        return options
+    include = header(scope, b"x-bardo-include")
+    reasoning = header(scope, b"x-bardo-reasoning").strip().lower()
+    allowed = header(scope, b"x-bardo-allow-loss")
+    if not include and not reasoning and not allowed:
+        return options
+    if reasoning not in ("", "include", "omit"):
+        raise InvalidRequest(
+            f"X-Bardo-Reasoning is {reasoning!r}", hint="use include or omit", param="X-Bardo-Reasoning"
+        )
+    asked = [includable(name, "X-Bardo-Include") for name in _listed(include)]
+    return msgspec.structs.replace(
+        options,
+        include=tuple(dict.fromkeys((*options.include, *asked))),
+        omit_reasoning=options.omit_reasoning or reasoning == "omit",
+        allow_loss=(*options.allow_loss, *_listed(allowed)),
+    )
+
+
+def _listed(value: str) -> list[str]:
+    return [name.strip() for name in value.split(",") if name.strip()]
+
+
+def with_headers(request: Request, scope: Scope) -> Request:
+    """Return the request with the headers of its dialect. Raises InvalidRequest for a value that cannot be sent on."""
+    if _DIALECT_HEADERS.isdisjoint(headers_of(scope)):
+        return request
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        if name in _DIALECT_HEADERS and value:
+            key = name.decode()
+            text = header_value(str(value, "latin-1"), key)
+            found[key] = f"{found[key]}, {text}" if key in found else text
+    return msgspec.structs.replace(request, headers=found) if found else request

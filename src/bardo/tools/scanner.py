@@ -1,0 +1,214 @@
+"""The text of a reply as grammars read it.
+
+A grammar is a generator: it pauses where the text ends for now, and goes on when more has come, so it is written as if all of the
+reply were there. What it decides depends on the text alone and never on where the text was cut.
+
+From `mark` on, what is read is remembered, so that it can be given back when it turns out to be no call. No more than `hold`
+characters are remembered: the grammar that would need more gets Malformed, at the same place wherever the text was cut.
+
+Of two markers the one that begins first counts, and of two that begin together, the longer.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TypeVar
+
+NOWHERE = re.compile(r"(?!)")
+
+
+@dataclass(frozen=True, slots=True)
+class Markers:
+    """Two ways to look for the same markers."""
+
+    growing: re.Pattern[str]
+    """Finds a marker (with a group), or the beginning of one at the end of the text (without)."""
+    final: re.Pattern[str]
+    """Finds a marker, with a group, in text that will not grow."""
+
+
+@lru_cache(maxsize=1024)
+def markers(words: tuple[str, ...]) -> Markers:
+    """Return the finder of these words; of none, one that finds nothing."""
+    longest_first = sorted({word for word in words if word}, key=len, reverse=True)
+    if not longest_first:
+        return Markers(NOWHERE, NOWHERE)
+    return Markers(
+        re.compile("|".join(map(_growing, longest_first))),
+        re.compile("(" + "|".join(map(re.escape, longest_first)) + ")"),
+    )
+
+
+def begins_one(text: str, words: Iterable[str]) -> bool:
+    """Say whether `text` is the beginning, but not the whole, of one of the words."""
+    return any(len(word) > len(text) and word.startswith(text) for word in words)
+
+
+def _growing(word: str) -> str:
+    # The longer word stands first, so its beginning at the end of the text goes before a shorter word that is complete there.
+    pattern = "()"
+    for character in reversed(word[1:]):
+        pattern = rf"(?:{re.escape(character)}{pattern}|\Z)"
+    return re.escape(word[0]) + pattern
+
+
+Answer = TypeVar("Answer")
+Reading = Generator[None, None, Answer]
+Give = Callable[[str], None]
+
+TOO_LONG = "it is not decided within the length that may be held"
+BLANK = re.compile(r"[ \t\r\n]*")
+
+
+class Malformed(Exception):
+    """What is being read is not what the format says. Never leaves this room."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
+class Scanner:
+    """The unread text of one reply."""
+
+    __slots__ = ("_at", "_hold", "_record", "_recorded", "_text", "ended")
+
+    def __init__(self, hold: int) -> None:
+        self._text = ""
+        self._at = 0
+        self._hold = hold
+        self._record: list[str] | None = None
+        self._recorded = 0
+        self.ended = False
+
+    @property
+    def unread(self) -> str:
+        """The text that has come and is not read yet."""
+        return self._text[self._at :]
+
+    @property
+    def untouched(self) -> bool:
+        """Whether nothing was read since the mark."""
+        return self._record is not None and self._recorded == 0
+
+    def feed(self, text: str) -> None:
+        """Add text."""
+        self._text = self._text[self._at :] + text
+        self._at = 0
+
+    def mark(self) -> None:
+        """Remember what is read from here on."""
+        self._record = []
+        self._recorded = 0
+
+    def release(self) -> str:
+        """Stop remembering; return what was read since the mark."""
+        read = "".join(self._record or ())
+        self._record = None
+        return read
+
+    def more(self) -> Reading[bool]:
+        """Wait for text beyond what is visible; False where the reply is over."""
+        if self._record is not None and self._recorded + self._end() - self._at >= self._hold:
+            raise Malformed(TOO_LONG)
+        known = len(self._text) - self._at
+        while not self.ended:
+            yield
+            if len(self._text) - self._at > known:
+                return True
+        return False
+
+    def peek(self) -> Reading[str]:
+        """Return the next character, or nothing at the end of the reply."""
+        while self._at >= self._end():
+            if not (yield from self.more()):
+                return ""
+        return self._text[self._at]
+
+    def skip(self) -> str:
+        """Read the character that was peeked at."""
+        return self._take(self._at + 1)
+
+    def blank(self, give: Give | None = None) -> Reading[None]:
+        """Read white space."""
+        yield from self.run(BLANK, give)
+
+    def run(self, pattern: re.Pattern[str], give: Give | None = None) -> Reading[None]:
+        """Read characters for as long as `pattern`, which is one class repeated, goes on."""
+        while True:
+            found = pattern.match(self._text, self._at, self._end())
+            if found and found.end() > self._at:
+                piece = self._take(found.end())
+                if give is not None:
+                    give(piece)
+            if self._at < self._end() or not (yield from self.more()):
+                return
+
+    def word(self, pattern: re.Pattern[str], *, limit: int) -> Reading[str]:
+        """Read and return a run of `pattern`, of which no more than `limit` characters are read."""
+        word = ""
+        while len(word) < limit:
+            found = pattern.match(self._text, self._at, min(self._end(), self._at + limit - len(word)))
+            if found:
+                word += self._take(found.end())
+            if self._at < self._end() or not (yield from self.more()):
+                break
+        return word
+
+    def stands(self, options: Iterable[str]) -> Reading[str]:
+        """Return which of the options stands here, the longest, or nothing."""
+        words = tuple(options)
+        longest = max(map(len, words), default=0)
+        while True:
+            rest = self._text[self._at : min(self._end(), self._at + longest)]
+            if begins_one(rest, words) and (yield from self.more()):
+                continue
+            return max((word for word in words if rest.startswith(word)), key=len, default="")
+
+    def choose(self, options: Iterable[str]) -> Reading[str]:
+        """Read which of the options stands here, the longest, or nothing."""
+        found = yield from self.stands(options)
+        self._take(self._at + len(found))
+        return found
+
+    def expect(self, text: str) -> Reading[None]:
+        """Read `text`, after white space. Raises Malformed where something else stands."""
+        yield from self.blank()
+        if not (yield from self.choose((text,))):
+            raise Malformed(f"{text!r} is missing")
+
+    def pass_until(self, words: tuple[str, ...], give: Give | None = None) -> Reading[str]:
+        """Read up to the first of the words, which is returned and not read; nothing where the reply ends before one."""
+        return (yield from self.pass_to(markers(words), give))
+
+    def pass_to(self, finder: Markers, give: Give | None = None) -> Reading[str]:
+        """Do what `pass_until` does, with markers found before."""
+        while True:
+            end = self._end()
+            final = self.ended and end == len(self._text)
+            found = (finder.final if final else finder.growing).search(self._text, self._at, end)
+            stop = found.start() if found else end
+            if stop > self._at:
+                piece = self._take(stop)
+                if give is not None:
+                    give(piece)
+            if found and found.lastindex:
+                return found.group()
+            if not (yield from self.more()) and self._at >= self._end():
+                return ""
+
+    def _end(self) -> int:
+        if self._record is None:
+            return len(self._text)
+        return min(len(self._text), self._at + self._hold - self._recorded)
+
+    def _take(self, until: int) -> str:
+        piece = self._text[self._at : until]
+        self._at = until
+        if self._record is not None:
+            self._record.append(piece)
+            self._recorded += len(piece)
+        return piece

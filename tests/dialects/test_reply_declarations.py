@@ -1,0 +1,155 @@
+"""Each dialect declares what of a reply it can express, and its encoder does as it declares.
+
+A new event, count or reason to finish fails here for every dialect that does not name it, in the `reply` of its `__init__.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import msgspec
+import pytest
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import DIALECTS, dialect
+from bardo.dialects.reply_declaration import COMMON, ReplyDeclaration, events_named_nowhere, reply_vocabulary
+from bardo.dialects.response_events import response_events
+from bardo.streams.frames import Frame
+from bardo.values.blocks import Carried, ReplyBlock, TextBlock, ToolCallBlock
+from bardo.values.events import Finish, FinishReason
+from bardo.values.fold import fold
+from bardo.values.request import Request
+from bardo.values.response import Response
+from bardo.values.usage import Usage
+
+OWN = tuple(name for name in DIALECTS if dialect(name).wraps is None and dialect(name).reply is not None)
+COUNTS = ("reasoning_tokens", "cached_input_tokens", "cache_write_tokens")
+FULL = Usage(input_tokens=100, output_tokens=90, reasoning_tokens=50, cached_input_tokens=30, cache_write_tokens=20)
+RESPONSE_FIELDS: dict[str, Any] = {
+    "id": "r",
+    "model": "m",
+    "created": 5,
+    "blocks": (TextBlock("Ho."),),
+    "usage": FULL,
+    "finish": Finish("length", "max_tokens"),
+    "carried": Carried("openai_chat", {"service_tier": "flex"}),
+    "choice_carried": Carried("openai_chat", {"logprobs": {"content": []}}),
+    "bardo": {"request_id": "req_1"},
+}
+"""A value of each field of a response that its events give again."""
+RESPONSE_NOT_GIVEN = {
+    "alternatives": "declared as `choices`",
+    "provider": "who answered: the caller of `fold` names it",
+    "reasoning": "worked out from the blocks",
+    "degraded": "reported in headers and in `bardo`, not in the dialect's own fields",
+    "error": "a reply that failed is written as the dialect's error",
+}
+"""The other fields of a response, and why its events do not give them."""
+CALL = ToolCallBlock(id="call_1", name="look", arguments="{}")
+
+
+def declared(name: str) -> ReplyDeclaration:
+    found = dialect(name).reply
+    assert found is not None
+    return found
+
+
+def heard(client: str, **fields: Any) -> Response:
+    """Return what a client makes of a reply with these fields."""
+    language = dialect(client)
+    response = Response(**{"id": "r", "model": "m", "blocks": (TextBlock("Hi."),), "finish": Finish("stop"), **fields})
+    body = language.encode_response(response, Request(model="m", messages=(), dialect=client))
+    row = msgspec.convert({"id": client, "name": client, "dialect": client}, ProviderRow)
+    decoder = language.open_decoder(row)
+    return fold([*decoder.feed(Frame(body)), *decoder.finish()])
+
+
+def test_every_kind_of_event_is_declared_or_excepted() -> None:
+    missing = [kind.__name__ for kind in events_named_nowhere()]
+    if missing:
+        pytest.fail(
+            f"src/bardo/dialects/reply_declaration.py does not name the events {', '.join(missing)}. Name each in EVENTS, then each "
+            "dialect is asked for it; or in EVENTS_NOT_DECLARED, with the reason",
+            pytrace=False,
+        )
+
+
+def test_every_field_of_a_response_is_known_here() -> None:
+    missing = [name for name in Response.__struct_fields__ if name not in RESPONSE_FIELDS | RESPONSE_NOT_GIVEN]
+    if missing:
+        pytest.fail(
+            f"nothing says how a client gets the field {', '.join(missing)} of Response. Make `fold` (src/bardo/values/fold.py) set it "
+            "from an event, `response_events` (src/bardo/dialects/response_events.py) give that event again, and RESPONSE_FIELDS here "
+            "have a value of it",
+            pytrace=False,
+        )
+    assert RESPONSE_FIELDS.keys() | RESPONSE_NOT_GIVEN.keys() <= set(Response.__struct_fields__)
+
+
+@pytest.mark.parametrize("field", sorted(RESPONSE_FIELDS))
+def test_a_field_of_a_response_is_given_again_by_its_events(field: str) -> None:
+    whole = Response(**{"blocks": (TextBlock("Hi."),), "finish": Finish("stop"), field: RESPONSE_FIELDS[field]})
+    again = fold(response_events(whole, bardo=whole.bardo, alternatives=True))
+    assert getattr(again, field) == RESPONSE_FIELDS[field], (
+        f"`response_events` in src/bardo/dialects/response_events.py loses the field {field} of Response"
+    )
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_everything_is_declared(name: str) -> None:
+    missing = sorted(reply_vocabulary() - declared(name).declared)
+    if missing:
+        pytest.fail(
+            f"the dialect {name} does not declare {', '.join(missing)} of replies. In the ReplyDeclaration of "
+            f"src/bardo/dialects/{name}/ put each under `expresses` (and write it in its encoder) or under `lacks` with the reason",
+            pytrace=False,
+        )
+    assert declared(name).declared <= reply_vocabulary()
+    assert not declared(name).expresses & declared(name).lacks.keys()
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("reason", get_args(FinishReason))
+def test_a_reason_to_finish_is_read_as_it_is_declared(name: str, reason: FinishReason) -> None:
+    called: tuple[ReplyBlock, ...] = (
+        (CALL,) if reason == "tool_calls" and "tool_call" not in declared(name).lacks else ()
+    )
+    if reason == "tool_calls" and not called:
+        return
+    lack = declared(name).lacks.get(f"finish.{reason}")
+    found = heard(name, finish=Finish(reason, "a word of another dialect"), blocks=(TextBlock("Hi."), *called))
+    assert found.finish.reason == (reason if lack is None else lack.sent)
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_a_count_is_given_where_it_is_declared(name: str) -> None:
+    usage = heard(name, usage=FULL).usage
+    for count in COUNTS:
+        lacks = f"usage.{count}" in declared(name).lacks
+        assert getattr(usage, count) == (None if lacks else getattr(FULL, count)) or (
+            lacks and not getattr(usage, count)
+        )
+
+
+@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("count", ["input_tokens", "output_tokens", "reasoning_tokens"])
+def test_a_count_that_clients_must_get_is_declared(name: str, count: str) -> None:
+    some = {"input_tokens": 3, "output_tokens": 4, "reasoning_tokens": 2}
+    some.pop(count)
+    usage = heard(name, usage=Usage(**some)).usage
+    instead = declared(name).counts_instead.get(count)
+    assert (getattr(usage, count) is not None) is (count in declared(name).counts or instead is not None)
+    assert instead is None or getattr(usage, count) == some[instead]
+    assert heard(name).usage.reported is declared(name).counts_always
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_several_answers_and_stop_sequences_are_given_where_they_are_declared(name: str) -> None:
+    other = Response(blocks=(TextBlock("Ho."),), finish=Finish("stop"))
+    assert bool(heard(name, alternatives=(other,)).alternatives) is ("choices" not in declared(name).lacks)
+    found = heard(name, finish=Finish("stop", "stop_sequence", "END")).finish.stop_sequence
+    assert (found == "END") is ("finish.stop_sequence" not in declared(name).lacks)
+
+
+def test_what_all_can_express_is_known() -> None:
+    assert reply_vocabulary() >= COMMON

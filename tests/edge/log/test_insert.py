@@ -1,0 +1,54 @@
+"""The statement that stores rows is made from the schema, and SQLAlchemy reads back what the driver was given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Boolean, Double, select
+
+from bardo.edge.log import LogRow
+from bardo.edge.log.database import address_of, open_for_reading
+from bardo.edge.log.insert import ROWS_AT_ONCE, RowEncoder
+from bardo.edge.log.schema import ExactJson, inference_log
+from bardo.edge.log.store import DatabaseStore
+
+_COLUMNS = [column for column in inference_log.columns if not column.primary_key]
+
+
+def row_of_distinct_values(seed: int) -> LogRow:
+    """Return a row in which every column has a value that no other column has."""
+    values: dict[str, Any] = {}
+    for number, column in enumerate(_COLUMNS, start=seed * 100):
+        if isinstance(column.type, ExactJson):
+            values[column.name] = ({"at": number},) if column.name == "degraded" else {"at": number}
+        elif isinstance(column.type, Boolean):
+            values[column.name] = number % 2 == 0
+        elif isinstance(column.type, Double):
+            values[column.name] = number + 0.25
+        else:
+            values[column.name] = number if column.type.python_type is int else f"text {number}"
+    return LogRow(**values)
+
+
+def test_a_row_has_a_field_for_every_column_and_no_other() -> None:
+    assert sorted(RowEncoder(keep_content=True).names) == sorted(LogRow.__struct_fields__)
+
+
+@pytest.mark.parametrize("count", [1, 3, 4, 16, 63, 64, 65, sum(ROWS_AT_ONCE) * 2 + 3])
+def test_every_column_of_every_row_reads_back_by_sqlalchemy(tmp_path: Path, count: int) -> None:
+    rows = [row_of_distinct_values(seed) for seed in range(count)]
+    path = tmp_path / "log.db"
+    store = DatabaseStore(path, keep_content=True)
+    store.append(rows)
+    store.close()
+    engine = open_for_reading(address_of(path))
+    with engine.connect() as connection:
+        found = connection.execute(select(inference_log).order_by(inference_log.c.row_number)).all()
+    engine.dispose()
+    assert len(found) == count
+    for one, row in zip(found, rows, strict=True):
+        for column in _COLUMNS:
+            wanted = getattr(row, column.name)
+            assert getattr(one, column.name) == (list(wanted) if column.name == "degraded" else wanted), column.name

@@ -1,0 +1,136 @@
+"""Ollama's own library finds in bardo what it finds in Ollama: models, what they can do, completions, and a server that is there."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bardo.simulators import Simulator
+from support.gateway import House, house, model_of
+from support.talk import QUESTION, THOUGHT, request
+from surfaces.gateway.cells import whole_and_streamed
+
+PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(32)).decode()
+NOBODY = "nobody-has-this"
+
+
+@pytest.fixture(scope="module")
+def lab() -> Iterator[House]:
+    names = ("anthropic", "deepseek", "ollama_native", "watsonx")
+    with house([Simulator(name) for name in names]) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def client(lab: House) -> Iterator[Any]:
+    import ollama
+
+    with ollama.Client(lab.address) as client:
+        yield client
+
+
+def test_the_server_is_there(lab: House) -> None:
+    for method in ("GET", "HEAD"):
+        answer = request(lab.address, method, "/")
+        assert (answer.status, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    version = request(lab.address, "GET", "/api/version").json["version"]
+    assert all(part.isdigit() for part in version.split("."))
+
+
+def test_models_are_listed_by_the_names_to_ask_with(lab: House, client: Any) -> None:
+    listed = client.list().models
+    names = [row["id"] for row in request(lab.address, "GET", "/v1/models").json["data"]]
+    assert [model.model for model in listed] == names
+    assert len({model.digest for model in listed}) == len(listed)
+    assert client.ps().models == []
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        ("anthropic/claude-sonnet-4-5", ["completion", "tools", "thinking"]),
+        ("anthropic/claude-3-haiku-20240307", ["completion", "tools"]),
+        ("watsonx/m1", ["completion"]),
+    ],
+)
+def test_a_model_shows_what_it_can_do(client: Any, model: str, expected: list[str]) -> None:
+    shown = client.show(model)
+    assert shown.capabilities == expected
+    assert shown.modelinfo["general.basename"] == model
+
+
+def test_a_model_that_nobody_has_is_an_error(client: Any) -> None:
+    import ollama
+
+    for ask in (
+        lambda: client.show(NOBODY),
+        lambda: client.generate(NOBODY, "Hello."),
+        lambda: client.generate(NOBODY),
+        lambda: list(client.chat(NOBODY, stream=True)),
+    ):
+        with pytest.raises(ollama.ResponseError) as caught:
+            ask()
+        assert caught.value.status_code == 404
+        assert NOBODY in caught.value.error
+
+
+def completed(client: Any, stream: bool, **asked: Any) -> Any:
+    """Return a completion, that of a stream with its pieces joined."""
+    if not stream:
+        return client.generate(**asked)
+    lines = list(client.generate(**asked, stream=True))
+    assert [line.done for line in lines] == [False] * (len(lines) - 1) + [True]
+    last = lines[-1]
+    last.response = "".join(line.response for line in lines)
+    last.thinking = "".join(line.thinking or "" for line in lines)
+    return last
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek", "ollama_native"])
+def test_a_prompt_is_completed(lab: House, client: Any, provider: str, stream: bool) -> None:
+    found = completed(client, stream, model=model_of(provider), prompt=QUESTION, system="Be brief.", think="low")
+    assert found.response.strip() == "1161"
+    assert THOUGHT in found.thinking
+    assert found.done_reason == "stop"
+    assert found.eval_count
+    assert b"Be brief." in lab.arrived(provider)[-1].raw
+
+
+def test_thinking_can_be_turned_off(client: Any) -> None:
+    assert not client.generate("anthropic/claude-sonnet-4-5", QUESTION, think=False).thinking
+
+
+def test_pictures_and_formats_go_along(lab: House, client: Any) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    client.chat("anthropic/claude-sonnet-4-5", [{"role": "user", "content": "Look.", "images": [PICTURE]}])
+    assert PICTURE.encode() in lab.arrived("anthropic")[-1].raw
+    client.generate("ollama_native/m1", "Look.", images=[PICTURE], format=schema, keep_alive="5m", think=False)
+    sent = lab.last("ollama_native")
+    assert (sent["messages"][0]["images"], sent["keep_alive"]) == ([PICTURE], "5m")
+    assert sent["format"]["properties"] == schema["properties"]
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("provider", ["anthropic", "ollama_native"])
+def test_a_request_without_a_question_loads_a_model(lab: House, client: Any, provider: str, stream: bool) -> None:
+    before = len(lab.arrived(provider))
+    model = model_of(provider)
+    assert completed(client, stream, model=model).done_reason == "load"
+    assert completed(client, stream, model=model, keep_alive=0).done_reason == "unload"
+    last = client.chat(model) if not stream else list(client.chat(model, stream=True))[-1]
+    assert (last.done, last.done_reason) == (True, "load")
+    # Only an Ollama server has models to load.
+    assert len(lab.arrived(provider)) - before == (3 if provider == "ollama_native" else 0)
+
+
+def test_what_is_not_loaded_is_told(lab: House) -> None:
+    answer = request(lab.address, "POST", "/api/generate", {"model": "anthropic/claude-sonnet-4-5"})
+    assert answer.headers["x-bardo-degraded"] == "load"
+
+
+def test_a_name_with_the_tag_that_clients_add_is_found(client: Any) -> None:
+    assert client.chat("deepseek/m1:latest", [{"role": "user", "content": QUESTION}]).message.content == "1161"

@@ -1,0 +1,55 @@
+"""Each endpoint of the gateway is complete: an operation serves it, a path leads to it, and a page names it."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from bardo.dialects import CLIENT_FORMS, DIALECTS
+from bardo.surfaces.gateway.app import OPERATIONS
+from bardo.surfaces.gateway.routes import FIXED_ROUTES, VERSIONLESS_ROUTES, Endpoint, Route, find_route
+from bardo.values.errors import MethodNotAllowed
+from docs.test_examples import ROOT
+
+PAGE = "docs/reference/headers-and-extensions.md"
+NAMED_IN_A_PAGE = (ROOT / PAGE).read_text(encoding="utf-8")
+ROUTES = {**FIXED_ROUTES, **VERSIONLESS_ROUTES}
+FOUND_BY_PATTERN = ("/v1/models/m",)
+"""Paths that hold a model's name, for the endpoints that no fixed path leads to."""
+
+
+@pytest.mark.parametrize("endpoint", get_args(Endpoint))
+def test_an_operation_serves_each_endpoint(endpoint: Endpoint) -> None:
+    assert endpoint in OPERATIONS, (
+        f"nothing serves the endpoint `{endpoint}`: write a function `async def {endpoint}(context, route, scope, receive, answer)` in a "
+        "file of src/bardo/surfaces/gateway/ and name it in OPERATIONS of app.py"
+    )
+
+
+@pytest.mark.parametrize("endpoint", get_args(Endpoint))
+def test_a_path_leads_to_each_endpoint(endpoint: Endpoint) -> None:
+    found = {route.endpoint for route in ROUTES.values()} | {
+        find_route("GET", path, b"").endpoint for path in FOUND_BY_PATTERN
+    }
+    assert endpoint in found, (
+        f"no path leads to the endpoint `{endpoint}`: add one to FIXED_ROUTES of surfaces/gateway/routes.py"
+    )
+
+
+@pytest.mark.parametrize(("path", "route"), ROUTES.items(), ids=list(ROUTES))
+def test_a_path_takes_its_method_and_names_the_others_as_wrong(path: str, route: Route) -> None:
+    assert route.endpoint in get_args(Endpoint), (
+        f"`{route.endpoint}` of {path} is not in Endpoint of surfaces/gateway/routes.py"
+    )
+    assert route.dialect in {*DIALECTS, *CLIENT_FORMS}, f"there is no dialect `{route.dialect}`, which {path} speaks"
+    assert find_route(route.method, path, b"") == route
+    with pytest.raises(MethodNotAllowed):
+        find_route("PATCH", path, b"")
+
+
+@pytest.mark.parametrize("path", FIXED_ROUTES)
+def test_a_page_names_each_path(path: str) -> None:
+    assert any(f"{before}{path}`" in NAMED_IN_A_PAGE for before in ("`", " ")), (
+        f"{PAGE} does not name {path}: add a row to its endpoints"
+    )

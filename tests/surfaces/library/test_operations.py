@@ -1,0 +1,29 @@
+"""Vectors, token counts and the list of models, from Python."""
+
+from __future__ import annotations
+
+import pytest
+
+import bardo
+from bardo.edge.settings import LogSettings, ProviderEntry, Settings
+from bardo.simulators import Simulator
+from bardo.simulators.embeddings import vector
+from bardo.values.errors import InvalidRequest, UnknownModel
+
+
+def test_a_client_makes_vectors_counts_tokens_and_lists_models() -> None:
+    with Simulator("vllm", models=["m1"]).running() as server:
+        entry = ProviderEntry(id="lab", preset="vllm", base_url=server.base_url)
+        with bardo.Client(Settings(providers=(entry,), log=LogSettings(enabled=False))) as client:
+            made = client.embed(["a", "b"], model="lab/m1", dimensions=4)
+            assert made.vectors == (vector("a", 4), vector("b", 4))
+            assert (made.provider, made.dimensions, made.usage.input_tokens) == ("lab", 4, 2)
+            counted = client.count_tokens("What is the weather?", model="lab/m1")
+            assert counted.approx
+            assert counted.input_tokens > 5
+            assert [one.what for one in counted.degraded] == ["input_tokens"]
+            assert [(model.id, model.provider) for model in client.models()] == [("m1", "lab")]
+            with pytest.raises(InvalidRequest, match="texts"):
+                client.embed([], model="lab/m1")
+            with pytest.raises(UnknownModel):
+                client.embed("a", model="nobody-has-this")

@@ -1,0 +1,45 @@
+"""Facts about a dialect are rows or declarations of the dialect: outside `dialects/`, code names one only where a surface must.
+
+The gateway says which path is spoken to in which dialect; simulators share no code with what they test.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+import pytest
+
+from bardo.dialects import DIALECTS
+from support.source import trees
+
+MAY_NAME: Mapping[str, str] = {
+    "bardo.catalog.rows": "the type of a row's column",
+    "bardo.edge.introspect.readers": "adapters of introspection that are called like their server",
+    "bardo.engine.planning": "usage is asked for in Chat's stream options",
+    "bardo.surfaces.cli.demonstration": "the requests that the demonstration's clients send",
+    "bardo.surfaces.cli.explain": "a small request in each client's dialect",
+}
+"""The modules outside `dialects/` that name a dialect, each with the reason."""
+
+
+def names_in(tree: ast.Module) -> set[str]:
+    """Return the dialects that a module names in its strings."""
+    return {node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in DIALECTS}
+
+
+def may_not_name(module: str) -> bool:
+    return not module.startswith(("bardo.dialects", "bardo.simulators", "bardo.surfaces.gateway"))
+
+
+@pytest.mark.parametrize("module", sorted(filter(may_not_name, trees())))
+def test_a_module_outside_dialects_names_none(module: str) -> None:
+    if module not in MAY_NAME:
+        assert names_in(trees()[module]) == set(), (
+            "make the fact a row of the catalog or a field of Dialect, or give the reason here"
+        )
+
+
+@pytest.mark.parametrize("module", MAY_NAME)
+def test_a_module_that_may_name_dialects_does(module: str) -> None:
+    assert names_in(trees()[module])

@@ -1,0 +1,146 @@
+"""The parts of the pages that are read from the code: which package imports which, the commands, the library's names."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from enum import Enum
+from pathlib import Path
+from types import FunctionType
+
+import typer
+from typer.core import TyperGroup
+from typer.testing import CliRunner
+
+import bardo
+from bardo.surfaces.cli.app import COMMANDS, make_app
+
+SOURCE = Path(__file__).resolve().parents[1] / "src" / "bardo"
+_IN_PARTS = ("surfaces",)
+_INTERNAL = re.compile(r"\bbardo(\.[a-z_]+)+\.(?=[A-Z])")
+
+
+def package_of(module: str) -> str:
+    """Return the package a module belongs to, as the diagram names it: `bardo.edge.log.row` is `edge`."""
+    parts = module.split(".")[1:]
+    return "/".join(parts[: 2 if parts[0] in _IN_PARTS else 1])
+
+
+def package_imports() -> dict[str, set[str]]:
+    """Return which packages each package imports."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for path in SOURCE.rglob("*.py"):
+        package = package_of(".".join(("bardo", *path.relative_to(SOURCE).with_suffix("").parts)))
+        if path.parent == SOURCE:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            found[package] |= {package_of(name) for name in _imported(node) if package_of(name) != package}
+    return dict(found)
+
+
+def _imported(node: ast.AST) -> Iterator[str]:
+    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+    names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+    return (name for name in names if name.startswith("bardo.") and (SOURCE / name.split(".")[1]).is_dir())
+
+
+def reduced(imports: Mapping[str, set[str]]) -> dict[str, set[str]]:
+    """Return the imports without those that follow from others: an arrow that a longer way replaces is left out."""
+
+    def reached(package: str) -> set[str]:
+        direct = imports.get(package, set())
+        return direct.union(*map(reached, direct)) if direct else set()
+
+    return {
+        package: direct - set().union(*(reached(one) for one in direct))
+        for package, direct in imports.items()
+        if direct
+    }
+
+
+def diagram() -> str:
+    """The packages and their imports, as a Mermaid graph: an arrow goes from a package to one that it imports."""
+    arrows = sorted((above, below) for above, direct in reduced(package_imports()).items() for below in direct)
+    lines = [f"    {_node(above)} --> {_node(below)}" for above, below in arrows]
+    return "```mermaid\ngraph TD\n" + "\n".join(lines) + "\n```\n"
+
+
+def _node(package: str) -> str:
+    return f'{package.replace("/", "_")}["{package}"]'
+
+
+def commands() -> str:
+    """Each command of `bardo` with its own help."""
+    app = typer.main.get_command(make_app())
+    assert isinstance(app, TyperGroup)
+    parts = [f"## `bardo {name}`\n\n```text\n{_help(name)}\n```\n" for name in COMMANDS]
+    return "\n".join(parts)
+
+
+def _help(name: str) -> str:
+    # The runner writes for 80 columns, whatever the terminal has.
+    shown = CliRunner().invoke(make_app(), [name, "--help"], prog_name="bardo")
+    assert shown.exit_code == 0, shown.output
+    return "\n".join(line.rstrip() for line in shown.output.strip().splitlines())
+
+
+def library() -> str:
+    """Each name that `bardo` exports: its signature, what it promises, and its public methods."""
+    entries = {name: getattr(bardo, name) for name in bardo.__all__ if not name.startswith("_")}
+    return "\n".join(_entry(name, value) for name, value in sorted(entries.items()))
+
+
+def _entry(name: str, value: object) -> str:
+    text = f"## `{name}`\n\n"
+    if inspect.isclass(value) and issubclass(value, Enum):
+        return text + _doc(value) + "\n" + "".join(f"- `{member.value}`\n" for member in value)
+    if inspect.isclass(value):
+        fields = "".join(f"- `{field}`: `{kind}`\n" for field, kind in _fields(value))
+        methods = "\n".join(_method(name, method) for method in _methods(value))
+        return text + _doc(value) + (f"\n{fields}" if fields else "") + (f"\n{methods}" if methods else "")
+    if isinstance(value, FunctionType):
+        return text + f"```python\n{name}{_signature(value)}\n```\n\n" + _doc(value)
+    return text + f"`{_plain(str(value))}`\n"
+
+
+def _fields(value: type) -> Iterator[tuple[str, str]]:
+    if issubclass(value, BaseException):
+        return
+    for parent in reversed(value.__mro__[:-1]):
+        for field, kind in vars(parent).get("__annotations__", {}).items():
+            if not field.startswith("_"):
+                yield (
+                    field,
+                    _plain(
+                        kind
+                        if isinstance(kind, str)
+                        else getattr(kind, "__forward_arg__", None) or inspect.formatannotation(kind)
+                    ),
+                )
+
+
+def _methods(value: type) -> list[FunctionType]:
+    return [
+        method for name, method in vars(value).items() if isinstance(method, FunctionType) and not name.startswith("_")
+    ]
+
+
+def _method(owner: str, method: FunctionType) -> str:
+    return f"```python\n{owner}.{method.__name__}{_signature(method)}\n```\n\n{_doc(method)}"
+
+
+def _signature(function: FunctionType) -> str:
+    text = _plain(str(inspect.signature(function)))
+    return text.replace("'", "") if "'" in text else text
+
+
+def _doc(value: object) -> str:
+    text = inspect.getdoc(value) or ""
+    return text + "\n" if not text.startswith(f"{getattr(value, '__name__', '')}(") else ""
+
+
+def _plain(text: str) -> str:
+    return _INTERNAL.sub("", text)
