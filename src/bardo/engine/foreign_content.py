@@ -92,12 +92,12 @@ class ForeignContent:
             return []
         source = dialect(item.dialect).reply if item.dialect else None
         content = (source or _UNDECLARED).content(item.fields)
-        return [event for name in content if not self._carries(item, name) for event in self._report(name)]
+        shared = self._shared_with(item)
+        lost = (name for name in content if name not in shared and not self._carries(item, name))
+        return [event for name in lost for event in self._report(name)]
 
     def _carries(self, item: BlockFields | ReplyFields, name: str) -> bool:
-        """Whether the client gets all entries of a field, in its own dialect's form."""
-        if name in self._shared_with(item):
-            return True
+        """Whether the client gets all entries of a field of a block, in its own dialect's form."""
         kind = self._kind_of_place(item, name)
         return bool(kind) and len(_entries(item.fields[name], kind)) == len(item.fields[name])
 
@@ -116,7 +116,8 @@ class ForeignContent:
         source = dialect(item.dialect).reply if item.dialect else None
         if source is None or self._declared is None or type(item) is not ReplyFields or item.choice is not None:
             return frozenset()
-        return source.shared & self._declared.shared & source.content(item.fields).keys()
+        both = (source.shared & self._declared.shared).intersection(item.fields)
+        return frozenset(source.content({name: item.fields[name] for name in both}))
 
     def _carried(self, item: Event) -> list[Event]:
         """Return what fields hold that the client's dialect has too, under the same name or in another place."""
