@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -52,8 +53,35 @@ def late_headers(response: Response, attempt: Attempt) -> list[tuple[str, str]]:
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
     if response.usage.cost_usd is not None:
-        headers.append(("X-Bardo-Cost-Usd", f"{response.usage.cost_usd:.10f}".rstrip("0").rstrip(".")))
+        headers.append(("X-Bardo-Cost-Usd", _dollars(response.usage.cost_usd)))
     return headers
+
+
+def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response]]) -> list[tuple[str, str]]:
+    """Return the headers of finished calls that one request asked for: of each its id, its attempt and its response.
+
+    Ids are listed in the order of the calls. Providers, models, degradations and reasoning are listed once each. Tokens and costs are
+    summed; a sum with an unknown part is unknown.
+    """
+    each = [dict([*early_headers(*call), *late_headers(call[2], call[1])]) for call in calls]
+    if len(each) == 1:
+        return list(each[0].items())
+    merged = {name: ", ".join(dict.fromkeys(one[name] for one in each if name in one)) for name in each[0]}
+    if degraded := tuple(one for _, _, response in calls for one in response.degraded):
+        merged["X-Bardo-Degraded"] = _names(degraded)
+    tokens = [one["X-Bardo-Reasoning-Tokens"] for one in each]
+    merged["X-Bardo-Reasoning-Tokens"] = "unknown" if "unknown" in tokens else str(sum(map(int, tokens)))
+    if any(response.reasoning.tokens_approx for _, _, response in calls):
+        merged["X-Bardo-Reasoning-Tokens-Approx"] = "true"
+    merged.pop("X-Bardo-Cost-Usd", None)
+    costs = [response.usage.cost_usd for _, _, response in calls]
+    if None not in costs:
+        merged["X-Bardo-Cost-Usd"] = _dollars(sum(cost for cost in costs if cost is not None))
+    return list(merged.items())
+
+
+def _dollars(cost: float) -> str:
+    return f"{cost:.10f}".rstrip("0").rstrip(".")
 
 
 def _names(degraded: tuple[Degradation, ...]) -> str:

@@ -8,7 +8,7 @@ import math
 import struct
 from collections.abc import Sequence
 
-from bardo.simulators.fields import Fields
+from bardo.simulators.fields import Fields, number
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import tokens_of
 
@@ -33,9 +33,10 @@ def dimensions_of(body: Fields, name: str, *, most: int = 4096) -> int:
     given = body.get(name)
     if given is None:
         return DIMENSIONS
-    if not isinstance(given, int) or isinstance(given, bool) or not 1 <= given <= most:
+    size = number(given)
+    if size is None or not 1 <= size <= most:
         raise Refusal("bad_value", f"Invalid value for '{name}': must be between 1 and {most}.", parameter=name)
-    return given
+    return size
 
 
 def texts(given: object, name: str) -> list[str]:

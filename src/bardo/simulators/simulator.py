@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -13,6 +14,7 @@ from dataclasses import dataclass, replace
 from bardo.simulators.delivery import Action, deliver, held
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.faults import Fault, named_fault
+from bardo.simulators.fields import Fields, rows, text
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.knobs import Knob, KnobKind
@@ -24,6 +26,7 @@ from bardo.simulators.script import Script
 from bardo.simulators.wire import listening, refusing
 
 LOOPBACK = "127.0.0.1"
+_NAMED_IN_PATH = re.compile(r"\+fault:[^/:]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,13 +164,14 @@ class Simulator:
         path = self._below_base(incoming)
         asks = provider.answers(incoming, path)
         listed = provider.catalog(path, self.models)
-        if not asks and listed is None and provider.beside(incoming, path) is None:
+        plain, fault = _without_fault(incoming)
+        beside = listed or provider.beside(plain, self._below_base(plain))
+        if not asks and beside is None:
             raise provider.unknown_path(incoming)
         if incoming.method != ("GET" if listed is not None else "POST"):
             raise provider.wrong_method(incoming)
         provider.admit(incoming, self._key)
-        beside = listed or provider.beside(incoming, path)
-        return (beside, None) if beside is not None else self._play(incoming, path)
+        return (beside, fault) if beside is not None else self._play(incoming, path)
 
     def _below_base(self, incoming: Incoming) -> str:
         provider, path = self.provider, incoming.path.rstrip("/")
@@ -180,10 +184,7 @@ class Simulator:
         """Have the model answer."""
         provider = self.provider
         asked = provider.read(incoming, path)
-        try:
-            model, fault = named_fault(asked.model)
-        except ValueError as error:
-            raise Refusal("bad_value", str(error), parameter="model") from error
+        model, fault = _named_fault(asked.model)
         provider.known(model, self._models)
         asked = replace(asked, model=model)
         turn = self._script.turn(asked, asked=self._asked - self._begun)
@@ -221,3 +222,30 @@ class Simulator:
         met = self._met.get(fault, 0)
         self._met[fault] = met + 1
         return fault if met < fault.times else None
+
+
+def _named_fault(model: str) -> tuple[str, Fault | None]:
+    """Split a model's name from the fault that it asks for. Raises Refusal where that is not one."""
+    try:
+        return named_fault(model)
+    except ValueError as error:
+        raise Refusal("bad_value", str(error), parameter="model") from error
+
+
+def _without_fault(incoming: Incoming) -> tuple[Incoming, Fault | None]:
+    """Split a request from the fault that the model's name asks for, in its body or its path. Raises Refusal where that is not one."""
+    body = incoming.fields
+    named = text(body.get("model")) or next(iter(_NAMED_IN_PATH.findall(incoming.path)), "")
+    _, fault = _named_fault(named)
+    if fault is None:
+        return incoming, None
+    # Gemini's batches name the model in each of their requests, too.
+    each = {"requests": [_plain(one) for one in rows(body["requests"])]} if "requests" in body else {}
+    held = {**_plain(body), **each} if isinstance(incoming.body, dict) else incoming.body
+    return replace(incoming, path=_NAMED_IN_PATH.sub("", incoming.path), body=held), fault
+
+
+def _plain(body: Fields) -> Fields:
+    """Give an object without the fault that its model's name asks for."""
+    model = body.get("model")
+    return {**body, "model": _named_fault(model)[0]} if isinstance(model, str) else body

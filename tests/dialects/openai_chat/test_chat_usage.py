@@ -156,3 +156,19 @@ def test_more_cached_than_input_is_capped_and_reported() -> None:
     )
     assert (usage.input_tokens, usage.cached_input_tokens) == (377, 377)
     assert (doubt.what, doubt.asked, doubt.sent) == ("usage.cached_input_tokens", 515, 377)
+
+
+@pytest.mark.parametrize(
+    ("usage", "total"),
+    [
+        (Usage(input_tokens=7), 7),
+        (Usage(output_tokens=5), 5),
+        (Usage(input_tokens=7, raw={"prompt_tokens": 7, "total_tokens": 30}), 30),
+        (Usage(input_tokens=7, raw={"prompt_tokens": 7, "total_tokens": None}), 7),
+    ],
+    ids=["no output", "no input", "the provider's total", "no total"],
+)
+def test_the_total_of_an_unknown_count_is_what_is_known(usage: Usage, total: int) -> None:
+    written = encode_usage(usage)
+    assert written is not None
+    assert written["total_tokens"] == total

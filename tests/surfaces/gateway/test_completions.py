@@ -111,6 +111,36 @@ def test_what_a_chat_cannot_do_is_reported(town: House) -> None:
     assert {"best_of", "logprobs"} <= whats
 
 
+def test_the_messages_of_a_chat_are_refused(town: House) -> None:
+    body = {"model": "deepseek/m1", "prompt": "x", "messages": [{"role": "user", "content": "y"}]}
+    refused = request(town.address, "POST", "/v1/completions", body)
+    assert (refused.status, refused.json["error"]["param"]) == (400, "messages")
+
+
+def test_a_field_that_chat_has_no_name_for_is_sent_on_or_reported(town: House) -> None:
+    body = {"prompt": "x", "unheard_of": 1}
+    request(town.address, "POST", "/v1/completions", {**body, "model": "vllm/m1"})
+    assert town.last("vllm")["unheard_of"] == 1
+    answer = request(town.address, "POST", "/v1/completions", {**body, "model": model_of("anthropic")})
+    assert "unheard_of" in answer.headers["x-bardo-degraded"]
+
+
+def test_several_prompts_are_answered_with_the_headers_of_all_their_calls() -> None:
+    script = Script((Turn(text="one", reasoning="12345678"), Turn(text="two", reasoning="1234")))
+    body = {"model": "vllm/m", "prompt": ["x", "y"], "best_of": 2, "bardo": {"include": ["receipt"]}}
+    with house([Simulator("vllm", script=script)]) as running:
+        answer = request(running.address, "POST", "/v1/completions", body)
+        ids = answer.headers["x-bardo-request-id"].split(", ")
+        assert [running.log.row(one).operation for one in ids] == ["complete", "complete"]
+    assert (answer.headers["x-bardo-provider"], answer.headers["x-bardo-model"]) == ("vllm", "m")
+    assert answer.headers["x-bardo-degraded"] == "best_of"
+    calls = answer.json["bardo"]["calls"]
+    assert [call["request_id"] for call in calls] == ids
+    tokens = [call["receipt"]["observed"]["reasoning_tokens"] for call in calls]
+    assert answer.headers["x-bardo-reasoning-tokens"] == str(sum(tokens))
+    assert answer.headers["x-bardo-reasoning"].count("intent=none") == 1
+
+
 def test_a_suffix_is_refused_unless_its_loss_is_allowed(town: House) -> None:
     body = {"model": "deepseek/m1", "prompt": "x", "suffix": "end"}
     refused = request(town.address, "POST", "/v1/completions", body)

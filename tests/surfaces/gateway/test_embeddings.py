@@ -324,3 +324,23 @@ def test_a_number_that_base64_cannot_hold_is_the_providers_mistake(monkeypatch: 
         answer = post(running, "/v1/embeddings", body)
         assert (answer.status, json.loads(answer.body)["error"]["code"]) == (502, "malformed_reply")
         assert running.log.of_model("ollama_native/m").outcome == "error"
+
+
+FAILING = tuple(model for model in MODELS if model != "bedrock/cohere.embed-v4:0")
+
+
+@pytest.mark.parametrize("model", FAILING)
+def test_a_fault_in_the_models_name_befalls_vectors_too(town: House, model: str) -> None:
+    failed = post(town, "/v1/embeddings", {"model": f"{model}+fault:status=429,times=1", "input": TEXTS})
+    assert failed.status == 429
+    again = post(town, "/v1/embeddings", {"model": f"{model}+fault:status=429,times=1", "input": TEXTS})
+    assert again.status == 200
+
+
+@pytest.mark.parametrize(
+    "model", ["gemini/gemini-embedding-001", "cohere/embed-v4.0", "openai_chat/text-embedding-3-large"]
+)
+@pytest.mark.parametrize("size", [10**20, 5000, 0])
+def test_a_length_that_no_vector_has_is_refused(town: House, model: str, size: int) -> None:
+    refused = post(town, "/v1/embeddings", {"model": model, "input": "x", "dimensions": size})
+    assert refused.status == 400

@@ -73,7 +73,10 @@ def test_each_library_raises_its_own_error_for_a_model_there_is_not(running: Hou
 
 def test_a_model_is_only_read(running: House) -> None:
     assert request(running.address, "HEAD", "/v1/models/m1").status == 200
-    assert request(running.address, "DELETE", "/v1/models/m1").status in (404, 405)
+    for path in ("/v1/models/m1", "/v1/models/org/m2:free", "/v1beta/models/m1"):
+        refused = request(running.address, "DELETE", path)
+        assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD")
+    assert request(running.address, "POST", "/v1beta/models/m1:unheardOf").status == 404
     assert request(running.address, "GET", "/models/org/m2").json["id"] == "org/m2"
     assert request(running.address, "GET", "/models/org%2Fm2").json["id"] == "org/m2"
 

@@ -45,6 +45,9 @@ class CompletionRequest(msgspec.Struct, frozen=True, kw_only=True):
 def decode_completion(body: bytes) -> CompletionRequest:
     """Read a request. Raises InvalidRequest naming the field, and Unsupported for what a chat cannot express."""
     fields = decode_object(body)
+    if "messages" in fields:
+        hint = "send a prompt here, or the messages to /v1/chat/completions"
+        raise InvalidRequest("a completion takes no messages", hint=hint, param="messages")
     prompts = _prompts(fields.get("prompt"))
     echo = bool(optional(fields, "echo", bool))
     shared = {name: value for name, value in fields.items() if name not in _OWN} | _logprobs(fields)
@@ -103,7 +106,10 @@ def _degraded(fields: dict[str, Any], request: Request, *, echo: bool) -> tuple[
 
 
 def encode_completion(responses: Sequence[Response], asked: CompletionRequest) -> bytes:
-    """Write one whole reply: the choices of each prompt after those of the prompt before."""
+    """Write one whole reply: the choices of each prompt after those of the prompt before.
+
+    Of several prompts, `bardo` holds a list `calls`, with the object of each prompt's call.
+    """
     pairs = zip(responses, asked.requests, strict=True)
     chats = [msgspec.json.decode(encode_response(response, request)) for response, request in pairs]
     choices = [
@@ -112,9 +118,10 @@ def encode_completion(responses: Sequence[Response], asked: CompletionRequest) -
         for one in ({**choice, "index": choice["index"] + place * request.choices} for choice in chat["choices"])
     ]
     usage = _sum([chat["usage"] for chat in chats if chat.get("usage")])
-    last = {name: chats[-1][name] for name in ("bardo",) if name in chats[-1]}
+    calls = [chat["bardo"] for chat in chats if "bardo" in chat]
+    bardo = {"bardo": {"calls": calls}} if len(calls) > 1 else {}
     return encode_json(
-        {**chats[0], "object": "text_completion", "choices": choices, **({"usage": usage} if usage else {}), **last}
+        {**chats[0], "object": "text_completion", "choices": choices, **({"usage": usage} if usage else {}), **bardo}
     )
 
 

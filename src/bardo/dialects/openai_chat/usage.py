@@ -94,15 +94,20 @@ def _amount(value: Any) -> float | None:
 
 
 def encode_usage(usage: Usage) -> dict[str, Any] | None:
-    """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept; None where nothing is known."""
+    """Return a `usage` object in bardo's algebra, the provider's further fields of this dialect kept; None where nothing is known.
+
+    Clients must get three counts: one that is unknown is 0, and the total is then what is known, or the provider's own total.
+    """
     if not usage.reported:
         return None
     raw = usage.raw if isinstance(usage.raw, dict) and "prompt_tokens" in usage.raw else {}
+    prompt, completion = usage.input_tokens or 0, usage.output_tokens or 0
+    total = usage.total_tokens if usage.total_tokens is not None else whole(raw.get("total_tokens"))
     return {
         **raw,
-        "prompt_tokens": usage.input_tokens or 0,
-        "completion_tokens": usage.output_tokens or 0,
-        "total_tokens": usage.total_tokens if usage.total_tokens is not None else raw.get("total_tokens", 0),
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "total_tokens": prompt + completion if total is None else total,
         **_details(raw, "completion_tokens_details", {"reasoning_tokens": usage.reasoning_tokens}),
         **_details(
             raw,

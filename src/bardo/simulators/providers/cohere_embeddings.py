@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bardo.simulators.embeddings import DIMENSIONS, counted, vector
-from bardo.simulators.fields import Fields, number, text
+from bardo.simulators.embeddings import counted, dimensions_of, vector
+from bardo.simulators.fields import Fields, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import uuid
 from bardo.simulators.refusal import Refusal
@@ -11,6 +11,7 @@ from bardo.simulators.refusal import Refusal
 _KINDS = ("search_document", "search_query", "classification", "clustering", "image")
 _FIELDS = ("model", "texts", "input_type", "embedding_types", "truncate", "output_dimension", "max_tokens", "priority")
 _MOST = 96
+_LONGEST = 1536
 
 
 def embeddings(incoming: Incoming) -> Fields:
@@ -40,7 +41,7 @@ def vectors(body: Fields, model: str) -> tuple[list[str], list[list[float]]]:
     kind = body.get("input_type")
     if kind not in _KINDS:
         raise Refusal("missing_field", "invalid request: valid input_type must be provided with the provided model")
-    size = number(body.get("output_dimension"))
-    if size is not None and "v4" not in model:
+    if body.get("output_dimension") is not None and "v4" not in model:
         raise Refusal("bad_value", "invalid request: output_dimension is not supported by this model")
-    return [str(one) for one in given], [vector(f"{kind}{one}", size or DIMENSIONS) for one in given]
+    size = dimensions_of(body, "output_dimension", most=_LONGEST)
+    return [str(one) for one in given], [vector(f"{kind}{one}", size) for one in given]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bardo.simulators.embeddings import DIMENSIONS, vector
-from bardo.simulators.fields import Fields, joined_text, number, rows, text
+from bardo.simulators.embeddings import dimensions_of, vector
+from bardo.simulators.fields import Fields, joined_text, rows, text
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers.gemini_request import called, either
 from bardo.simulators.refusal import Refusal
@@ -15,6 +15,7 @@ _TASKS = (
 )  # fmt: skip
 _FIELDS = ("model", "content", "taskType", "task_type", "title", "outputDimensionality", "output_dimensionality")
 _MOST = 100
+_LONGEST = 3072
 
 
 def embeddings(incoming: Incoming, path: str) -> Fields:
@@ -49,5 +50,6 @@ def _embedded(asked: Fields, model: str, at: str) -> Fields:
     task = text(either(asked, "taskType"))
     if task and task not in _TASKS:
         raise Refusal("bad_value", f"Invalid value at 'task_type' (TYPE_ENUM), \"{task}\"")
-    size = number(either(asked, "outputDimensionality"))
-    return {"values": vector(f"{task}{said}" if task else said, size or DIMENSIONS)}
+    size = {"output_dimensionality": either(asked, "outputDimensionality")}
+    made = vector(f"{task}{said}" if task else said, dimensions_of(size, "output_dimensionality", most=_LONGEST))
+    return {"values": made}

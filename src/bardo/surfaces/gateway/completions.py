@@ -13,7 +13,7 @@ from bardo.dialects.openai_chat.completions import (
     encode_completion,
 )
 from bardo.edge.live_reply import LiveReply
-from bardo.engine.receipt import early_headers, late_headers
+from bardo.engine.receipt import headers_of_calls
 from bardo.surfaces.gateway.answer import Answer, until_gone
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import stream_replies
@@ -39,12 +39,11 @@ async def complete(context: GatewayContext, route: Route, scope: Scope, receive:
 
 
 async def _whole(context: GatewayContext, asked: CompletionRequest, key: str, answer: Answer) -> None:
-    """Send the completions of all prompts; the headers are those of the last call."""
+    """Send the completions of all prompts, with the headers of all their calls."""
     lives = [await _reply(context, request, key) for request in asked.requests]
     responses = [live.response() for live in lives]
-    last, response = lives[-1], responses[-1]
-    headers = [*early_headers(last.request_id, last.attempt, response), *late_headers(response, last.attempt)]
-    await answer.whole(200, encode_completion(responses, asked), headers)
+    calls = [(live.request_id, live.attempt, response) for live, response in zip(lives, responses, strict=True)]
+    await answer.whole(200, encode_completion(responses, asked), headers_of_calls(calls))
 
 
 async def _reply(context: GatewayContext, request: Request, key: str) -> LiveReply:

@@ -113,7 +113,8 @@ _MODELS = (
 def find_route(method: str, path: str, query: bytes) -> Route:
     """Return the route of a request, whose path has its escapes decoded. Raises UnknownRoute or MethodNotAllowed."""
     route = _route(path, query)
-    if route is None and method in ("GET", "HEAD"):
+    # A POST whose path ends in a verb that no route has is of an unknown operation, and not of a model's description.
+    if route is None and (method != "POST" or ":" not in path):
         route = _model(path)
     if route is None:
         raise _unknown(path)
