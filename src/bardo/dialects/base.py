@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
 from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
@@ -130,8 +131,9 @@ class Dialect:
     raises InvalidRequest, naming the field. `open_encoder` begins to write one streamed reply, `encode_response` writes a whole one,
     with `response.bardo` under `bardo` where it is not empty. `encode_error` writes an error body as the dialect's own servers do.
 
-    `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `model_in_path`: the model
-    is named in a request's URL, not in its body. `embeddings`, `token_count` and `models` are how it asks for vectors, counts of tokens and
+    `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
+    lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
+    request's URL, not in its body. `embeddings`, `token_count` and `models` are how it asks for vectors, counts of tokens and
     lists of models; None where it has no such thing.
     """
 
@@ -151,6 +153,7 @@ class Dialect:
     mends: Callable[[Request], bool] = _never
     wraps: Callable[[str], Dialect] | None = None
     omits_call_ids: bool = False
+    calls_in_frames: CallsInFrames | None = None
     model_in_path: bool = False
     embeddings: EmbeddingForm | None = None
     token_count: CountForm | None = None

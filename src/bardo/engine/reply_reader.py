@@ -13,6 +13,7 @@ from typing import Any
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import ReturningDecoder, SwitchableDecoder
+from bardo.dialects.call_ids import FillCallIds
 from bardo.dialects.lenient import MENDED
 from bardo.engine.forwarding import EventsAndBytes, sound, without_quoted, without_secrets
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
@@ -77,6 +78,8 @@ class ReplyReader:
         self._has_content = False
         make_id = make_id or _counting()
         self._ids = CallIds(make_id)
+        calls = language.calls_in_frames
+        self._fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
         self._lets_ids_out = language.omits_call_ids
         self._stages = (formats or text_formats_of(row, model)).stages(make_id)
         self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
@@ -217,8 +220,11 @@ class ReplyReader:
 
     def _read_one(self, frame: Frame) -> EventsAndBytes:
         readable = sound(frame) if self._forward else frame
+        mended = readable.data is not frame.data and not self._mended
+        if self._fill_ids is not None:
+            readable = self._fill_ids.feed(readable)
         decoded = self._decoder.feed(readable)
-        if readable.data is not frame.data and not self._mended:
+        if mended:
             self._mended, decoded = True, [*decoded, MENDED]
         if decoded and not self._has_content:
             self._begun, self._has_content = True, any(map(_is_content, decoded))

@@ -78,3 +78,106 @@ def test_a_gemini_client_is_given_no_id_that_google_did_not_give(stream: bool) -
     text = answer.decode().removeprefix("data: ").split("\r\n\r\n")[0].split("\n\n")[0]
     parts = json.loads(text)["candidates"][0]["content"]["parts"]
     assert [part["functionCall"] for part in parts] == [{"name": "look", "args": {}}] * 2
+
+
+def anthropic_reply(missing: dict[str, Any], *, stream: bool) -> Any:
+    calls = [{"type": "tool_use", "name": "look", "input": {}, **missing} for _ in range(2)]
+    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m"}
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    if not stream:
+        return {**head, "content": calls, "stop_reason": "tool_use", "stop_sequence": None, "usage": usage}
+    blocks = [
+        one
+        for place, call in enumerate(calls)
+        for one in (
+            {"type": "content_block_start", "index": place, "content_block": call},
+            {"type": "content_block_stop", "index": place},
+        )
+    ]
+    return [
+        {"type": "message_start", "message": {**head, "content": [], "usage": usage}},
+        *blocks,
+        {"type": "message_delta", "delta": {"stop_reason": "tool_use", "stop_sequence": None}, "usage": usage},
+        {"type": "message_stop"},
+    ]
+
+
+def responses_reply(missing: dict[str, Any], *, stream: bool) -> Any:
+    ids = {"call_id" if name == "id" else name: value for name, value in missing.items()}
+    call = {"type": "function_call", "name": "look", "arguments": "{}", "status": "completed"}
+    items = [{**call, "id": f"fc_{place}", **ids} for place in range(2)]
+    whole = {"id": "resp_1", "object": "response", "model": "m", "status": "completed", "output": items}
+    if not stream:
+        return whole
+    events = [
+        {"type": f"response.output_item.{word}", "output_index": place, "item": item}
+        for place, item in enumerate(items)
+        for word in ("added", "done")
+    ]
+    begun = {**whole, "status": "in_progress", "output": []}
+    return [{"type": "response.created", "response": begun}, *events, {"type": "response.completed", "response": whole}]
+
+
+def cohere_reply(missing: dict[str, Any], *, stream: bool) -> Any:
+    calls = [{"type": "function", "function": {"name": "look", "arguments": "{}"}, **missing} for _ in range(2)]
+    if not stream:
+        message = {"role": "assistant", "tool_calls": calls}
+        return {"id": "c", "message": message, "finish_reason": "TOOL_CALL", "usage": {}}
+    events = [
+        one
+        for place, call in enumerate(calls)
+        for one in (
+            {"type": "tool-call-start", "index": place, "delta": {"message": {"tool_calls": call}}},
+            {"type": "tool-call-end", "index": place},
+        )
+    ]
+    start = {"type": "message-start", "id": "c", "delta": {"message": {"role": "assistant"}}}
+    return [start, *events, {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL", "usage": {}}}]
+
+
+def objects_in(value: Any) -> Any:
+    if isinstance(value, dict):
+        yield value
+        for held in value.values():
+            yield from objects_in(held)
+    if isinstance(value, list):
+        for held in value:
+            yield from objects_in(held)
+
+
+def payloads(answer: bytes, *, stream: bool) -> list[Any]:
+    lines = [line[6:] for line in answer.decode().splitlines() if line.startswith("data: {")] if stream else [answer]
+    return [json.loads(line) for line in lines]
+
+
+ASKED: dict[str, Any] = {"messages": [{"role": "user", "content": "Look."}], "max_tokens": 9}
+FORWARDED: dict[str, tuple[Any, str, dict[str, Any], str]] = {
+    "anthropic": (anthropic_reply, "/v1/messages", ASKED, "id"),
+    "openai": (responses_reply, "/v1/responses", {"input": "Look."}, "call_id"),
+    "cohere": (cohere_reply, "/v2/chat", ASKED, "id"),
+}
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("missing", [{"id": ""}, {"id": None}, {}], ids=["empty", "null", "absent"])
+@pytest.mark.parametrize("preset", FORWARDED)
+def test_a_call_without_an_id_gets_one_where_its_frames_are_forwarded(
+    preset: str, missing: dict[str, Any], stream: bool
+) -> None:
+    make_reply, path, asked, name = FORWARDED[preset]
+    with scripted([preset]) as played:
+        played.replies = [make_reply(missing, stream=stream), make_reply({"id": "call_own"}, stream=stream)]
+        answers = [played.post(path, {**asked, "model": f"{preset}/m", "stream": stream})[1] for _ in range(2)]
+    called = [
+        one
+        for one in objects_in(payloads(answers[0], stream=stream))
+        if one.get("type") in ("tool_use", "function_call", "function")
+    ]
+    assert len(called) == (6 if preset == "openai" and stream else 2)
+    assert all(one[name] for one in called)
+    assert len({one[name] for one in called}) == 2
+    kept = {one[name] for one in objects_in(payloads(answers[1], stream=stream)) if "call_own" in one.values()}
+    assert kept == {"call_own"}
+    assert payloads(answers[1], stream=stream) == (
+        make_reply({"id": "call_own"}, stream=True) if stream else [make_reply({"id": "call_own"}, stream=False)]
+    )

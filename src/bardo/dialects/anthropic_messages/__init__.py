@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.dialects.anthropic_messages.constants import NAME, REASONS
-from bardo.dialects.anthropic_messages.decode_reply import Decoder
+from bardo.dialects.anthropic_messages.decode_reply import CALLS, Decoder
 from bardo.dialects.anthropic_messages.decode_request import decode_request
 from bardo.dialects.anthropic_messages.encode_reply import Encoder, encode_response
 from bardo.dialects.anthropic_messages.encode_request import DECLARATION, encode_body, encode_control, has_blank_stop
@@ -45,6 +45,7 @@ DIALECT = Dialect(
         usual={"caller": ({"type": "direct"},)},
     ),
     open_decoder=Decoder,
+    calls_in_frames=CALLS,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,

@@ -7,6 +7,7 @@ typed structs; everything rarer goes a generic way.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Any
 
@@ -17,6 +18,7 @@ from bardo.dialects.anthropic_messages.block_reader import Content, InputDelta, 
 from bardo.dialects.anthropic_messages.constants import NAME, REASONS
 from bardo.dialects.anthropic_messages.errors import refusal
 from bardo.dialects.anthropic_messages.usage import decode_usage, merge_usage
+from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.wire import INVALID_JSON, WrongShape, arguments_of, want, without
 from bardo.streams.frames import Frame
@@ -243,3 +245,18 @@ def _written(value: Any, raw: msgspec.Raw) -> str:
     if not isinstance(value, dict) or INVALID_JSON in value or not bytes(raw):
         return arguments_of(value)
     return bytes(raw).decode("utf-8", "replace")
+
+
+def _calls(payload: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """Yield the calls of a frame, of a message or of the start of one, with their places and the name of their id."""
+    message = payload.get("message", payload)
+    blocks = message.get("content") if isinstance(message, dict) else None
+    placed = (
+        enumerate(blocks) if isinstance(blocks, list) else iter([(payload.get("index"), payload.get("content_block"))])
+    )
+    for place, block in placed:
+        if isinstance(place, int) and isinstance(block, dict) and block.get("type") == "tool_use":
+            yield place, block, "id"
+
+
+CALLS = CallsInFrames(b'"tool_use"', _calls)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.cohere.constants import NAME
-from bardo.dialects.cohere.decode_reply import Decoder
+from bardo.dialects.cohere.decode_reply import CALLS, Decoder
 from bardo.dialects.cohere.decode_request import decode_request
 from bardo.dialects.cohere.embeddings import EMBEDDINGS
 from bardo.dialects.cohere.encode_reply import Encoder, encode_response
@@ -37,6 +37,7 @@ DIALECT = Dialect(
         },
     ),
     open_decoder=Decoder,
+    calls_in_frames=CALLS,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,

@@ -7,12 +7,14 @@ decoded into typed structs; everything rarer goes a generic way.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import takewhile
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.cohere.block_reader import Content, fields_of
 from bardo.dialects.cohere.constants import NAME, REASONS
 from bardo.dialects.cohere.errors import refusal
@@ -249,3 +251,19 @@ def _parted(item: dict[str, Any]) -> list[dict[str, Any]]:
     if "type" in item or not (item.get("text") and item.get("thinking")):
         return [item]
     return [{"thinking": item["thinking"]}, without(item, "thinking")]
+
+
+def _calls(payload: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """Yield the calls of a reply or of an event that begins one, with their places and the name of their id."""
+    holder = payload.get("delta", payload)
+    message = holder.get("message") if isinstance(holder, dict) else None
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    begins = payload.get("type") == "tool-call-start"
+    for place, call in (
+        enumerate(calls) if isinstance(calls, list) else [(payload.get("index"), calls)] if begins else ()
+    ):
+        if isinstance(place, int) and isinstance(call, dict):
+            yield place, call, "id"
+
+
+CALLS = CallsInFrames(b'"tool_calls"', _calls)

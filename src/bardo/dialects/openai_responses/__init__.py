@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import lacking
+from bardo.dialects.openai_responses.decode_reply import CALLS
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
 from bardo.dialects.openai_responses.encode_request import DECLARATION, encode_body, encode_control
@@ -50,6 +51,7 @@ DIALECT = Dialect(
         shared=frozenset({"service_tier"}),
     ),
     open_decoder=EitherReply,
+    calls_in_frames=CALLS,
     open_encoder=lambda request, arrival: ReplyWriter(request),
     encode_response=encode_response,
     encode_error=encode_error,

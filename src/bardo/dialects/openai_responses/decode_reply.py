@@ -6,12 +6,13 @@ all frames, are decoded to one small struct and given on at once; everything els
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.lenient import decode_leniently
 from bardo.dialects.openai_responses.errors import refusal_in_reply
 from bardo.dialects.openai_responses.reply_end import ReplyFrame
@@ -230,3 +231,19 @@ _TAKE: dict[str, Callable[[OutputDecoder, dict[str, Any], list[Event]], None]] =
     **dict.fromkeys(DONE_KINDS, OutputDecoder._take_text_done),
     **dict.fromkeys(PART_EVENTS, OutputDecoder._take_part),
 }
+
+
+def _calls(payload: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any], str]]:
+    """Yield the calls of a frame, of a response or of an event about one, with their places and the name of their id."""
+    response = payload.get("response", payload)
+    output = response.get("output") if isinstance(response, dict) else None
+    placed = (
+        enumerate(output) if isinstance(output, list) else iter([(payload.get("output_index"), payload.get("item"))])
+    )
+    for place, item in placed:
+        if isinstance(place, int) and isinstance(item, dict) and item.get("type") in _CALLED:
+            yield place, item, "call_id"
+
+
+_CALLED = ("function_call", "custom_tool_call")
+CALLS = CallsInFrames(b'_call"', _calls)
