@@ -112,6 +112,10 @@ def _not_for_clients(*_: Any) -> Any:
     raise Unsupported("no client can call bardo in this dialect")
 
 
+def _unchanged(request: Request) -> Request:
+    return request
+
+
 def _never(_: Request) -> bool:
     return False
 
@@ -128,8 +132,10 @@ class Dialect:
     values that its own servers refuse, which `encode_body` leaves out.
 
     For clients, where they may call bardo in it: `reply` says what of a reply can be expressed. `decode_request` reads a request and
-    raises InvalidRequest, naming the field. `open_encoder` begins to write one streamed reply, `encode_response` writes a whole one,
-    with `response.bardo` under `bardo` where it is not empty. `encode_error` writes an error body as the dialect's own servers do.
+    raises InvalidRequest, naming the field. `as_functions` puts tools, calls and results that only this dialect has as plain functions,
+    for a target that speaks another; the encoder of the reply puts them back. `open_encoder` begins to write one streamed reply,
+    `encode_response` writes a whole one, with `response.bardo` under `bardo` where it is not empty. `encode_error` writes an error body
+    as the dialect's own servers do.
 
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
@@ -146,6 +152,7 @@ class Dialect:
     open_decoder: Callable[[ProviderRow], ReplyDecoder]
     decode_error: Callable[[int, bytes, dict[str, str], str], UpstreamRefused]
     decode_request: Callable[[bytes, Arrival], Request] = _not_for_clients
+    as_functions: Callable[[Request], Request] = _unchanged
     open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_for_clients
     encode_response: Callable[[Response, Request], bytes] = _not_for_clients
     encode_error: Callable[[BardoError], bytes] = _not_for_clients

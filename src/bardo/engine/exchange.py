@@ -37,7 +37,7 @@ def attempts(
     for target in targets:
         own = target.provider.id
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
-        draft = Draft(request, target, knowledge, may_forward=may_forward, degraded=(*request.degraded, *lost))
+        draft = Draft(request, target, knowledge, may_forward=may_forward, degraded=lost)
         try:
             draft.restore_history(recalled)
             draft.settle()

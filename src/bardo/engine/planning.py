@@ -94,12 +94,14 @@ class Draft:
         may_forward: bool = True,
         degraded: tuple[Degradation, ...] = (),
     ) -> None:
+        if request.dialect and request.dialect not in dialect(target.provider.row.dialect).declaration.speaks:
+            request = dialect(request.dialect).as_functions(request)
         self.request = self.shaped = request
         self.target = target
         self.knowledge = knowledge
         self.facts = knowledge.of(target)
         self.may_forward = may_forward
-        self.degraded = degraded
+        self.degraded = (*degraded, *request.degraded)
         self.origin: Origin | None = None
         self.ask: Binding | None = None
         self.answer: AnswerPlan | None = None

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import lacking
+from bardo.dialects.openai_responses.as_functions import as_functions
 from bardo.dialects.openai_responses.decode_reply import CALLS
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
@@ -22,6 +23,7 @@ DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=decode_request,
+    as_functions=as_functions,
     declaration=DECLARATION,
     request_path=lambda request: "responses",
     encode_body=encode_body,

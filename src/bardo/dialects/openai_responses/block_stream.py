@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bardo.dialects.openai_responses.function_names import FunctionNames
 from bardo.dialects.openai_responses.item_stream import ItemStream
 from bardo.dialects.openai_responses.state import FORMAT, NAME
+from bardo.dialects.openai_responses.written_calls import WrittenCall, call_for, target_of
 from bardo.dialects.openai_responses.written_items import (
     MergedFields,
     Written,
-    WrittenCall,
     WrittenMessage,
     WrittenOther,
     WrittenPart,
     WrittenReasoning,
     joins,
     message_for,
-    target_of,
 )
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates
@@ -60,10 +60,11 @@ class _Early:
 
 
 class BlockStream:
-    """Writes the blocks of one reply. The dialect has one choice; pieces of others are left out."""
+    """Writes the blocks of one reply. The dialect has one choice; pieces of others are left out. `names` are the client's tools."""
 
-    def __init__(self, stream: ItemStream, *, as_summary: bool = False) -> None:
+    def __init__(self, stream: ItemStream, names: FunctionNames, *, as_summary: bool = False) -> None:
         self._stream = stream
+        self._names = names
         self._as_summary = as_summary
         self._live: dict[int, WrittenPart] = {}
         self._units: dict[int, Unit] = {}
@@ -122,7 +123,7 @@ class BlockStream:
         out: list[bytes] = []
         if not event.choice:
             early = self._early.pop(event.block, None)
-            call = WrittenCall(event.id, event.name, early.fields if early else {})
+            call = call_for(event.id, event.name, early.fields if early else {}, self._names)
             if early:
                 call.states = OpaqueStates.of(early.states)
             self._wait(event.block, call, out)
@@ -135,8 +136,10 @@ class BlockStream:
             return out
         self.settle(out)
         part = self._live.get(event.block)
-        if part is not None and part.kind == "arguments" and not part.closed:
-            out.append(self._stream.delta(part, event.arguments))
+        if part is not None and isinstance(part.item, WrittenCall) and not part.closed:
+            text = part.item.read(event.arguments)
+            if text:
+                out.append(self._stream.delta(part, text))
         return out
 
     def take_call_end(self, event: ToolCallEnd) -> Sequence[bytes]:
@@ -261,7 +264,7 @@ class BlockStream:
         self._turn(out)
         self._stream.open(unit, out)
         if isinstance(unit, WrittenCall):
-            self._live[block] = part = WrittenPart("arguments", {"name": unit.name})
+            self._live[block] = part = WrittenPart(unit.part_kind, {"name": unit.name})
             self._stream.open_part(unit, part, out)
         else:
             self._current = unit

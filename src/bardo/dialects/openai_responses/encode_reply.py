@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from bardo.dialects.openai_responses.block_stream import BLOCKS, BlockStream
 from bardo.dialects.openai_responses.envelope import Envelope
 from bardo.dialects.openai_responses.errors import error_object
+from bardo.dialects.openai_responses.function_names import FunctionNames
 from bardo.dialects.openai_responses.item_stream import ItemCollector, ItemStream
 from bardo.dialects.openai_responses.state import asks_summary
 from bardo.dialects.response_events import response_events
@@ -29,7 +30,7 @@ class ReplyWriter:
     def __init__(self, request: Request) -> None:
         self._envelope = Envelope(request)
         self._stream = ItemStream(lambda: self._envelope.id)
-        self._blocks = BlockStream(self._stream, as_summary=asks_summary(request))
+        self._blocks = BlockStream(self._stream, FunctionNames(request), as_summary=asks_summary(request))
         self._begun = self._over = False
 
     def feed(self, item: Event) -> Sequence[bytes]:
@@ -83,7 +84,7 @@ def encode_response(response: Response, request: Request) -> bytes:
     """Write one whole reply; `response.bardo` stands under `bardo` where it is not empty."""
     envelope = Envelope(request)
     items = ItemCollector(lambda: envelope.id)
-    blocks = BlockStream(items, as_summary=asks_summary(request))
+    blocks = BlockStream(items, FunctionNames(request), as_summary=asks_summary(request))
     out: list[bytes] = []
     for event in response_events(response, bardo=response.bardo):
         take = BLOCKS.get(type(event))

@@ -13,8 +13,10 @@ import msgspec
 
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
+from bardo.dialects.openai_responses.function_names import FOUND, INPUT, SEARCH
 from bardo.dialects.openai_responses.input_parts import blocks_of
 from bardo.dialects.openai_responses.state import FORMAT, NAME, Sealed, is_made, opened
+from bardo.dialects.wire import encode_json
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -144,9 +146,38 @@ class _InputReader:
             )
         )
 
+    def decode_custom_call(self, item: dict[str, Any], at: str) -> None:
+        call_id, name = required(item, "call_id", str, at), required(item, "name", str, at)
+        self._names[call_id] = name
+        self._say(
+            ToolCallBlock(
+                id=call_id,
+                name=name,
+                arguments=encode_json({INPUT: required(item, "input", str, at)}).decode(),
+                carried=Carried(NAME, {"type": item["type"], **_additional(item, _CUSTOM_CALL)}),
+            )
+        )
+
+    def decode_search(self, item: dict[str, Any], at: str) -> None:
+        """Take a search for tools and what it found, where the client searched; a provider's own is passed on."""
+        if item.get("execution") != "client" or not isinstance(item.get("call_id"), str):
+            self._say(UnknownBlock(NAME, item))
+            return
+        call_id, kind = required(item, "call_id", str, at), item["type"]
+        self._names[call_id] = SEARCH
+        carried = Carried(NAME, {"type": kind, **_additional(item, _SEARCH)})
+        if kind == FOUND:
+            self._end_turn()
+            self._results.append(ToolResultBlock(call_id=call_id, name=SEARCH, carried=carried))
+        else:
+            arguments = encode_json(item.get("arguments") or {}).decode()
+            self._say(ToolCallBlock(id=call_id, name=SEARCH, arguments=arguments, carried=carried))
+
     def decode_result(self, item: dict[str, Any], at: str) -> None:
         call_id = required(item, "call_id", str, at)
         additional = _additional(item, _RESULT)
+        if item["type"] != "function_call_output":
+            additional = {"type": item["type"], **additional}
         self._end_turn()
         self._results.append(
             ToolResultBlock(
@@ -163,11 +194,17 @@ _READERS: dict[str, Callable[[_InputReader, dict[str, Any], str], None]] = {
     "reasoning": _InputReader.decode_reasoning,
     "function_call": _InputReader.decode_call,
     "function_call_output": _InputReader.decode_result,
+    "custom_tool_call": _InputReader.decode_custom_call,
+    "custom_tool_call_output": _InputReader.decode_result,
+    "tool_search_call": _InputReader.decode_search,
+    FOUND: _InputReader.decode_search,
 }
 _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})
 _CALL = frozenset({"type", "call_id", "name", "arguments"})
 _RESULT = frozenset({"type", "call_id", "output"})
+_CUSTOM_CALL = frozenset({"type", "call_id", "name", "input"})
+_SEARCH = frozenset({"type", "call_id", "arguments"})
 
 
 def _format_of(sealed: Sealed | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bardo.dialects.openai_responses.state import made_id
+from bardo.dialects.openai_responses.written_calls import WrittenCall
 from bardo.dialects.openai_responses.written_items import Written, WrittenPart, WrittenRider
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
@@ -17,7 +18,10 @@ _DELTAS = {
     "reasoning_text": "response.reasoning_text.delta",
     "summary_text": "response.reasoning_summary_text.delta",
     "arguments": "response.function_call_arguments.delta",
+    "input": "response.custom_tool_call_input.delta",
 }
+_OF_CALLS = frozenset({"arguments", "input", "search"})
+"""The parts that are all there is of their item."""
 
 
 class ItemStream:
@@ -38,6 +42,8 @@ class ItemStream:
     def delta(self, part: WrittenPart, text: str) -> bytes:
         """Write a piece of an announced part."""
         part.pieces.append(text)
+        if not part.prefix:
+            return b""
         number = self._sequence
         self._sequence = number + 1
         return part.prefix + encode_json(text) + b',"sequence_number":%d}\n\n' % number
@@ -91,6 +97,8 @@ class ItemStream:
     def _close_parts(self, item: Written, out: list[bytes]) -> None:
         closing, item.open_parts = item.open_parts, []
         for part in closing:
+            if isinstance(item, WrittenCall) and (rest := item.read_rest()):
+                out.append(self.delta(part, rest))
             part.closed = True
             self._write_part_end(part, out)
 
@@ -101,17 +109,23 @@ class ItemStream:
         self.say("response.output_item.done", {"output_index": item.index, "item": item.shown(item.status)}, out)
 
     def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None:
-        part.prefix = _prefix(_DELTAS[part.kind], _place(part))
+        if part.kind in _DELTAS:
+            part.prefix = _prefix(_DELTAS[part.kind], _place(part))
         if part.kind == "summary_text":
             self.say("response.reasoning_summary_part.added", {**_place(part), "part": part.shown("")}, out)
-        elif part.kind != "arguments":
+        elif part.kind not in _OF_CALLS:
             self.say("response.content_part.added", {**_place(part), "part": part.shown("")}, out)
 
     def _write_part_end(self, part: WrittenPart, out: list[bytes]) -> None:
         place, text = _place(part), part.text
+        if part.kind == "search":
+            return
         done = _DELTAS[part.kind].removesuffix("delta") + "done"
         if part.kind == "arguments":
             self.say(done, {**place, "name": part.fields.get("name", ""), "arguments": text}, out)
+            return
+        if part.kind == "input":
+            self.say(done, {**place, "input": text}, out)
             return
         if part.kind == "refusal":
             self.say(done, {**place, "refusal": text}, out)
@@ -153,7 +167,7 @@ def _place(part: WrittenPart) -> dict[str, Any]:
     place: dict[str, Any] = {"item_id": part.item.id, "output_index": part.item.index}
     if part.kind == "summary_text":
         place["summary_index"] = part.index
-    elif part.kind != "arguments":
+    elif part.kind not in _OF_CALLS:
         place["content_index"] = part.index
     return place
 

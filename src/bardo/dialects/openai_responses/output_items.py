@@ -10,7 +10,10 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.losses import Losses
+from bardo.dialects.openai_responses.free_input import only_text
+from bardo.dialects.openai_responses.function_names import FOUND
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
+from bardo.dialects.wire import input_of
 from bardo.values.blocks import (
     Block,
     ImageBlock,
@@ -96,7 +99,10 @@ class _Writer:
         plain = all(part.keys() == {"type", "text"} for part in parts)
         output = block.text if plain and len(parts) < 2 else parts
         own = fields_for(NAME, block.carried)
-        self.items.append({"type": "function_call_output", "call_id": block.call_id, "output": output, **own})
+        fixed: dict[str, Any] = {"type": "function_call_output", "call_id": block.call_id}
+        if own.get("type") != FOUND:
+            fixed["output"] = output
+        self.items.append({**fixed, **own})
 
     def _encode_turn(self, message: Message) -> None:
         said: list[TextBlock | RefusalBlock] = []
@@ -150,8 +156,16 @@ class _Writer:
     def _call(self, block: ToolCallBlock) -> None:
         self._lose_states(block.opaque)
         arguments = argument_text(block.arguments)
-        call = {"type": "function_call", "call_id": block.id, "name": block.name, "arguments": arguments}
-        self.items.append({**call, **fields_for(NAME, block.carried)})
+        own = fields_for(NAME, block.carried)
+        call: dict[str, Any] = {"type": "function_call", "call_id": block.id, "name": block.name}
+        if own.get("type") == "custom_tool_call":
+            call["input"] = only_text(arguments)
+        elif own.get("type") == "tool_search_call":
+            del call["name"]
+            call["arguments"] = input_of(arguments)
+        else:
+            call["arguments"] = arguments
+        self.items.append({**call, **own})
 
     def _reasoning(self, block: ReasoningBlock) -> None:
         own = {name: value for name, value in fields_for(NAME, block.carried).items() if name != "status"}

@@ -212,34 +212,6 @@ class WrittenReasoning(Written):
         return sorted((part for part in self.parts if part.kind == "summary_text"), key=lambda part: part.number or 0)
 
 
-class WrittenCall(Written):
-    """A function call."""
-
-    prefix = "fc"
-
-    def __init__(self, call_id: str, name: str, fields: dict[str, Any]) -> None:
-        super().__init__(fields)
-        self.call_id = call_id
-        self.name = name
-
-    def shown(self, status: str) -> dict[str, Any]:
-        return {
-            "type": "function_call",
-            "id": self.id,
-            "status": status,
-            "arguments": "".join(part.text for part in self.parts),
-            "call_id": self.call_id,
-            "name": self.name,
-            **self.additional,
-        }
-
-    def begun(self) -> dict[str, Any]:
-        return {**self.shown("in_progress"), "status": "in_progress", "arguments": ""}
-
-    def riders(self) -> list[tuple[str, list[Opaque]]]:
-        return [(f"call:{self.call_id}", [*self.states])] if self.states else []
-
-
 class WrittenOther(Written):
     """An item passed on whole."""
 
@@ -303,10 +275,3 @@ def message_for(part: WrittenPart) -> WrittenMessage:
     """Return a new message for the part."""
     item = part.fields.get("item")
     return WrittenMessage(dict(item) if isinstance(item, dict) else {})
-
-
-def target_of(unit: WrittenPart | Written) -> str:
-    """Return what state that comes too late for `unit` is said to belong to."""
-    if isinstance(unit, WrittenCall):
-        return f"call:{unit.call_id}"
-    return "text" if isinstance(unit, WrittenPart) else "reasoning"
