@@ -40,6 +40,11 @@ def fits(pattern: str, model_id: str) -> bool:
     return matches_glob(_comparable(model_id), _part(pattern))
 
 
+def plain_id(model: str) -> str:
+    """Return a model id in small letters with dashes for dots, so that globs and ids compare."""
+    return model.lower().replace(".", "-")
+
+
 def canonical(name: str) -> str:
     """Return the one spelling under which a format's name is looked up."""
     return name.strip().lower().replace("-", "_")

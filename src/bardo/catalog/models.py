@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.catalog.matching import matches_glob
+from bardo.catalog.matching import matches_glob, plain_id
 from bardo.values.errors import ConfigError
 from bardo.values.request import Effort
 
@@ -125,7 +125,7 @@ class Models:
         self.rows = tuple(self._typed(table) for table in tables)
         self._spellings = tuple(spellings)
         self._rules = [(re.compile(one.pattern), one) for one in self._spellings]
-        self._globs = [(row, [_comparable(glob) for glob in row.match]) for row in self.rows]
+        self._globs = [(row, [plain_id(glob) for glob in row.match]) for row in self.rows]
         self.find = lru_cache(maxsize=4096)(self._find)
 
     def over(self, tables: Iterable[Mapping[str, Any]]) -> Models:
@@ -161,7 +161,7 @@ class Models:
     def _find(self, owner: str, model: str) -> FoundModel:
         """Return the row of `model` at `owner`, which is a maker or a host; a row of what it differs in stands over its maker's."""
         name = self.spelled(model)
-        asked, spelled = _comparable(model), _comparable(name)
+        asked, spelled = plain_id(model), plain_id(name)
         own = self._longest(spelled, asked, lambda row: row.provider == owner)
         made = self._longest(spelled, asked, lambda row: row.provider != owner and not self._host(row))
         made = self._as_served(made, owner)
@@ -200,12 +200,7 @@ def _how(row: ModelRow | None, asked: str, spelled: str) -> How:
         return "assumed"
     if asked != spelled:
         return "resolved"
-    return "exact" if any(_comparable(glob) == asked for glob in row.match) else "glob"
-
-
-def _comparable(text: str) -> str:
-    """Return an id or a glob so that dots, dashes and case make no difference."""
-    return text.lower().replace(".", "-")
+    return "exact" if any(plain_id(glob) == asked for glob in row.match) else "glob"
 
 
 def _table(row: ModelRow) -> dict[str, Any]:

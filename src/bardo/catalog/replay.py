@@ -14,21 +14,24 @@ from typing import Any, Literal
 
 import msgspec
 
-from bardo.catalog.matching import matches_any, matches_glob
+from bardo.catalog.matching import matches_any, matches_glob, plain_id
 from bardo.catalog.rows import ProviderRow
 from bardo.values.blocks import Origin
 from bardo.values.errors import ConfigError
 
 Foreign = Literal["text", "drop"]
-_GENERIC = ("openai-compatible", "responses-compatible")
 _DEFAULT_WHY = "only the provider that made it can read it"
 
 
 class Platform(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Provider rows that read each other's state."""
+    """Provider rows that read each other's state.
+
+    `separate`: of these rows nothing is known but the dialect, so that each configured provider is a platform of its own.
+    """
 
     name: str
     providers: tuple[str, ...]
+    separate: bool = False
 
 
 class StateRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -130,7 +133,7 @@ class ReplayRules:
         signed: Iterable[Needed] = (),
         dialects: Iterable[DialectState] = (),
     ) -> None:
-        self._platforms = {row: platform.name for platform in platforms for row in platform.providers}
+        self._platforms = {row: platform for platform in platforms for row in platform.providers}
         self.states = tuple(states)
         self.texts = tuple(texts)
         self.bindings = tuple(bindings)
@@ -142,9 +145,12 @@ class ReplayRules:
         self._dialects = {row.name: row for row in dialects}
 
     def reader(self, provider: str, row: ProviderRow, model: str) -> Reader:
-        """Return who reads at a configured provider. A server known only by its dialect is a platform of its own."""
-        platform = f"own:{provider}" if row.id in _GENERIC else self._platforms.get(row.id, row.id)
-        return Reader(provider=provider, row=row, platform=platform, model=model)
+        """Return who reads at a configured provider."""
+        platform = self._platforms.get(row.id)
+        name = row.id if platform is None else platform.name
+        if platform is not None and platform.separate:
+            name = f"{name}:{provider}"
+        return Reader(provider=provider, row=row, platform=name, model=model)
 
     def refusal(self, format_name: str, origin: Origin | None, reader: Reader) -> str:
         """Return why state may not go to `reader`, empty where it may."""
@@ -185,11 +191,6 @@ class ReplayRules:
 
     def _find_binding(self, platform: str, model: str) -> Binding | None:
         return next((binding for binding in self.bindings if _at(platform, model, binding)), None)
-
-
-def plain_id(model: str) -> str:
-    """Return a model id in small letters with dashes for dots, so that globs and ids compare."""
-    return model.lower().replace(".", "-")
 
 
 def _any(name: str, globs: Iterable[str]) -> bool:

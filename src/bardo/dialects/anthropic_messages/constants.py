@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from bardo.dialects.signed_blocks import SignedBlocks
 from bardo.values.events import FinishReason
 
-NAME = "anthropic_messages"
+NAME: Final = "anthropic_messages"
 TITLE = "Anthropic Messages"
 FORMAT = "anthropic-claude-v1"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SAMPLING, TITLE
 from bardo.dialects.anthropic_messages.encode_messages import encode_messages, lacks_thinking
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, own_words, with_thinking
-from bardo.dialects.anthropic_messages.models import binds_schemas
 from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
@@ -77,7 +77,7 @@ def encode_control(request: Request, losses: Losses, *, lacks_thinking: bool = F
 
 
 def _tools(request: Request, losses: Losses) -> list[dict[str, Any]]:
-    strict = binds_schemas(request.model)
+    strict = _binds_schemas(request.model)
     return [wire for tool in request.tools if (wire := _tool(tool, losses, strict=strict)) is not None]
 
 
@@ -135,7 +135,12 @@ def _output_format(request: Request, losses: Losses) -> dict[str, Any]:
     if shape.mode == "json_object":
         losses.lose("response_format", "json_object", "Anthropic needs a schema to promise JSON")
         return {}
-    if request.dialect != NAME and not binds_schemas(request.model):
+    if request.dialect != NAME and not _binds_schemas(request.model):
         losses.lose("response_format", shape.name or "json_schema", "this model has no structured output")
         return {}
     return {"format": {"type": "json_schema", "schema": shape.schema}}
+
+
+def _binds_schemas(model: str) -> bool:
+    """Whether a model has structured output."""
+    return dialect_models(NAME, model).binds_schemas

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from bardo.dialects.signed_blocks import SignedBlocks
 from bardo.dialects.wire import want, without
 from bardo.values.events import FinishReason
 
-NAME = "bedrock_converse"
+NAME: Final = "bedrock_converse"
 TITLE = "Converse"
 
 FIELD = "reasoningContent"

@@ -32,13 +32,16 @@ _FORMATS = {"image/png": "png", "image/jpeg": "jpeg", "image/jpg": "jpeg", "imag
 
 
 class MessageWriter:
-    """Writes the messages of one request. `claude`: reasoning needs a signature; `unsigned`: it may go without."""
+    """Writes the messages of one request: of earlier reasoning, what the model takes back.
 
-    def __init__(self, losses: Losses, *, own: bool, claude: bool, unsigned: bool) -> None:
+    `needs_signatures`: it takes what it signed. `takes_unsigned`: it takes reasoning without a signature.
+    """
+
+    def __init__(self, losses: Losses, *, own: bool, needs_signatures: bool, takes_unsigned: bool) -> None:
         self._losses = losses
         self._own = own
-        self._claude = claude
-        self._unsigned = unsigned or (own and not claude)
+        self._needs_signatures = needs_signatures
+        self._takes_unsigned = takes_unsigned or (own and not needs_signatures)
 
     def write(self, request: Request) -> tuple[list[Wire], list[Wire]]:
         """Return the `system` blocks and the `messages`."""
@@ -119,7 +122,7 @@ class MessageWriter:
 
     def _thinking(self, block: ReasoningBlock) -> list[Wire]:
         own = [state for state in block.opaque if state.format == FORMAT and state.kind != "id"]
-        if own and not self._claude and any(state.kind == "signature" for state in own):
+        if own and not self._needs_signatures and any(state.kind == "signature" for state in own):
             self._losses.lose_reasoning(FORMAT, "thinking that Claude signed is not for another model")
             return []
         if not own:
@@ -133,7 +136,7 @@ class MessageWriter:
         return [merge_fields(SIGNED_BLOCKS.thinking(block.text, signed.signature), fields), *signed.behind]
 
     def _unsigned_thinking(self, block: ReasoningBlock) -> list[Wire]:
-        if block.opaque or not self._unsigned or not block.text.strip():
+        if block.opaque or not self._takes_unsigned or not block.text.strip():
             self._losses.lose_reasoning(block.opaque[0].format if block.opaque else "")
             return []
         self._losses.lose_fields(block.carried)

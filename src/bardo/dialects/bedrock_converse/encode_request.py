@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import quote
 
+from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, with_thinking
 from bardo.dialects.bedrock_converse.constants import FORMAT, NAME, SAMPLING, TITLE, beyond
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL, AMOUNTS
 from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks_thinking, named_tools
-from bardo.dialects.bedrock_converse.families import is_claude, takes_unsigned
 from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
@@ -62,8 +62,10 @@ def path_of(request: Request, whole: str, streamed: str) -> str:
 
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
     """Return the body for the request's model."""
-    own, claude = request.dialect == NAME, is_claude(request.model)
-    writer = MessageWriter(losses, own=own, claude=claude, unsigned=takes_unsigned(request.model))
+    takes = dialect_models(NAME, request.model).earlier_reasoning
+    writer = MessageWriter(
+        losses, own=request.dialect == NAME, needs_signatures=takes == "signed", takes_unsigned=takes == "unsigned"
+    )
     system, turns = writer.write(request)
     body = {
         **losses.own_extra(request),

@@ -14,7 +14,7 @@ from bardo.dialects.bedrock_invoke.decode_request import decode_request
 from bardo.dialects.bedrock_invoke.embeddings import EMBEDDINGS
 from bardo.dialects.bedrock_invoke.encode_reply import Encoder, encode_response
 from bardo.dialects.bedrock_invoke.encode_request import encode_body, encode_control, payload_dialect, request_path
-from bardo.dialects.bedrock_invoke.families import NAME
+from bardo.dialects.bedrock_invoke.payloads import NAME
 
 DIALECT = Dialect(
     name=NAME,

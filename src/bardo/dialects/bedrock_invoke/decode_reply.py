@@ -15,7 +15,7 @@ from bardo.dialects import dialect
 from bardo.dialects.base import ReplyDecoder
 from bardo.dialects.bedrock_converse.decode_reply import Decoder as ConverseDecoder
 from bardo.dialects.bedrock_converse.errors import is_refusal, refusal, stream_refusal
-from bardo.dialects.bedrock_invoke.families import NAME, Payload, payload_in
+from bardo.dialects.bedrock_invoke.payloads import NAME, Payload, payload_in
 from bardo.dialects.bedrock_invoke.signatures import event_of_bedrock
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.streams.frames import Frame

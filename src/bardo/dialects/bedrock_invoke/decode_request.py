@@ -11,7 +11,7 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
-from bardo.dialects.bedrock_invoke.families import payload_of_body
+from bardo.dialects.bedrock_invoke.payloads import payload_of_body
 from bardo.dialects.bedrock_invoke.signatures import message_of_bedrock
 from bardo.dialects.jsonfield import decode_object, header_value, optional, required, take
 from bardo.values.errors import InvalidRequest

@@ -11,7 +11,7 @@ from bardo.dialects.base import ReplyEncoder
 from bardo.dialects.bedrock_converse.encode_reply import Encoder as ConverseEncoder
 from bardo.dialects.bedrock_converse.encode_reply import encode_response as encode_converse
 from bardo.dialects.bedrock_converse.errors import exception_of
-from bardo.dialects.bedrock_invoke.families import payload_for
+from bardo.dialects.bedrock_invoke.payloads import payload_for
 from bardo.dialects.bedrock_invoke.signatures import event_of_anthropic, response_of_anthropic
 from bardo.streams.eventstream import CONTENT_TYPE, EventStreamDecoder, encode_event
 from bardo.streams.frames import Frame

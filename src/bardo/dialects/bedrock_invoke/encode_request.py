@@ -11,7 +11,7 @@ from bardo.dialects import dialect
 from bardo.dialects.base import Dialect
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL
 from bardo.dialects.bedrock_converse.encode_request import path_of
-from bardo.dialects.bedrock_invoke.families import payload_of
+from bardo.dialects.bedrock_invoke.payloads import payload_of
 from bardo.dialects.bedrock_invoke.signatures import messages_for_claude
 from bardo.dialects.losses import Losses
 from bardo.values.request import Request

@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import Any, Final, Literal, get_args
 
-from bardo.catalog.matching import matches_glob
+from bardo.catalog.dialect_models import dialect_models
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request
 
-NAME = "bedrock_invoke"
+NAME: Final = "bedrock_invoke"
 
 Payload = Literal["anthropic_messages", "openai_chat", "bedrock_converse"]
-"""Nova's own payloads are nearly Converse's."""
-
-_BY_MODEL: tuple[tuple[str, Payload | None], ...] = (
-    ("*anthropic.*", "anthropic_messages"),
-    ("*amazon.nova*", "bedrock_converse"),
-    # These have bodies of their own, which Converse spares everybody.
-    ("*amazon.titan*", None),
-    ("*meta.llama*", None),
-    ("*cohere.*", None),
-    ("*deepseek.r1*", None),
-    ("*mistral.mistral-7b*", None),
-    ("*mistral.mixtral*", None),
-    ("*mistral.mistral-*-2402*", None),
-    ("*stability.*", None),
-    ("*application-inference-profile/*", None),
-    ("*", "openai_chat"),
-)
+"""The dialects whose bodies InvokeModel holds."""
 _CONVERSE = frozenset(
     ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata", "output")
 )
@@ -35,7 +19,7 @@ _CONVERSE = frozenset(
 
 def payload_of(model: str) -> Payload:
     """Return the language of a model's payloads. Raises Unsupported where it is one of the model's own."""
-    found = next(payload for glob, payload in _BY_MODEL if matches_glob(model.lower(), glob))
+    found = _payload(dialect_models(NAME, model).payload)
     if found is None:
         raise Unsupported(
             f"InvokeModel wants a body of its own for {model}",
@@ -58,9 +42,11 @@ def payload_of_body(fields: dict[str, Any], model: str) -> Payload:
 
 def payload_for(request: Request) -> Payload:
     """Return the language of the reply to a client's request: the one that its body was in."""
-    return next((payload for payload in get_args(Payload) if payload == request.dialect), None) or payload_of(
-        request.model
-    )
+    return _payload(request.dialect) or payload_of(request.model)
+
+
+def _payload(name: str) -> Payload | None:
+    return next((payload for payload in get_args(Payload) if payload == name), None)
 
 
 def payload_in(value: dict[str, Any]) -> Payload | None:
