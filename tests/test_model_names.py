@@ -16,9 +16,9 @@ from support.source import trees
 
 FAMILIES = (
     "claude", "opus", "sonnet", "haiku", "gpt", "chatgpt", "o1", "o3", "o4", "gemini", "gemma", "qwen", "qwq", "llama", "nova", "titan",
-    "deepseek", "mistral", "mixtral", "magistral", "codestral", "ministral", "devstral", "grok", "kimi", "glm", "minimax", "nemotron", "granite",
-    "phi",
-    "command-a", "command-r", "hunyuan", "ernie", "text-embedding", "exaone", "olmo", "falcon", "jamba", "sonar", "smollm",
+    "deepseek", "mistral", "mixtral", "magistral", "codestral", "ministral", "devstral", "grok", "kimi", "glm", "minimax", "nemotron",
+    "granite", "phi", "command-a", "command-r", "hunyuan", "ernie", "text-embedding", "exaone", "olmo", "falcon", "jamba", "sonar",
+    "smollm",
 )  # fmt: skip
 """Words that ids of models begin with, behind the vendor's name."""
 _FAMILY = "|".join(sorted(FAMILIES, key=len, reverse=True))
