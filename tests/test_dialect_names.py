@@ -16,7 +16,6 @@ from support.source import trees
 MAY_NAME: Mapping[str, str] = {
     "bardo.catalog.rows": "the type of a row's column",
     "bardo.edge.introspect.readers": "adapters of introspection that are called like their server",
-    "bardo.engine.planning": "usage is asked for in Chat's stream options",
     "bardo.surfaces.cli.demonstration": "the requests that the demonstration's clients send",
     "bardo.surfaces.cli.explain": "a small request in each client's dialect",
 }
@@ -43,3 +42,27 @@ def test_a_module_outside_dialects_names_none(module: str) -> None:
 @pytest.mark.parametrize("module", MAY_NAME)
 def test_a_module_that_may_name_dialects_does(module: str) -> None:
     assert names_in(trees()[module])
+
+
+def compared_in(tree: ast.Module) -> set[str]:
+    """Return the dialects that a module compares something with, or chooses a branch by."""
+    compared = [node for node in ast.walk(tree) if isinstance(node, ast.Compare | ast.MatchValue)]
+    return names_in(ast.Module(body=[ast.Expr(one) for one in compared], type_ignores=[]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("module", [one for one in sorted(trees()) if not one.startswith("bardo.dialects")])
+def test_no_module_outside_dialects_branches_by_the_name_of_one(module: str) -> None:
+    assert compared_in(trees()[module]) == set(), "make it a field of Dialect, of Route, or of a row"
+
+
+def test_branches_by_a_dialects_name_are_found() -> None:
+    code = """
+if row.dialect == "openai_chat":
+    pass
+match name:
+    case "gemini" | "ollama":
+        pass
+chosen = 1 if name in ("cohere", "x") else 2
+other = {"watsonx_text": 1}
+"""
+    assert compared_in(ast.parse(code)) == {"openai_chat", "gemini", "ollama", "cohere"}

@@ -17,8 +17,9 @@ from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
 from bardo.dialects.reply_declaration import ReplyDeclaration
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
+from bardo.streams.sse import encode_sse
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
-from bardo.values.events import Event
+from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival, WireRequest
@@ -108,6 +109,11 @@ class ReplyEncoder(Protocol):
     def finish(self) -> Sequence[bytes]: ...
 
 
+def _encode_partial(value: Any, start: ReplyStart) -> bytes:
+    """Write a partial answer as an event of bardo's own, for clients that tell events by their names and pass over others."""
+    return encode_sse(write_json({"type": "bardo.partial", "partial": value}), "bardo.partial")
+
+
 def _not_for_clients(*_: Any) -> Any:
     raise Unsupported("no client can call bardo in this dialect")
 
@@ -139,8 +145,9 @@ class Dialect:
 
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
-    request's URL, not in its body. `embeddings`, `token_count` and `models` are how it asks for vectors, counts of tokens and
-    lists of models; None where it has no such thing.
+    request's URL, not in its body. `usage_option` is the object of a body, and the field in it, that ask for usage in a stream.
+    `embeddings`, `token_count` and `models` are how it asks for vectors, counts of tokens and lists of models; None where it has no such
+    thing.
     """
 
     name: str
@@ -156,12 +163,14 @@ class Dialect:
     open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_for_clients
     encode_response: Callable[[Response, Request], bytes] = _not_for_clients
     encode_error: Callable[[BardoError], bytes] = _not_for_clients
+    encode_partial: Callable[[Any, ReplyStart], bytes] = _encode_partial
     reply: ReplyDeclaration | None = None
     mends: Callable[[Request], bool] = _never
     wraps: Callable[[str], Dialect] | None = None
     omits_call_ids: bool = False
     calls_in_frames: CallsInFrames | None = None
     model_in_path: bool = False
+    usage_option: tuple[str, str] | None = None
     embeddings: EmbeddingForm | None = None
     token_count: CountForm | None = None
     models: ModelsForm | None = None

@@ -95,4 +95,5 @@ DIALECT = replace(
     decode_request=decode_request,
     open_encoder=lambda request, arrival: Encoder(CHAT.open_encoder(request, arrival)),
     encode_response=encode_response,
+    encode_partial=lambda value, start: encode_ndjson(as_completion(CHAT.encode_partial(value, start))),
 )

@@ -277,8 +277,9 @@ def _as_it_came(done: Controlled, row: ProviderRow, *, asks_usage: bool) -> Wire
     body.pop("bardo", None)
     if "model" in body:
         body["model"] = request.model
-    if asks_usage and row.dialect == "openai_chat":
-        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+    if asks_usage and language.usage_option is not None:
+        holder, name = language.usage_option
+        body[holder] = {**(body.get(holder) or {}), name: True}
     return WireRequest(path=language.request_path(request), body=msgspec.json.encode(body))
 
 

@@ -15,7 +15,7 @@ from bardo.dialects.gemini.constants import NAME, REASONS
 from bardo.dialects.gemini.decode_reply import GeminiDecoder
 from bardo.dialects.gemini.embeddings import EMBEDDINGS
 from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
-from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT
+from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT, encode_partial
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -44,6 +44,7 @@ DIALECT = Dialect(
     open_encoder=lambda request, arrival: GeminiEncoder(arrival.framing),
     encode_response=lambda response, request: encode_response(response),
     encode_error=errors.encode_error,
+    encode_partial=encode_partial,
     decode_error=errors.decode_error,
     embeddings=EMBEDDINGS,
     token_count=TOKEN_COUNT,

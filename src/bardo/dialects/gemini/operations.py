@@ -1,4 +1,4 @@
-"""What Gemini's servers do beside replies: count tokens at `:countTokens`, and list models at `GET /v1beta/models`."""
+"""What Gemini's servers do beside replies: count tokens at `:countTokens`, and list models at `GET /v1beta/models`; and what bardo adds."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from bardo.dialects.gemini.decode_request import decode_request
 from bardo.dialects.jsonfield import decode_object, take
 from bardo.dialects.operations import CountForm, ModelsForm, count_of, with_bardo
 from bardo.dialects.wire import encode_json
+from bardo.streams.sse import encode_sse
+from bardo.values.events import ReplyStart
 from bardo.values.operations import ModelInfo, TokenCount
 from bardo.values.request import Operation, Request
 from bardo.values.wire import Arrival, WireRequest
@@ -42,6 +44,11 @@ def _decode_request(body: bytes, arrival: Arrival) -> Request:
 
 def _encode_reply(count: TokenCount) -> bytes:
     return encode_json(with_bardo({"totalTokens": count.input_tokens}, {"tokens_approx": True} if count.approx else {}))
+
+
+def encode_partial(value: Any, start: ReplyStart) -> bytes:
+    """Write a partial answer as a response without candidates."""
+    return encode_sse(encode_json({"bardo": {"partial": value}}))
 
 
 TOKEN_COUNT = CountForm(

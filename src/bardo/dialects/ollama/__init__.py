@@ -8,7 +8,7 @@ from bardo.dialects.ollama.constants import NAME, REASONS
 from bardo.dialects.ollama.decode_reply import Decoder
 from bardo.dialects.ollama.decode_request import decode_request
 from bardo.dialects.ollama.embeddings import EMBEDDINGS
-from bardo.dialects.ollama.encode_reply import Encoder, encode_response
+from bardo.dialects.ollama.encode_reply import Encoder, encode_partial, encode_response
 from bardo.dialects.ollama.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.ollama.errors import decode_error, encode_error
 from bardo.dialects.ollama.models import MODELS
@@ -50,6 +50,7 @@ DIALECT = Dialect(
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,
     encode_error=encode_error,
+    encode_partial=encode_partial,
     decode_error=decode_error,
     embeddings=EMBEDDINGS,
     models=MODELS,

@@ -6,6 +6,8 @@ of the message, in a whole reply and in what a client makes of a stream.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bardo.dialects.block_writer import Kind
 from bardo.dialects.ollama.block_writer import LineCollector, LineFrames, LineWriter, signature_of
 from bardo.dialects.ollama.constants import NAME, encode_finish
@@ -15,9 +17,10 @@ from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.dialects.timestamps import stamp_of
 from bardo.dialects.wire import encode_json
+from bardo.streams.ndjson import encode_ndjson
 from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
-from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields
+from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields, ReplyStart
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -103,3 +106,10 @@ def encode_response(response: Response, request: Request) -> bytes:
     collector = LineCollector()
     feed_response(Encoder(request, collector), response, wraps="function.arguments")
     return encode_json(collector.reply)
+
+
+def encode_partial(value: Any, start: ReplyStart) -> bytes:
+    """Write a partial answer as a line with an empty piece of the message."""
+    head = {"model": start.model, "created_at": stamp_of(start.created) or _EPOCH}
+    message = {"role": "assistant", "content": ""}
+    return encode_ndjson(encode_json({**head, "message": message, "done": False, "bardo": {"partial": value}}))

@@ -7,6 +7,7 @@ from typing import Any
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import lacking
+from bardo.dialects.openai_chat.chunks import encode_partial
 from bardo.dialects.openai_chat.constants import FRAMING, NAME, USUAL, WITHIN
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.dialects.openai_chat.decode_request import decode_request
@@ -75,7 +76,9 @@ DIALECT = Dialect(
     open_encoder=lambda request, arrival: ChatEncoder(request),
     encode_response=encode_response,
     encode_error=encode_error,
+    encode_partial=encode_partial,
     decode_error=decode_error,
+    usage_option=("stream_options", "include_usage"),
     embeddings=EMBEDDINGS,
     models=MODELS,
 )

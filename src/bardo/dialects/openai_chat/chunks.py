@@ -111,3 +111,9 @@ class ChunkWriter:
         self._begun.add(choice)
         said = {"index": choice, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
         return (self.frame({"choices": [said]}),)
+
+
+def encode_partial(value: Any, start: ReplyStart) -> bytes:
+    """Write a partial answer as a chunk without choices, as the chunk with the usage is."""
+    head = {"id": start.id, "object": "chat.completion.chunk", "created": start.created or 0, "model": start.model}
+    return encode_sse(json_bytes({**head, "choices": [], "bardo": {"partial": value}}))

@@ -40,7 +40,7 @@ async def answer_request(
     key = key_of(scope)
     if request.stream:
         encoder = dialect(route.dialect).open_encoder(request, route.arrival)
-        encoder = with_partials(encoder, route.dialect, request.options.include)
+        encoder = with_partials(encoder, dialect(route.dialect), request.options.include)
         may_forward = _may_forward(route, request)
         work = stream_replies(context, [(request, encoder)], key, answer, may_forward=may_forward)
     else:

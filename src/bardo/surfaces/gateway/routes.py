@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from bardo.dialects import DEFAULT_DIALECT
 from bardo.surfaces.gateway.http import Scope, header
 from bardo.values.errors import MethodNotAllowed, UnknownRoute
 from bardo.values.wire import Arrival
@@ -29,10 +30,11 @@ Endpoint = Literal[
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One endpoint of one dialect."""
+    """One endpoint of one dialect. `by_client`: the headers of a request may tell another dialect, by `_CLIENT_HEADERS`."""
 
     endpoint: Endpoint
-    dialect: str = "openai_chat"
+    dialect: str = DEFAULT_DIALECT
+    by_client: bool = False
     method: str = "POST"
     arrival: Arrival = Arrival()
 
@@ -50,7 +52,7 @@ FIXED_ROUTES: dict[str, Route] = {
     "/v1/completions": Route(endpoint="complete"),
     "/v1/embeddings": Route(endpoint="embed"),
     "/v1/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
-    "/v1/models": Route(endpoint="models", method="GET"),
+    "/v1/models": Route(endpoint="models", method="GET", by_client=True),
     "/v1beta/models": Route(endpoint="models", dialect="gemini", method="GET"),
     "/v1alpha/models": Route(endpoint="models", dialect="gemini", method="GET"),
     "/v1beta/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
@@ -94,7 +96,13 @@ _BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
     "invoke": ("bedrock_invoke", False),
     "invoke-with-response-stream": ("bedrock_invoke", True),
 }
-_INTERACTIONS = tuple(f"{path}/" for path, route in FIXED_ROUTES.items() if route.dialect == "gemini_interactions")
+_INTERACTIONS = tuple(f"{path}/" for path in FIXED_ROUTES if path.endswith("/interactions"))
+# Three libraries ask for models at one path.
+_CLIENT_HEADERS = (
+    (b"x-goog-api-client", "gemini"),
+    (b"x-goog-api-key", "gemini"),
+    (b"anthropic-version", "anthropic_messages"),
+)
 _VERBS: dict[str, Endpoint] = {
     "generateContent": "generate",
     "streamGenerateContent": "generate",
@@ -102,12 +110,12 @@ _VERBS: dict[str, Endpoint] = {
     "embedContent": "embed",
     "batchEmbedContents": "embed",
 }
-_MODELS = (
-    ("/v1/models/", "openai_chat"),
-    ("/models/", "openai_chat"),
-    ("/v1beta/models/", "gemini"),
-    ("/v1alpha/models/", "gemini"),
-)
+_MODELS = {
+    "/v1/models/": Route(endpoint="model", method="GET", by_client=True),
+    "/models/": Route(endpoint="model", method="GET", by_client=True),
+    "/v1beta/models/": Route(endpoint="model", dialect="gemini", method="GET"),
+    "/v1alpha/models/": Route(endpoint="model", dialect="gemini", method="GET"),
+}
 
 
 def find_route(method: str, path: str, query: bytes) -> Route:
@@ -125,14 +133,11 @@ def find_route(method: str, path: str, query: bytes) -> Route:
 
 
 def for_client(route: Route, scope: Scope) -> Route:
-    """Return the route in the dialect of the client: three libraries ask for models at one path, and their headers tell which."""
-    if route.endpoint not in ("models", "model") or route.dialect != "openai_chat":
+    """Return the route in the dialect of the client, where its headers tell which."""
+    if not route.by_client:
         return route
-    if header(scope, b"x-goog-api-client") or header(scope, b"x-goog-api-key"):
-        return msgspec.structs.replace(route, dialect="gemini")
-    if header(scope, b"anthropic-version"):
-        return msgspec.structs.replace(route, dialect="anthropic_messages")
-    return route
+    told = (name for mark, name in _CLIENT_HEADERS if header(scope, mark))
+    return msgspec.structs.replace(route, dialect=next(told, route.dialect))
 
 
 def dialect_of_path(path: str) -> str:
@@ -140,7 +145,7 @@ def dialect_of_path(path: str) -> str:
     route = _route(path, b"")
     if route is not None:
         return route.dialect
-    return next((name for start, name in _DIALECT_PATHS if path.startswith(start)), "openai_chat")
+    return next((name for start, name in _DIALECT_PATHS if path.startswith(start)), DEFAULT_DIALECT)
 
 
 def _route(path: str, query: bytes) -> Route | None:
@@ -190,6 +195,6 @@ def _bedrock(path: str) -> Route | None:
 
 def _model(path: str) -> Route | None:
     """Return the route of one model: its id may hold slashes."""
-    prefix, language = next(((start, name) for start, name in _MODELS if path.startswith(start)), ("", ""))
+    prefix = next((start for start in _MODELS if path.startswith(start)), "")
     model = path[len(prefix) :] if prefix else ""
-    return Route(endpoint="model", dialect=language, method="GET", arrival=Arrival(model=model)) if model else None
+    return msgspec.structs.replace(_MODELS[prefix], arrival=Arrival(model=model)) if model else None
