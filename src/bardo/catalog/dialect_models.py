@@ -17,13 +17,15 @@ class DialectModels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     """What holds for some models of one dialect.
 
     `models` are globs of ids in small letters with dashes for dots. `binds_schemas`: the model has structured output, for answers and for
-    the arguments of tools. `earlier_reasoning`: it is taken back with its signature only, or also without one; empty where it is not taken
-    back. `payload` is the dialect of the body that a wrapping dialect holds; empty for a body of the model's own.
+    the arguments of tools. `system_turns`: it takes messages with the role `system` between the others. `earlier_reasoning`: it is taken
+    back with its signature only, or also without one; empty where it is not taken back. `payload` is the dialect of the body that a
+    wrapping dialect holds; empty for a body of the model's own.
     """
 
     dialect: DialectName
     models: tuple[str, ...]
     binds_schemas: bool = False
+    system_turns: bool = False
     earlier_reasoning: Literal["", "signed", "unsigned"] = ""
     payload: DialectName | Literal[""] = ""
     source: str = ""

@@ -143,7 +143,9 @@ def _report_foreign(request: Request, losses: Losses) -> None:
 
 
 def _report_message(message: Message, losses: Losses, checks: Checks) -> None:
-    losses.lose_fields(message.carried)
+    if message.role != "system" or message.carried is None or message.carried.fields.keys() != {"role"}:
+        # OpenAI's roles `developer` and `system` are one in every other dialect.
+        losses.lose_fields(message.carried)
     for block in message.blocks:
         kind = type(block)
         if kind is not ReasoningBlock or kind in checks.kinds:

@@ -28,6 +28,11 @@ class Message(msgspec.Struct, frozen=True):
         """All text blocks joined."""
         return "".join(block.text for block in self.blocks if isinstance(block, TextBlock))
 
+    @property
+    def paragraphs(self) -> str:
+        """All text blocks joined with a blank line: the blocks of a prompt are parts that belong to nobody's sentence."""
+        return "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock) and block.text)
+
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     """A function the model may call. `schema` is JSON Schema. A tool the provider runs itself has only `carried`."""

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
+from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
@@ -19,6 +20,7 @@ from bardo.values.blocks import (
     ToolCallBlock,
     ToolResultBlock,
     UnknownBlock,
+    fields_for,
     has_no_arguments,
 )
 from bardo.values.request import Message, Request
@@ -35,8 +37,9 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
         leading += 1
     system = [wire for message in request.messages[:leading] for wire in _system(message, losses)]
     turns: list[Wire] = []
+    keeps_system = request.dialect == NAME or dialect_models(NAME, request.model).system_turns
     for message in request.messages[leading:]:
-        _add_turn(turns, _turn(message, losses, own=request.dialect == NAME))
+        _add_turn(turns, _turn(message, losses, keeps_system=keeps_system))
     fields: Wire = {"system": _shortest(system)} if system else {}
     return {**fields, "messages": [{**turn, "content": _shortest(_results_first(turn))} for turn in turns]}
 
@@ -50,7 +53,7 @@ def tool_id(call_id: str) -> str:
 
 def _is_prompt(message: Message) -> bool:
     # A system message that carries fields (an effort for the turns after it) means its place.
-    return message.role == "system" and message.carried is None
+    return message.role == "system" and not fields_for(NAME, message.carried)
 
 
 def _system(message: Message, losses: Losses) -> list[Wire]:
@@ -61,12 +64,12 @@ def _system(message: Message, losses: Losses) -> list[Wire]:
     return [wire for wire in written if wire.get("type") == "text"]
 
 
-def _turn(message: Message, losses: Losses, *, own: bool) -> Wire:
+def _turn(message: Message, losses: Losses, *, keeps_system: bool) -> Wire:
     fields = losses.own_fields(message.carried)
     role: str = message.role
-    if role == "system" and not own:
+    if role == "system" and not keeps_system:
         role = "user"
-        losses.lose("system", "system", "Anthropic takes system text only before the conversation", sent="user")
+        losses.lose("system", "system", "this model takes system text only before the conversation", sent="user")
     return {"role": role, "content": [wire for block in message.blocks for wire in _block(block, losses)], **fields}
 
 

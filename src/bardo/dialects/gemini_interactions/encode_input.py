@@ -30,7 +30,7 @@ def write_messages(messages: tuple[Message, ...], losses: Losses) -> tuple[str, 
     leading = 0
     while leading < len(messages) and messages[leading].role == "system":
         leading += 1
-    system = "\n\n".join(message.text for message in messages[:leading])
+    system = "\n\n".join(message.paragraphs for message in messages[:leading])
     for block in (block for message in messages[:leading] for block in message.blocks):
         if not isinstance(block, TextBlock):
             losses.lose_each(

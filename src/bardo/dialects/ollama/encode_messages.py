@@ -42,14 +42,15 @@ def _message(message: Message, names: dict[str, str], losses: Losses) -> list[Wi
     fields = losses.own_fields(message.carried)
     written = [_result(result, names, losses) for result in results]
     if others or not results:
-        written.append({"role": message.role, **_said(others, losses)})
+        between = "" if message.role == "assistant" else "\n\n"
+        written.append({"role": message.role, **_said(others, losses, between)})
     return [*written[:-1], {**written[-1], **fields}]
 
 
-def _said(blocks: Sequence[Block], losses: Losses) -> Wire:
+def _said(blocks: Sequence[Block], losses: Losses, between: str) -> Wire:
     thoughts = [block for block in blocks if isinstance(block, ReasoningBlock)]
     calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
-    said: Wire = {"content": "".join(_text(block, losses) for block in blocks)}
+    said: Wire = {"content": between.join(filter(None, (_text(block, losses) for block in blocks)))}
     thinking = _thinking(thoughts, losses)
     if thinking:
         said["thinking"] = thinking

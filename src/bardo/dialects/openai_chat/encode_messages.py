@@ -31,25 +31,33 @@ Parts = str | list[dict[str, Any]]
 
 
 class MessageWriter:
-    """Writes the messages of one request."""
+    """Writes the messages of one request. `own` says that it came from a Chat client."""
 
-    def __init__(self, quirks: Quirks, losses: Losses) -> None:
+    def __init__(self, quirks: Quirks, losses: Losses, *, own: bool) -> None:
+        self._own = own
         self._quirks = quirks
         self._losses = losses
 
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""
         if message.role == "assistant":
-            return [self._assistant(message)]
+            written = self._assistant(message)
+            return [] if _says_nothing(message, written) else [written]
         results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
         others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
         others = [*self._pictures(results), *others]
-        written = [self._result(result) for result in results]
-        if others or not results:
-            written.append(
-                {"role": message.role, "content": self._content(others), **fields_for(NAME, message.carried)}
-            )
-        return written
+        answers = [self._result(result) for result in results]
+        if results and not others:
+            return answers
+        content = self._prompt(message) if message.role == "system" else self._content(others)
+        said = {"role": message.role, "content": content, **fields_for(NAME, message.carried)}
+        return answers if _says_nothing(message, said) else [*answers, said]
+
+    def _prompt(self, message: Message) -> Parts:
+        """Return a system prompt as one text: many servers join parts without a space, or take none. A Chat client's parts stay."""
+        texts = [block for block in message.blocks if isinstance(block, TextBlock)]
+        plain = not self._own and not any(fields_for(NAME, block.carried) for block in texts)
+        return message.paragraphs if plain and len(texts) == len(message.blocks) else self._content(message.blocks)
 
     def _drop_state(self, style: str, sent: str | None = None) -> None:
         why = "this provider takes no earlier reasoning of that form"
@@ -219,3 +227,9 @@ def _parts(content: Any) -> list[dict[str, Any]]:
     if isinstance(content, list):
         return content
     return [{"type": "text", "text": content}] if content else []
+
+
+def _says_nothing(message: Message, written: dict[str, Any]) -> bool:
+    """Whether nothing is left of a message that held only what this dialect cannot say."""
+    unknown = bool(message.blocks) and all(isinstance(block, UnknownBlock) for block in message.blocks)
+    return unknown and not written["content"] and len(written) == 2

@@ -44,7 +44,7 @@ DECLARATION = Declaration(
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
     """Return the body for one provider."""
     quirks = row.quirks
-    writer = MessageWriter(quirks, losses)
+    writer = MessageWriter(quirks, losses, own=request.dialect == NAME)
     body: dict[str, Any] = {
         "model": request.model,
         "messages": [written for message in request.messages for written in writer.write(message)],

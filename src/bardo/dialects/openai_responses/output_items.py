@@ -36,7 +36,7 @@ def encode_input(request: Request, row: ProviderRow, losses: Losses) -> tuple[st
     writer = _Writer(request, row, losses)
     for index, message in enumerate(request.messages):
         if index == len(leading) and _is_instruction(message):
-            leading.append(message.text)
+            leading.append(message.paragraphs)
         else:
             writer.write(message)
     return "\n\n".join(leading), writer.items

@@ -6,6 +6,7 @@ Rules about thinking blocks that come back are in `anthropic_thinking`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from bardo.simulators.conversation import Conversation, Tool
@@ -56,6 +57,8 @@ COUNTED = (
     "context_management", "mcp_servers",
 )  # fmt: skip
 """What a request to count tokens may hold."""
+_TAKES_SYSTEM = re.compile(r"claude-(?:(?:fable|mythos)-5|opus-(?:4-8|5)|(?:sonnet|haiku)-5-5)")
+"""The models that take messages with the role `system` (pydantic-ai-slim 2.68.0, 2026-11)."""
 
 
 def read(incoming: Incoming, *, counting: bool = False) -> Conversation:
@@ -66,7 +69,7 @@ def read(incoming: Incoming, *, counting: bool = False) -> Conversation:
     _check_fields(body, counting=counting)
     messages = rows(body.get("messages"))
     for place, message in enumerate(messages):
-        _check_message(place, message, messages[place - 1] if place else {})
+        _check_message(place, message, messages[place - 1] if place else {}, text(body.get("model")))
     _check_calls_answered(messages)
     anthropic_thinking.check(incoming)
     return Conversation(
@@ -109,8 +112,10 @@ def _check_budget(body: Fields, limit: int | None) -> None:
         raise Refusal("bad_value", "`max_tokens` must be greater than `thinking.budget_tokens`.")
 
 
-def _check_message(place: int, message: Fields, before: Fields) -> None:
+def _check_message(place: int, message: Fields, before: Fields, model: str) -> None:
     role = message.get("role")
+    if role == "system" and _TAKES_SYSTEM.search(model):
+        return
     if role not in ("user", "assistant"):
         words = 'Unexpected role "system". The Messages API accepts a top-level `system` parameter, not "system" as an'
         if role == "system":
