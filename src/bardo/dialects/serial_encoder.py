@@ -76,6 +76,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         self.fields = CarriedFields(self.name)
         self.frames = frames
         self.closed: dict[int, Writer] = {}
+        self.has_calls = False
         self._block: Writer | None = None
         self._waiting: dict[int, list[BlockEvent]] = {}
         self._late: list[Any] = []
@@ -124,7 +125,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         self._over = True
         self.begin()
         self.drain()
-        self.write_end(calls=any(block.kind == "tool_call" for block in self.closed.values()))
+        self.write_end(calls=self.has_calls)
         return self.frames.take()
 
     def begin(self) -> None:
@@ -165,6 +166,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         if block is None or block.number != number or block.kind != kind:
             self.close_block()
             block = self._block = self.open_block(number, kind)
+            self.has_calls = self.has_calls or kind == "tool_call"
         return block
 
     def open_or_closed(self, number: int) -> Writer | None:
@@ -229,20 +231,22 @@ class SerialEncoder(Generic[Writer, FramesOf]):
             for item in self._waiting.pop(next(iter(self._waiting))):
                 self._take_or_hold(item)
 
-    def take_think_start(self, item: ThinkStart) -> None:
-        """Open a block of thinking."""
-        self.block_of(item.block, "thinking")
+    def kind_of_thinking(self, number: int, style: str = "") -> Kind:
+        """Return what kind of block thinking is. `style` is its format, which is known where the block begins."""
+        return "thinking"
 
-    def take_think(self, item: ThinkChunk) -> None:
-        """Write a piece of thinking."""
-        self.write_thinking(self.block_of(item.block, "thinking"), item)
+    def _take_think_start(self, item: ThinkStart) -> None:
+        self.block_of(item.block, self.kind_of_thinking(item.block, item.format))
 
-    def write_thinking(self, block: Writer, item: ThinkChunk) -> None:
+    def _take_think(self, item: ThinkChunk) -> None:
+        self.write_thinking(self.block_of(item.block, self.kind_of_thinking(item.block)), item.text, item.part)
+
+    def write_thinking(self, block: Writer, text: str, part: int | None) -> None:
         """Write a piece of thinking into its block. The parts of a summary are paragraphs of one text."""
-        gap = "\n\n" if block.begun and item.part != block.part else ""
-        block.part = item.part
+        gap = "\n\n" if block.begun and part != block.part else ""
+        block.part = part
         if not block.hidden:
-            block.piece(gap + item.text)
+            block.piece(gap + text)
 
     def _take_think_end(self, item: ThinkEnd) -> None:
         """State may still follow, so the block stays open until the next begins."""
@@ -292,8 +296,8 @@ class SerialEncoder(Generic[Writer, FramesOf]):
 
 
 _TAKE: dict[type, Callable[[SerialEncoder[Any, Any], Any], None]] = {
-    ThinkStart: lambda encoder, item: encoder.take_think_start(item),
-    ThinkChunk: lambda encoder, item: encoder.take_think(item),
+    ThinkStart: SerialEncoder._take_think_start,
+    ThinkChunk: SerialEncoder._take_think,
     ThinkEnd: SerialEncoder._take_think_end,
     ContentChunk: SerialEncoder._take_text,
     RefusalChunk: SerialEncoder._take_text,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bardo.dialects.anthropic_messages.constants import SIGNED_BLOCKS
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.wire import encode_json, input_of
 from bardo.streams.sse import encode_sse
+from bardo.values.blocks import ToolCallBlock
 
 _EMPTY: dict[Kind, dict[str, Any]] = {
     "text": {"type": "text", "text": ""},
-    "thinking": {"type": "thinking", "thinking": "", "signature": ""},
+    "thinking": SIGNED_BLOCKS.thinking("", ""),
     "tool_call": {"type": "tool_use", "id": "", "name": "", "input": {}},
 }
 _PIECES: dict[Kind, tuple[str, str]] = {
@@ -122,6 +124,18 @@ class MessageCollector(MessageFrames):
     def whole(self, block: Any) -> None:
         """Add a block that is complete."""
         self.message["content"].append(block)
+
+    def text(self, text: str) -> None:
+        """Add a text."""
+        self.whole({**_EMPTY["text"], "text": text})
+
+    def thinking(self, parts: Iterable[str]) -> None:
+        """Add thinking."""
+        self.whole(SIGNED_BLOCKS.thinking("\n\n".join(parts), ""))
+
+    def call(self, call: ToolCallBlock) -> None:
+        """Add a tool call."""
+        self.whole({**_EMPTY["tool_call"], "id": call.id, "name": call.name, "input": input_of(call.arguments)})
 
 
 class MessageBlockWriter(BlockWriter):

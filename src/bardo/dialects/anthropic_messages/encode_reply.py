@@ -13,8 +13,8 @@ from bardo.dialects.anthropic_messages.constants import NAME, REASONS, SIGNED_BL
 from bardo.dialects.anthropic_messages.errors import error_object
 from bardo.dialects.anthropic_messages.usage import encode_usage
 from bardo.dialects.block_writer import Kind
-from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
+from bardo.dialects.whole_reply import write_response
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.errors import BardoError
@@ -58,7 +58,8 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
             "content": [],
             "stop_reason": None,
             "stop_sequence": None,
-            "usage": encode_usage(self.usage),
+            # The end of a whole message takes this place.
+            "usage": encode_usage(self.usage) if self.frames.streamed else None,
             **self._take_fields_for_start(),
         }
         self.frames.write("message_start", message=message)
@@ -85,7 +86,7 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
 def encode_response(response: Response, request: Request) -> bytes:
     """Encode one whole reply. The dialect has one choice, so alternatives are left out."""
     collector = MessageCollector()
-    feed_response(Encoder(request, collector), response, wraps="tool_use.input")
+    write_response(Encoder(request, collector), response, wraps="tool_use.input")
     return encode_json(collector.message)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bardo.catalog.fragments import merge_fields
@@ -9,6 +10,7 @@ from bardo.dialects.bedrock_converse.constants import FIELD, SIGNED_BLOCKS, THOU
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.wire import encode_json, input_of
 from bardo.streams.eventstream import encode_headers, encode_message
+from bardo.values.blocks import ToolCallBlock
 
 _PIECES: dict[Kind, tuple[str, bytes]] = {
     "text": ('"text":', b"}}"),
@@ -142,6 +144,18 @@ class ConverseCollector(ConverseFrames):
     def whole(self, block: Any) -> None:
         """Take a block that is complete."""
         self._content.append(block)
+
+    def text(self, text: str) -> None:
+        """Take a text."""
+        self.whole(text_block(text, {}))
+
+    def thinking(self, parts: Iterable[str]) -> None:
+        """Take thinking."""
+        self.whole(SIGNED_BLOCKS.thinking("\n\n".join(parts), ""))
+
+    def call(self, call: ToolCallBlock) -> None:
+        """Take a tool call."""
+        self.whole({"toolUse": {"toolUseId": call.id, "name": call.name, "input": input_of(call.arguments)}})
 
 
 def text_block(text: str, fields: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from bardo.dialects.bedrock_converse.constants import NAME, REASONS, SIGNED_BLOC
 from bardo.dialects.bedrock_converse.errors import exception_of
 from bardo.dialects.bedrock_converse.usage import encode_usage
 from bardo.dialects.block_writer import Kind
-from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
+from bardo.dialects.whole_reply import write_response
 from bardo.dialects.wire import encode_json
 from bardo.streams.eventstream import CONTENT_TYPE
 from bardo.values.errors import BardoError
@@ -75,7 +75,7 @@ class Encoder(SerialEncoder[ConverseBlockWriter, ConverseFrames]):
 def encode_response(response: Response, request: Request, *, metrics: bool = True) -> bytes:
     """Encode one whole reply."""
     collector = ConverseCollector()
-    feed_response(Encoder(request, collector, metrics=metrics), response, wraps="toolUse.input")
+    write_response(Encoder(request, collector, metrics=metrics), response, wraps="toolUse.input")
     return encode_json(collector.reply)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bardo.catalog.fragments import merge_fields
@@ -9,7 +10,7 @@ from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.sealing import seal
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
-from bardo.values.blocks import Opaque
+from bardo.values.blocks import Opaque, ToolCallBlock
 
 _END = b"\n\n"
 
@@ -109,6 +110,22 @@ class CohereCollector(CohereFrames):
         self.fresh("content")
         self._content.append(value)
 
+    def text(self, text: str) -> None:
+        """Take a text."""
+        self.whole({**_empty_content("text"), "text": text})
+        self._take_scores()
+
+    def thinking(self, parts: Iterable[str]) -> None:
+        """Take thinking."""
+        self.whole({**_empty_content("thinking"), "thinking": "\n\n".join(parts)})
+        self._take_scores()
+
+    def call(self, call: ToolCallBlock) -> None:
+        """Take a tool call."""
+        self.fresh("tool_calls")
+        self._calls.append(_call(call.id, call.name, call.arguments or "{}"))
+        self._take_scores()
+
     def cite(self, citation: Any) -> None:
         """Take a citation."""
         self._citations.append(citation)
@@ -156,8 +173,7 @@ class CohereBlockWriter(BlockWriter):
         self.index = 0 if kind == "plan" else frames.fresh("tool_calls" if kind == "tool_call" else "content")
         self._prefix, self._suffix = _around(kind, self.index)
         if kind in ("text", "thinking"):
-            content = {"type": kind, kind: ""}
-            frames.write("content-start", index=self.index, delta={"message": {"content": content}})
+            frames.write("content-start", index=self.index, delta={"message": {"content": _empty_content(kind)}})
 
     def frame(self, text: str) -> bytes:
         """Return the frame of one further piece of text."""
@@ -184,7 +200,7 @@ class CohereBlockWriter(BlockWriter):
         if self._started:
             return
         self._started = True
-        call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
+        call = _call(call_id, name, "")
         self._frames.write("tool-call-start", index=self.index, delta={"message": {"tool_calls": call}})
 
     def add_fields(self, fields: dict[str, Any]) -> None:
@@ -229,6 +245,14 @@ class CohereBlockWriter(BlockWriter):
             self._frames.whole({"type": "thinking", "thinking": "", **fields})
         else:
             self.add_fields(fields)
+
+
+def _empty_content(kind: Kind) -> dict[str, Any]:
+    return {"type": kind, kind: ""}
+
+
+def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
 def _around(kind: Kind, index: int) -> tuple[bytes, bytes]:

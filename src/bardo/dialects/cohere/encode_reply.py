@@ -12,13 +12,13 @@ from bardo.dialects.cohere.block_writer import CohereBlockWriter, CohereCollecto
 from bardo.dialects.cohere.constants import NAME, PLAN, encode_finish
 from bardo.dialects.cohere.errors import ending
 from bardo.dialects.cohere.usage import encode_usage
-from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
+from bardo.dialects.whole_reply import write_response
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
-from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields, ThinkChunk, ThinkStart
+from bardo.values.events import BlockFields, Finish, OpaqueState, ReplyFields
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -71,15 +71,11 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
             self.interrupt()
         self.fields.merge(NAME, fields)
 
-    def take_think_start(self, item: ThinkStart) -> None:
-        """Open a block of thinking, or a plan."""
-        if item.format == PLAN:
-            self._plans.add(item.block)
-        self.block_of(item.block, self._kind_of(item.block))
-
-    def take_think(self, item: ThinkChunk) -> None:
-        """Write a piece of thinking, or of a plan."""
-        self.write_thinking(self.block_of(item.block, self._kind_of(item.block)), item)
+    def kind_of_thinking(self, number: int, style: str = "") -> Kind:
+        """Return whether a block is thinking or a plan."""
+        if style == PLAN:
+            self._plans.add(number)
+        return "plan" if number in self._plans else "thinking"
 
     def add_late_state(self, item: OpaqueState) -> None:
         """Write state of a block that has ended: the index of its frame says whose it is."""
@@ -88,9 +84,6 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
     def add_block_fields(self, item: BlockFields) -> None:
         """Write fields of a block, after its end too."""
         (self.open_or_closed(item.block) or self.block_of(item.block, "text")).add_fields(item.fields)
-
-    def _kind_of(self, number: int) -> Kind:
-        return "plan" if number in self._plans else "thinking"
 
     def _write_last(self, delta: dict[str, Any]) -> None:
         logprobs = {"logprobs": self.frames.logprobs} if self.frames.logprobs else {}
@@ -106,5 +99,5 @@ class Encoder(SerialEncoder[CohereBlockWriter, CohereFrames]):
 def encode_response(response: Response, request: Request) -> bytes:
     """Encode one whole reply. The dialect has no place for the model's name."""
     collector = CohereCollector()
-    feed_response(Encoder(request, collector), response)
+    write_response(Encoder(request, collector), response)
     return encode_json(collector.reply)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from bardo.dialects.gemini.constants import (
@@ -11,7 +11,6 @@ from bardo.dialects.gemini.constants import (
     RAW_ARGUMENTS,
     arguments_object,
     is_native,
-    opaque_of,
     signature_of,
 )
 from bardo.dialects.gemini.usage import encode_usage
@@ -69,52 +68,6 @@ def call_part(call: ToolCallBlock) -> Part:
 def is_malformed(call: ToolCallBlock) -> bool:
     """Whether the call's arguments are no JSON object, so that they are written as raw text."""
     return arguments_object(call.arguments)[1]
-
-
-class PartCollector:
-    """Collect the parts of one candidate as a client would: a chunk may begin with more of the text or the thought before it."""
-
-    def __init__(self) -> None:
-        self._parts: list[Part] = []
-        self._texts: list[str] = []
-
-    def add(self, parts: Sequence[Part]) -> None:
-        """Take the parts of one chunk."""
-        for place, part in enumerate(parts):
-            last = self._parts[-1] if self._parts else None
-            if last is None or not _is_plain(last) or last.get("thought") != part.get("thought"):
-                self._append(part)
-            elif _is_plain(part) and not place:
-                self._texts.append(part["text"])
-            elif _is_late_state(part):
-                self._parts[-1] = {**part, "text": last["text"]}
-            else:
-                self._append(part)
-
-    def parts(self) -> list[Part]:
-        """Return the parts."""
-        self._join()
-        return self._parts
-
-    def _append(self, part: Part) -> None:
-        self._join()
-        self._parts.append(part)
-        self._texts.append(part.get("text", ""))
-
-    def _join(self) -> None:
-        if len(self._texts) > 1:
-            self._parts[-1] = {**self._parts[-1], "text": "".join(self._texts)}
-        self._texts.clear()
-
-
-def _is_plain(part: Part) -> bool:
-    return "text" in part and len(part) == 1 + ("thought" in part)
-
-
-def _is_late_state(part: Part) -> bool:
-    """Whether the part holds nothing but the state of the thought before it, or state that bardo sealed of the text before it."""
-    signature = part.get("thoughtSignature", "")
-    return part.get("text") == "" and (bool(part.get("thought")) or opaque_of(signature)[1])
 
 
 def reply_ids(reply_id: str, model: str) -> dict[str, str]:

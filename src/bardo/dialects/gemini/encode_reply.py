@@ -5,14 +5,13 @@ The finish reasons, usage, grounding and bardo's own fields (under `bardo`, whic
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from bardo.dialects.gemini.collector import PartCollector
 from bardo.dialects.gemini.constants import NAME, finish_word
 from bardo.dialects.gemini.encode_parts import (
     Part,
-    PartCollector,
     candidate_of,
     is_blocked,
     reply_end,
@@ -22,10 +21,9 @@ from bardo.dialects.gemini.encode_parts import (
 )
 from bardo.dialects.gemini.errors import encode_error
 from bardo.dialects.gemini.open_parts import OpenParts
-from bardo.dialects.response_events import response_events
 from bardo.dialects.wire import encode_json
+from bardo.values.blocks import ToolCallBlock, UnknownBlock, fields_for
 from bardo.values.collected import CarriedFields
-from bardo.values.errors import BardoError
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -135,13 +133,10 @@ class GeminiEncoder:
 
     def _last(self, index: int) -> dict[str, Any]:
         choice = self._choices[index]
-        parts = self._last_parts(index)
+        parts = choice.rest() or [text_part("")]
         fields = choice.carried.fields
         word = finish_word(choice.finish) if choice.finish else ""
         return candidate_of(parts, index, finish=word, fields=fields)
-
-    def _last_parts(self, index: int) -> list[Part]:
-        return self._choices[index].rest() or [text_part("")]
 
     def _is_silent(self, index: int, fields: dict[str, Any]) -> bool:
         choice = self._choices[index]
@@ -222,40 +217,32 @@ class GeminiEncoder:
         return frames
 
 
-class _WholeReply(GeminiEncoder):
-    """Collects the parts of a whole reply, which is one chunk."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._collectors: defaultdict[int, PartCollector] = defaultdict(PartCollector)
-
-    def body(self, error: BardoError | None) -> dict[str, Any]:
-        """Return the reply. Its candidates tell the `error` that broke it."""
-        ending = self._ending()
-        for candidate in ending.get("candidates", ()) if error is not None else ():
-            candidate.setdefault("finishMessage", str(error))
-        return {**ending, **self._ids}
-
-    def _go_plain(self, item: ContentChunk | ThinkChunk) -> None: ...
-
-    def _parts(self, parts: list[Part], index: int) -> Sequence[bytes]:
-        if parts:
-            self._collectors[index].add(parts)
-        return ()
-
-    def _last_parts(self, index: int) -> list[Part]:
-        self._parts(self._choices[index].rest(), index)
-        return self._collectors[index].parts()
-
-
 def encode_response(response: Response) -> bytes:
     """Encode one whole reply. A reply that failed before it said anything is encoded as the error it is."""
     if response.error is not None and not response.blocks:
         return encode_error(response.error)
-    encoder = _WholeReply()
-    for event in response_events(response, bardo=response.bardo, alternatives=True):
-        encoder.feed(event)
-    return encode_json(encoder.body(response.error))
+    fields = fields_for(NAME, response.carried)
+    malformed: list[ToolCallBlock] = []
+    replies = enumerate((response, *response.alternatives))
+    candidates = [_candidate(index, reply, malformed) for index, reply in replies if not _is_silent(reply, fields)]
+    for candidate in candidates if response.error is not None else ():
+        candidate.setdefault("finishMessage", str(response.error))
+    end = reply_end(response.usage, fields, with_raw_arguments(response.bardo, malformed))
+    ids = reply_ids(response.id, response.model)
+    return encode_json({**({"candidates": candidates} if candidates else {}), **end, **ids})
+
+
+def _candidate(index: int, reply: Response, malformed: list[ToolCallBlock]) -> dict[str, Any]:
+    collector = PartCollector()
+    collector.add_blocks(reply.blocks)
+    malformed += collector.malformed
+    fields = fields_for(NAME, reply.choice_carried)
+    return candidate_of(collector.parts(), index, finish=finish_word(reply.finish), fields=fields)
+
+
+def _is_silent(reply: Response, fields: dict[str, Any]) -> bool:
+    began = any(type(block) is not UnknownBlock or block.dialect == NAME for block in reply.blocks)
+    return not began and is_blocked(fields, reply.finish)
 
 
 _TAKE: dict[type, Callable[[GeminiEncoder, Any], Sequence[bytes]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bardo.dialects.block_writer import BlockWriter, Kind
@@ -9,7 +10,7 @@ from bardo.dialects.gemini.constants import arguments_object
 from bardo.dialects.gemini_interactions.step_objects import as_list, output_contents, signed
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
-from bardo.values.blocks import Opaque
+from bardo.values.blocks import Opaque, ToolCallBlock
 
 _EMPTY: dict[Kind, dict[str, Any]] = {
     "text": {"type": "text", "text": ""},
@@ -131,10 +132,27 @@ class InteractionCollector(StepFrames):
         """Take a step that is complete."""
         self.stop(self.start(block))
 
+    def text(self, text: str) -> None:
+        """Take a text."""
+        self.start({"type": "model_output", "content": [{"type": "text", "text": text}]})
+
+    def thinking(self, parts: Iterable[str]) -> None:
+        """Take a thought."""
+        summary = [{"type": "text", "text": text} for text in parts]
+        self.start({"type": "thought", **({"summary": summary} if summary else {})})
+
+    def call(self, call: ToolCallBlock) -> None:
+        """Take a call."""
+        self.start(_call(call.id, call.name, arguments_object(call.arguments)[0]))
+
 
 def _text_of(step: dict[str, Any]) -> dict[str, Any]:
     content: dict[str, Any] = step.setdefault("content", [{"type": "text", "text": ""}])[0]
     return content
+
+
+def _call(call_id: str, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "function_call", "id": call_id, "name": name, "arguments": arguments}
 
 
 class StepWriter(BlockWriter):
@@ -173,7 +191,7 @@ class StepWriter(BlockWriter):
     def name_call(self, call_id: str, name: str) -> None:
         """Write the start of a call, once."""
         if self.index < 0:
-            self._step = {"type": "function_call", "id": call_id, "name": name, "arguments": {}}
+            self._step = _call(call_id, name, {})
             self._begin()
 
     def add_fields(self, fields: dict[str, Any]) -> None:
@@ -213,7 +231,7 @@ class StepWriter(BlockWriter):
         if self.index >= 0:
             return
         if self.kind == "tool_call" and self._step["type"] != "function_call":
-            self._step = {"type": "function_call", "id": "", "name": "", "arguments": {}}
+            self._step = _call("", "", {})
         self.index = self._frames.start(self._step)
         self._prefix = b'event: step.delta\ndata: {"index":%d,' % self.index + _PIECES[self.kind]
         # A piece of a summary is an item of its own for the dialect: that it goes on with the one before is bardo's word.

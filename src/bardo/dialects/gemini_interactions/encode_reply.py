@@ -11,13 +11,13 @@ from bardo.dialects.gemini_interactions.block_writer import InteractionCollector
 from bardo.dialects.gemini_interactions.constants import NAME, status_of
 from bardo.dialects.gemini_interactions.errors import error_fields
 from bardo.dialects.gemini_interactions.usage import encode_usage
-from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.dialects.timestamps import stamp_of
+from bardo.dialects.whole_reply import write_response
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.errors import BardoError
-from bardo.values.events import BlockFields, Finish, OpaqueState, ThinkChunk
+from bardo.values.events import BlockFields, Finish, OpaqueState
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -72,16 +72,16 @@ class Encoder(SerialEncoder[StepWriter, StepFrames]):
         self.drain()
         super().fail(error)
 
-    def write_thinking(self, block: StepWriter, item: ThinkChunk) -> None:
+    def write_thinking(self, block: StepWriter, text: str, part: int | None) -> None:
         """Write a piece of thinking: each part of a summary is an item."""
-        if block.hidden or not item.text:
+        if block.hidden or not text:
             return
-        goes_on = block.begun and item.part == block.part
-        block.part = item.part
+        goes_on = block.begun and part == block.part
+        block.part = part
         if goes_on:
-            block.piece(item.text)
+            block.piece(text)
         else:
-            block.item(item.text)
+            block.item(text)
 
     def add_late_state(self, item: OpaqueState) -> None:
         """Write state of a step that has ended: its index says whose it is."""
@@ -95,5 +95,5 @@ class Encoder(SerialEncoder[StepWriter, StepFrames]):
 def encode_response(response: Response, request: Request) -> bytes:
     """Encode one whole reply."""
     collector = InteractionCollector()
-    feed_response(Encoder(request, collector), response, wraps="function_call.arguments", key=RAW_ARGUMENTS)
+    write_response(Encoder(request, collector), response, wraps="function_call.arguments", key=RAW_ARGUMENTS)
     return encode_json({**collector.interaction, "steps": collector.steps})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bardo.dialects.block_writer import BlockWriter, Kind
@@ -18,7 +18,10 @@ _GAP = "\n\n"
 
 
 class LineFrames:
-    """The lines in order, with the scores that wait for their piece, and how far the thinking of the message and its calls have come."""
+    """The lines in order, with the scores that wait for their piece, and how far the thinking of the message and its calls have come.
+
+    `writers` are those of all blocks that may have opaque state, which stands in the last line.
+    """
 
     streamed = True
 
@@ -26,6 +29,7 @@ class LineFrames:
         self.logprobs: list[Any] = []
         self.thinking_length = 0
         self.call_count = 0
+        self.writers: list[LineWriter] = []
         self.prefix = b""
         self._head: dict[str, Any] = {}
         self._out: list[bytes] = []
@@ -89,6 +93,22 @@ class LineCollector(LineFrames):
             self._message[name] = self._message[name] + value if name in self._message else value
         self._take_scores()
 
+    def text(self, text: str) -> None:
+        """Take a text."""
+        if text:
+            self.part({"content": text})
+
+    def thinking(self, parts: Iterable[str]) -> None:
+        """Take thinking."""
+        writer = LineWriter(-1, "thinking", self)
+        writer.piece("\n\n".join(parts))
+        writer.end()
+
+    def call(self, call: ToolCallBlock) -> None:
+        """Take a call."""
+        self.part({"tool_calls": [write_call(call, self.call_count)]})
+        self.call_count += 1
+
     def end(self, line: dict[str, Any]) -> None:
         """Take the totals, and what the message has beside its blocks."""
         self._take_scores()
@@ -119,6 +139,7 @@ class LineWriter(BlockWriter):
         self._id = self._name = ""
         self._fields: dict[str, Any] = {}
         self._pieces: list[str] = []
+        frames.writers.append(self)
         if kind == "tool_call":
             frames.call_count += 1
 

@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.dialects.ollama.constants import NAME, object_of, text_of
 from bardo.dialects.wire import without
-from bardo.values.blocks import Carried, ToolCallBlock
+from bardo.values.blocks import Carried, ToolCallBlock, fields_for
 
 
 class _Function(msgspec.Struct, frozen=True):
@@ -59,8 +59,7 @@ def read_call(call: dict[str, Any], raw: bytes) -> ToolCallBlock:
 
 def write_call(call: ToolCallBlock, place: int) -> dict[str, Any]:
     """Return one entry of `tool_calls`, as it was written where it came in this dialect."""
-    own = call.carried is not None and call.carried.dialect == NAME
-    carried = dict(call.carried.fields) if own and call.carried is not None else {"function": {"index": place}}
+    carried = {**(fields_for(NAME, call.carried) or {"function": {"index": place}})}
     function = carried.pop("function", {})
     unnamed = "id" in carried and carried.pop("id") is None
     return {

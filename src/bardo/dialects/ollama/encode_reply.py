@@ -13,9 +13,9 @@ from bardo.dialects.ollama.block_writer import LineCollector, LineFrames, LineWr
 from bardo.dialects.ollama.constants import NAME, encode_finish
 from bardo.dialects.ollama.errors import error_object
 from bardo.dialects.ollama.usage import encode_usage
-from bardo.dialects.response_events import feed_response
 from bardo.dialects.serial_encoder import SerialEncoder
 from bardo.dialects.timestamps import stamp_of
+from bardo.dialects.whole_reply import write_response
 from bardo.dialects.wire import encode_json
 from bardo.streams.ndjson import encode_ndjson
 from bardo.values.collected import CarriedFields
@@ -39,13 +39,10 @@ class Encoder(SerialEncoder[LineWriter, LineFrames]):
     def __init__(self, request: Request, frames: LineFrames | None = None) -> None:
         super().__init__(request, frames or LineFrames())
         self._message = CarriedFields(NAME)
-        self._writers: list[LineWriter] = []
 
     def open_block(self, number: int, kind: Kind) -> LineWriter:
         """Return the writer of a new block."""
-        writer = LineWriter(number, kind, self.frames)
-        self._writers.append(writer)
-        return writer
+        return LineWriter(number, kind, self.frames)
 
     def write_start(self) -> None:
         """Set the fields with which every line begins."""
@@ -63,7 +60,7 @@ class Encoder(SerialEncoder[LineWriter, LineFrames]):
             **encode_usage(self.usage),
             **{name: value for name, value in self.fields.fields.items() if name != "created_at"},
         }
-        if signature := signature_of(self._writers):
+        if signature := signature_of(self.frames.writers):
             line["message"]["signature"] = signature
         self.frames.end({**line, "bardo": self.extension} if self.extension else line)
 
@@ -104,7 +101,7 @@ class Encoder(SerialEncoder[LineWriter, LineFrames]):
 def encode_response(response: Response, request: Request) -> bytes:
     """Encode one whole reply."""
     collector = LineCollector()
-    feed_response(Encoder(request, collector), response, wraps="function.arguments")
+    write_response(Encoder(request, collector), response, wraps="function.arguments")
     return encode_json(collector.reply)
 
 

@@ -1,154 +1,132 @@
-"""Collect the deltas of a reply into one whole reply, as a client would."""
+"""Collect the blocks of a reply into one whole message, in the fields that a client would collect the deltas in."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from bardo.dialects.openai_chat.carried import add_carried
-from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.carried import add_carried, unflatten
+from bardo.dialects.openai_chat.constants import NAME, encode_finish
+from bardo.dialects.openai_chat.details import encode_position
 from bardo.dialects.openai_chat.encode_messages import call_object
-from bardo.dialects.openai_chat.extra import merge_extra
-from bardo.values.collected import CarriedFields
-from bardo.values.events import ReplyStart
+from bardo.dialects.openai_chat.encode_thinking import ThinkingWriter
+from bardo.dialects.openai_chat.extra import encode_states, merge_extra
+from bardo.values.blocks import (
+    ReasoningBlock,
+    RefusalBlock,
+    ReplyBlock,
+    TextBlock,
+    ToolCallBlock,
+    UnknownBlock,
+    fields_for,
+)
+from bardo.values.events import BlockFields, OpaqueState, ThinkChunk, ThinkStart
+from bardo.values.response import Response
+
+
+def encode_choices(response: Response) -> list[dict[str, Any]]:
+    """Return all choices of a reply. Blocks of the dialect's own are numbered through them."""
+    unknowns = 0
+    choices: list[dict[str, Any]] = []
+    for index, reply in enumerate((response, *response.alternatives)):
+        collector = MessageCollector(unknowns)
+        choices.append(collector.choice(index, reply))
+        unknowns = collector.unknowns
+    return choices
 
 
 class MessageCollector:
-    """Collects one reply; it takes what a ChunkWriter takes."""
+    """Collects the message of one choice. `unknowns` is how many blocks of the dialect's own came before.
 
-    def __init__(self, model: str) -> None:
-        self._start = ReplyStart(model=model)
-        self._fields = CarriedFields(NAME)
-        self._messages: dict[int, _Message] = {}
-        self._end: dict[str, Any] = {}
+    It takes the deltas of a ThinkingWriter.
+    """
 
-    @property
-    def choices(self) -> set[int]:
-        """The choices that have begun."""
-        return set(self._messages)
+    def __init__(self, unknowns: int = 0) -> None:
+        self.unknowns = unknowns
+        self._texts: list[str] = []
+        self._length = 0
+        self._thinking: list[str] = []
+        self._details: list[dict[str, Any]] = []
+        self._calls: list[dict[str, Any]] = []
+        self._refusals: list[str] = []
+        self._extra: dict[str, Any] = {}
+        self._states = 0
+        self._blocks: list[Any] = []
+        self._writer = ThinkingWriter(self)
 
-    def body(self) -> dict[str, Any]:
-        """Return the reply."""
-        return {
-            "id": self._start.id,
-            "object": "chat.completion",
-            "created": self._start.created or 0,
-            "model": self._start.model,
-            **self._fields.fields,
-            "choices": [self._messages[choice].choice(choice) for choice in sorted(self._messages)],
-            **self._end,
-        }
-
-    def begin(self, start: ReplyStart) -> None:
-        """Take the id, the model and the time, as far as they are known."""
-        known = self._start
-        created = known.created if start.created is None else start.created
-        self._start = ReplyStart(id=start.id or known.id, model=start.model or known.model, created=created)
-
-    def add_fields(self, fields: dict[str, Any]) -> None:
-        """Take fields of the reply."""
-        self._fields.merge(NAME, fields)
-
-    def text(self, choice: int, text: str) -> Sequence[bytes]:
-        """Take a piece of the answer."""
-        self._message(choice).texts.append(text)
-        return ()
+    def choice(self, index: int, reply: Response) -> dict[str, Any]:
+        """Return the choice."""
+        for number, block in enumerate(reply.blocks):
+            _ADD[type(block)](self, number, block)
+        message = self._message()
+        fields: dict[str, Any] = {}
+        if carried := fields_for(NAME, reply.choice_carried):
+            more, fields = unflatten(carried)
+            message = add_carried(message, more)
+        finish = encode_finish(reply.finish, refused=bool(self._refusals))
+        return {"index": index, "message": message, "finish_reason": finish, **fields}
 
     def thinking(self, choice: int, text: str) -> Sequence[bytes]:
-        """Take a piece of thinking."""
-        self._message(choice).thinking.append(text)
-        return ()
-
-    def arguments(self, choice: int, index: int, text: str) -> Sequence[bytes]:
-        """Take a piece of the arguments of call `index`."""
-        self._message(choice).call(index).arguments.append(text)
+        """Take thinking of which only the text is known."""
+        self._thinking.append(text)
         return ()
 
     def add(self, choice: int, delta: dict[str, Any]) -> Sequence[bytes]:
-        """Take a delta."""
-        self._message(choice).add(delta)
+        """Take thinking with its details."""
+        if "reasoning_content" in delta:
+            self._thinking.append(delta["reasoning_content"])
+        for piece in delta["reasoning_details"]:
+            _add_detail(self._details, piece)
         return ()
 
-    def add_choice(self, choice: int, delta: dict[str, Any], fields: dict[str, Any]) -> Sequence[bytes]:
-        """Take fields of a message, and further fields of its choice."""
-        message = self._message(choice)
-        message.carried |= delta
-        message.fields |= fields
-        return ()
+    def _add_text(self, number: int, block: TextBlock) -> None:
+        self._texts.append(block.text)
+        self._length += len(block.text)
+        for state in block.opaque:
+            self._extra = merge_states(self._extra, encode_states([state], before=self._states))
+            self._states += 1
 
-    def finish(self, choice: int, word: str, last: dict[str, Any]) -> Sequence[bytes]:
-        """Take a choice's finish reason; `last` are fields of the reply."""
-        self._message(choice).finish = word
-        self._end |= last
-        return ()
+    def _add_refusal(self, number: int, block: RefusalBlock) -> None:
+        self._refusals.append(block.text)
 
-    def frame(self, fields: dict[str, Any]) -> bytes:
-        """Take the last fields of the reply."""
-        self._end |= {name: value for name, value in fields.items() if name != "choices"}
-        return b""
+    def _add_thinking(self, number: int, block: ReasoningBlock) -> None:
+        writer = self._writer
+        writer.start(ThinkStart(number, block.format), encode_position(self._length, len(self._calls)))
+        if carried := fields_for(NAME, block.carried):
+            writer.fields(BlockFields(number, NAME, carried))
+        if block.text:
+            writer.chunk(ThinkChunk(number, block.text))
+        for part, text in enumerate(block.summary):
+            writer.chunk(ThinkChunk(number, text, part))
+        if block.opaque:
+            # Its id is the first of its state in a stream.
+            for state in sorted(block.opaque, key=lambda state: state.kind != "id"):
+                writer.hold(OpaqueState(number, state))
+            writer.release(None)
 
-    def _message(self, choice: int) -> _Message:
-        message = self._messages.get(choice)
-        if message is None:
-            message = self._messages[choice] = _Message()
-        return message
+    def _add_call(self, number: int, block: ToolCallBlock) -> None:
+        fields = fields_for(NAME, block.carried)
+        extra = fields.get("extra_content", {})
+        for state in block.opaque:
+            extra = merge_states(extra, encode_states([state]))
+        carried = {**fields, "extra_content": extra} if block.opaque else fields
+        self._calls.append(call_object(block.id, block.name, block.arguments, carried))
 
-
-class _Message:
-    """The message of one choice, and the fields of the choice."""
-
-    def __init__(self) -> None:
-        self.texts: list[str] = []
-        self.thinking: list[str] = []
-        self.carried: dict[str, Any] = {}
-        self.fields: dict[str, Any] = {}
-        self.finish = ""
-        self._details: list[dict[str, Any]] = []
-        self._calls: dict[int, _Call] = {}
-        self._refusals: list[str] = []
-        self._extra: dict[str, Any] = {}
-        self._blocks: list[Any] = []
-
-    def call(self, index: int) -> _Call:
-        """Return call `index`."""
-        call = self._calls.get(index)
-        if call is None:
-            call = self._calls[index] = _Call()
-        return call
-
-    def add(self, delta: dict[str, Any]) -> None:
-        """Take a delta."""
-        for name, value in delta.items():
-            if name == "tool_calls":
-                for piece in value:
-                    self.call(piece["index"]).add(piece)
-            elif name == "reasoning_details":
-                for piece in value:
-                    _add_detail(self._details, piece)
-            elif name == "reasoning_content":
-                self.thinking.append(value)
-            elif name == "refusal":
-                self._refusals.append(value)
-            elif name == "content_blocks":
-                self._blocks += value
-            else:
-                self._extra = merge_states(self._extra, value)
-
-    def choice(self, index: int) -> dict[str, Any]:
-        """Return the choice."""
-        message = add_carried(self._message(), self.carried)
-        return {"index": index, "message": message, "finish_reason": self.finish, **self.fields}
+    def _add_unknown(self, number: int, block: UnknownBlock) -> None:
+        if block.dialect == NAME:
+            self._blocks.append({"index": self.unknowns, "block": block.value})
+            self.unknowns += 1
 
     def _message(self) -> dict[str, Any]:
-        message: dict[str, Any] = {"role": "assistant", "content": "".join(self.texts) if self.texts else None}
+        message: dict[str, Any] = {"role": "assistant", "content": "".join(self._texts) if self._texts else None}
         if self._refusals:
             message["refusal"] = "".join(self._refusals)
-        if self.thinking:
-            message["reasoning_content"] = "".join(self.thinking)
+        if self._thinking:
+            message["reasoning_content"] = "".join(self._thinking)
         if self._details:
             message["reasoning_details"] = self._details
         if self._calls:
-            message["tool_calls"] = [self._calls[index].object() for index in sorted(self._calls)]
+            message["tool_calls"] = self._calls
         if self._extra:
             message["extra_content"] = self._extra
         if self._blocks:
@@ -156,33 +134,13 @@ class _Message:
         return message
 
 
-class _Call:
-    """One tool call."""
-
-    def __init__(self) -> None:
-        self.arguments: list[str] = []
-        self._id = self._name = ""
-        self._carried: dict[str, Any] = {}
-
-    def add(self, piece: dict[str, Any]) -> None:
-        """Take a piece: the first one has the id and the name."""
-        fields = {
-            name: value for name, value in piece.items() if name not in ("index", "id", "function", "extra_content")
-        }
-        function = {name: value for name, value in piece["function"].items() if name not in ("name", "arguments")}
-        self._id = piece.get("id") or self._id
-        self._name = piece["function"].get("name") or self._name
-        self._carried |= fields
-        if function:
-            self._carried["function"] = self._carried.get("function", {}) | function
-        if "extra_content" in piece:
-            self._carried["extra_content"] = merge_states(
-                self._carried.get("extra_content", {}), piece["extra_content"]
-            )
-
-    def object(self) -> dict[str, Any]:
-        """Return the call."""
-        return call_object(self._id, self._name, "".join(self.arguments), self._carried)
+_ADD: dict[type[ReplyBlock], Callable[[MessageCollector, int, Any], None]] = {
+    TextBlock: MessageCollector._add_text,
+    ReasoningBlock: MessageCollector._add_thinking,
+    ToolCallBlock: MessageCollector._add_call,
+    RefusalBlock: MessageCollector._add_refusal,
+    UnknownBlock: MessageCollector._add_unknown,
+}
 
 
 def _add_detail(details: list[dict[str, Any]], piece: dict[str, Any]) -> None:

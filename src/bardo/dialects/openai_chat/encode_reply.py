@@ -12,15 +12,15 @@ from typing import Any
 
 from bardo.dialects.openai_chat.carried import unflatten
 from bardo.dialects.openai_chat.chunks import ChunkWriter, json_bytes
-from bardo.dialects.openai_chat.collector import MessageCollector
+from bardo.dialects.openai_chat.collector import encode_choices
 from bardo.dialects.openai_chat.constants import NAME, encode_finish
 from bardo.dialects.openai_chat.details import encode_position
 from bardo.dialects.openai_chat.encode_thinking import Place, ThinkingWriter
 from bardo.dialects.openai_chat.errors import error_object
 from bardo.dialects.openai_chat.extra import encode_states
 from bardo.dialects.openai_chat.usage import encode_usage
-from bardo.dialects.response_events import response_events
 from bardo.streams.sse import KEEP_ALIVE, encode_sse
+from bardo.values.blocks import fields_for
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -52,9 +52,9 @@ class ChatEncoder:
     content_type = "text/event-stream"
     keep_alive = KEEP_ALIVE
 
-    def __init__(self, request: Request, collector: MessageCollector | None = None) -> None:
-        self._wants_usage = request.stream_usage or collector is not None
-        self._chunks = collector or ChunkWriter(request.model)
+    def __init__(self, request: Request) -> None:
+        self._wants_usage = request.stream_usage
+        self._chunks = ChunkWriter(request.model)
         self._thinking = ThinkingWriter(self._chunks)
         self._calls: dict[Place, int] = {}
         self._call_counts: dict[int, int] = {}
@@ -200,12 +200,19 @@ def _place(item: Event) -> Place | None:
 
 def encode_response(response: Response, request: Request) -> bytes:
     """Encode one whole reply, all choices of it."""
-    collector = MessageCollector(request.model)
-    encoder = ChatEncoder(request, collector)
-    for event in response_events(response, bardo=response.bardo, alternatives=True):
-        encoder.feed(event)
-    encoder.finish()
-    return json_bytes(collector.body())
+    usage = encode_usage(response.usage)
+    return json_bytes(
+        {
+            "id": response.id,
+            "object": "chat.completion",
+            "created": response.created or 0,
+            "model": response.model or request.model,
+            **fields_for(NAME, response.carried),
+            "choices": encode_choices(response),
+            **({"usage": usage} if usage is not None else {}),
+            **({"bardo": response.bardo} if response.bardo else {}),
+        }
+    )
 
 
 _WRITERS: dict[type, Callable[[Any, Any], Sequence[bytes]]] = {

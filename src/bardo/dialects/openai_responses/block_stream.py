@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from bardo.dialects.openai_responses.function_names import FunctionNames
+from bardo.dialects.openai_responses.item_objects import MergedFields
 from bardo.dialects.openai_responses.item_stream import ItemStream
 from bardo.dialects.openai_responses.state import FORMAT, NAME
 from bardo.dialects.openai_responses.written_calls import WrittenCall, call_for, target_of
 from bardo.dialects.openai_responses.written_items import (
-    MergedFields,
     Written,
     WrittenMessage,
     WrittenOther,

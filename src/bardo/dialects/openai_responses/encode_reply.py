@@ -11,9 +11,9 @@ from bardo.dialects.openai_responses.block_stream import BLOCKS, BlockStream
 from bardo.dialects.openai_responses.envelope import Envelope
 from bardo.dialects.openai_responses.errors import error_object
 from bardo.dialects.openai_responses.function_names import FunctionNames
-from bardo.dialects.openai_responses.item_stream import ItemCollector, ItemStream
+from bardo.dialects.openai_responses.item_stream import ItemIds, ItemStream
 from bardo.dialects.openai_responses.state import asks_summary
-from bardo.dialects.response_events import response_events
+from bardo.dialects.openai_responses.whole_items import WholeOutput
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import KEEP_ALIVE
 from bardo.values.events import Event, Failed, ReplyStart
@@ -29,7 +29,7 @@ class ReplyWriter:
 
     def __init__(self, request: Request) -> None:
         self._envelope = Envelope(request)
-        self._stream = ItemStream(lambda: self._envelope.id)
+        self._stream = ItemStream(ItemIds(lambda: self._envelope.id))
         self._blocks = BlockStream(self._stream, FunctionNames(request), as_summary=asks_summary(request))
         self._begun = self._over = False
 
@@ -82,16 +82,6 @@ class ReplyWriter:
 
 def encode_response(response: Response, request: Request) -> bytes:
     """Write one whole reply; `response.bardo` stands under `bardo` where it is not empty."""
-    envelope = Envelope(request)
-    items = ItemCollector(lambda: envelope.id)
-    blocks = BlockStream(items, FunctionNames(request), as_summary=asks_summary(request))
-    out: list[bytes] = []
-    for event in response_events(response, bardo=response.bardo):
-        take = BLOCKS.get(type(event))
-        if take is None:
-            envelope.take(event)
-        else:
-            take(blocks, event)
-    envelope.error = response.error
-    blocks.close(envelope.item_status, out)
-    return encode_json(envelope.closing(items.output()))
+    envelope = Envelope.of(response, request)
+    output = WholeOutput(ItemIds(lambda: envelope.id), FunctionNames(request), as_summary=asks_summary(request))
+    return encode_json(envelope.closing(output.items(response.blocks, envelope.item_status)))

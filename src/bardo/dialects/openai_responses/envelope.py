@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -18,6 +18,7 @@ from bardo.dialects.openai_responses.usage import encode_usage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Extension, Finish, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.request import Request
+from bardo.values.response import Response
 from bardo.values.usage import Usage
 
 _DEFAULTS: dict[str, Any] = {
@@ -58,6 +59,17 @@ class Envelope:
         self.extension: dict[str, Any] = {}
         self._fields: dict[str, Any] | None = None
         self._id = ""
+
+    @classmethod
+    def of(cls, response: Response, request: Request) -> Self:
+        """Return what is known of a whole reply."""
+        envelope = cls(request)
+        envelope.start = ReplyStart(id=response.id, model=response.model, created=response.created)
+        envelope.usage, envelope.finish = response.usage, response.finish
+        envelope.error, envelope.extension = response.error, response.bardo
+        if response.carried is not None and response.carried.dialect == NAME:
+            envelope._fields = response.carried.fields
+        return envelope
 
     @property
     def id(self) -> str:
@@ -138,7 +150,9 @@ class Envelope:
         }
 
     def _echo(self) -> dict[str, Any]:
-        body = (self._request.body or {}) if self._request.dialect == NAME else {}
+        body = self._request.body if self._request.dialect == NAME else None
+        if not body:
+            return _DEFAULTS
         asked = {name: body[name] for name in _DEFAULTS if body.get(name) is not None and name not in _NOT_ECHOED}
         return {**_DEFAULTS, **asked}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from bardo.dialects.openai_responses.state import made_id
+from bardo.dialects.openai_responses.state import digest_of, made_id
 from bardo.dialects.openai_responses.written_calls import WrittenCall
 from bardo.dialects.openai_responses.written_items import Written, WrittenPart, WrittenRider
 from bardo.dialects.wire import encode_json
@@ -24,12 +24,25 @@ _OF_CALLS = frozenset({"arguments", "input", "search"})
 """The parts that are all there is of their item."""
 
 
-class ItemStream:
-    """Writes the events of the items of one reply. `reply_id` is asked when an item needs an id."""
+class ItemIds:
+    """Ids for the items of one reply whose provider gave them none. `reply_id` is asked when the first is needed."""
 
     def __init__(self, reply_id: Callable[[], str]) -> None:
-        self.items: list[Written] = []
         self._reply_id = reply_id
+        self._digest = ""
+
+    def make(self, prefix: str, index: int) -> str:
+        """Return a stable id for item `index`."""
+        self._digest = self._digest or digest_of(self._reply_id())
+        return made_id(prefix, self._digest, index)
+
+
+class ItemStream:
+    """Writes the events of the items of one reply."""
+
+    def __init__(self, ids: ItemIds) -> None:
+        self.items: list[Written] = []
+        self._ids = ids
         self._sequence = 0
         self._riders: list[tuple[str, list[Opaque]]] = []
 
@@ -51,7 +64,7 @@ class ItemStream:
     def open(self, item: Written, out: list[bytes]) -> None:
         """Announce an item."""
         item.index = len(self.items)
-        item.id = item.id or made_id(item.prefix, self._reply_id(), item.index)
+        item.id = item.id or self._ids.make(item.prefix, item.index)
         self.items.append(item)
         self._write_start(item, out)
 
@@ -137,29 +150,6 @@ class ItemStream:
             "response.reasoning_summary_part.done" if part.kind == "summary_text" else "response.content_part.done"
         )
         self.say(closing, {**place, "part": part.shown(text)}, out)
-
-
-class ItemCollector(ItemStream):
-    """Collects the items of a whole reply: their frames are not written."""
-
-    def say(self, name: str, fields: dict[str, Any], out: list[bytes]) -> None:
-        """Write nothing: the item holds all that an event says of it."""
-
-    def delta(self, part: WrittenPart, text: str) -> bytes:
-        """Take a piece of a part."""
-        part.pieces.append(text)
-        return b""
-
-    def annotate(self, part: WrittenPart, since: int, out: list[bytes]) -> None:
-        """Write nothing: annotations stand in their part."""
-
-    def _write_start(self, item: Written, out: list[bytes]) -> None: ...
-
-    def _write_end(self, item: Written, out: list[bytes]) -> None: ...
-
-    def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None: ...
-
-    def _write_part_end(self, part: WrittenPart, out: list[bytes]) -> None: ...
 
 
 def _place(part: WrittenPart) -> dict[str, Any]:

@@ -69,9 +69,13 @@ def opened(text: str) -> Sealed | None:
     return Sealed(tuple(state for state in states if state.format != _TEXT), text=thinking)
 
 
-def made_id(prefix: str, reply: str, index: int) -> str:
-    """Return a stable id for item `index` of a reply whose provider gave it none."""
-    digest = hashlib.sha256(reply.encode("utf-8", "replace")).hexdigest()[:20]
+def digest_of(reply_id: str) -> str:
+    """Return what the made ids of a reply's items have in common."""
+    return hashlib.sha256(reply_id.encode("utf-8", "replace")).hexdigest()[:20]
+
+
+def made_id(prefix: str, digest: str, index: int) -> str:
+    """Return an id for item `index` of a reply. `digest` is what `digest_of` gave."""
     return f"{prefix}{_MADE}{digest}_{index}"
 
 

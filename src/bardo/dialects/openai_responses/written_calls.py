@@ -6,6 +6,7 @@ from typing import Any
 
 from bardo.dialects.openai_responses.free_input import FreeInput
 from bardo.dialects.openai_responses.function_names import FunctionNames
+from bardo.dialects.openai_responses.item_objects import call_item
 from bardo.dialects.openai_responses.written_items import Written, WrittenPart
 from bardo.dialects.wire import input_of
 from bardo.values.blocks import Opaque
@@ -31,15 +32,8 @@ class WrittenCall(Written):
         return ""
 
     def shown(self, status: str) -> dict[str, Any]:
-        return {
-            "type": "function_call",
-            "id": self.id,
-            "status": status,
-            "arguments": "".join(part.text for part in self.parts),
-            "call_id": self.call_id,
-            "name": self.name,
-            **self.additional,
-        }
+        arguments = "".join(part.text for part in self.parts)
+        return {**call_item(self.id, status, self.call_id, self.name, arguments), **self.additional}
 
     def begun(self) -> dict[str, Any]:
         return {**self.shown("in_progress"), "status": "in_progress", "arguments": ""}

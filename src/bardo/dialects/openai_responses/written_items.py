@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bardo.dialects.openai_responses.item_objects import MergedFields, reasoning_item
 from bardo.dialects.openai_responses.state import attach, is_native, seal_thinking
 from bardo.values.blocks import Opaque
 from bardo.values.collected import OpaqueStates
@@ -175,16 +176,24 @@ class WrittenReasoning(Written):
             return "reasoning_text", None
         return "summary_text", number or 0
 
+    def add_text(self, text: str, number: int | None) -> None:
+        """Add thinking, or part `number` of a summary, to its part."""
+        kind, place = self.place_of(number)
+        part = self.find(kind, place)
+        if part is None:
+            part = WrittenPart(kind, number=place)
+            part.plain = number is None
+            self.add(part)
+        part.pieces.append(text)
+
     def take(self, opaque: Opaque) -> None:
         super().take(opaque)
         if opaque.kind == "id" and is_native(opaque, self.fields) and self.index < 0:
             self.id = opaque.data
 
     def shown(self, status: str) -> dict[str, Any]:
-        summary = [part.shown(part.text) for part in self._ordered()]
-        item: dict[str, Any] = {"type": "reasoning", "id": self.id, "summary": summary}
-        if text := "".join(part.text for part in self.parts if part.kind == "reasoning_text"):
-            item["content"] = [{"type": "reasoning_text", "text": text}]
+        text = "".join(part.text for part in self.parts if part.kind == "reasoning_text")
+        item = reasoning_item(self.id, [part.text for part in self._ordered()], text)
         if encrypted := self._encrypted():
             item["encrypted_content"] = encrypted
         return {**item, **self.additional}
@@ -235,29 +244,6 @@ class WrittenRider(Written):
 
     def shown(self, status: str) -> dict[str, Any]:
         return {"type": "reasoning", "id": self.id, "summary": [], "encrypted_content": self._sealed}
-
-
-class MergedFields(dict[str, Any]):
-    """Fields to which more are added: lists are appended to, as in a Response. What was given first is never changed."""
-
-    __slots__ = ("_own_lists",)
-
-    def __init__(self, fields: dict[str, Any]) -> None:
-        super().__init__(fields)
-        self._own_lists: set[str] = set()
-
-    def merge(self, fields: dict[str, Any]) -> None:
-        """Add fields."""
-        for name, value in fields.items():
-            before = self.get(name)
-            if not isinstance(before, list) or not isinstance(value, list):
-                self[name] = value
-                self._own_lists.discard(name)
-            elif name in self._own_lists:
-                before.extend(value)
-            else:
-                self[name] = [*before, *value]
-                self._own_lists.add(name)
 
 
 def joins(message: WrittenMessage, part: WrittenPart) -> bool:
