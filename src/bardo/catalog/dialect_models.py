@@ -35,11 +35,12 @@ class DialectModels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 def dialect_models(dialect: DialectName, model: str) -> DialectModels:
     """Return the first row of a dialect that fits a model; one without any of these abilities where none does."""
     name = plain_id(model)
-    rows = (row for row in _builtin() if row.dialect == dialect and matches_any(name, row.models))
+    rows = (row for row in builtin_dialect_models() if row.dialect == dialect and matches_any(name, row.models))
     return next(rows, DialectModels(dialect=dialect, models=()))
 
 
 @cache
-def _builtin() -> tuple[DialectModels, ...]:
+def builtin_dialect_models() -> tuple[DialectModels, ...]:
+    """Return the rows that come with bardo."""
     text = files("bardo.catalog").joinpath("data/dialect_models.toml").read_text(encoding="utf-8")
     return tuple(msgspec.convert(tomllib.loads(text)["models"], list[DialectModels]))

@@ -21,16 +21,15 @@ from bardo.values.request import Effort
 
 
 class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One way to write a policy. A fragment that is None cannot be said in it; an empty one is said by saying nothing.
+    """One way to write a policy. A fragment that is None cannot be expressed in it; an empty one is expressed by sending nothing.
 
     `needs`: what a model's control must hold for this form to be its own. `on` is thinking without an amount, `auto` what leaves the
-    amount to the model. `off_level` is off for models with a level called `none`.
-    `beside` is an effort beside a budget or off. `shown` and `hidden` go with thinking whose text is (not) wanted, `shown_asked` with a
-    policy that is said by saying nothing, `shown_alone` where no policy was given. `levels`: the levels the provider translates itself
-    for models with another control. `limit`: whether the output limit must be sent, always or with thinking. `exclusive` lists fields,
-    by their paths, of which only one may be sent.
-    `soft`: whether to think is left to the model. `apart`: an effort is said apart from thinking, and does not turn it on.
-    `system_on` and `system_off` are said in the system prompt, for models that listen to it.
+    amount to the model. `off_level` is off for models with a level called `none`. `added_effort` writes an effort in addition to a budget
+    or to off. `shown` and `hidden` go with thinking whose text is (not) wanted, `shown_asked` with a policy that is expressed by sending
+    nothing, `shown_alone` where no policy was given. `levels`: the levels the provider translates itself for models with another control.
+    `limit`: whether the output limit must be sent, always or with thinking. `exclusive` lists fields, by their paths, of which only one
+    may be sent. `soft`: the model decides whether to think. `apart`: effort and thinking are separate fields, and the effort does not turn
+    thinking on. `system_on` and `system_off` are written into the system prompt, for models that obey it.
     """
 
     name: str
@@ -41,7 +40,7 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     off: Fragment | None = None
     off_level: Fragment | None = None
     auto: Fragment | None = None
-    beside: Fragment | None = None
+    added_effort: Fragment | None = None
     between_tools: Fragment | None = None
     shown: Fragment | None = None
     hidden: Fragment | None = None

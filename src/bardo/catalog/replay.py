@@ -80,14 +80,15 @@ class Needed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Binding(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Models whose state holds only behind the prefix it was made behind.
 
-    `ask` is what is sent, with `headers`, to have state that does not hold left out; `beside` fills in what `ask` cannot stand without.
+    `ask` is what is sent, with `headers`, to have state that does not hold left out; `defaults` are fields that `ask` needs,
+    sent where the request has none of its own.
     """
 
     format: str
     platforms: tuple[str, ...]
     models: tuple[str, ...]
     ask: dict[str, Any] = {}
-    beside: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
     headers: dict[str, str] = {}
     source: str = ""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from importlib import import_module
 from urllib.request import getproxies
 
+from bardo.catalog.dialect_models import builtin_dialect_models
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import builtin_meaningful
@@ -36,6 +37,7 @@ _MODULES = (
 _TABLES: tuple[Callable[[], object], ...] = (
     builtin,
     builtin_adapters,
+    builtin_dialect_models,
     builtin_formats,
     builtin_forms,
     builtin_meaningful,

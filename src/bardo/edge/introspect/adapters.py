@@ -62,7 +62,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How to ask the servers of some provider rows. `name` is the reader of their answers.
 
     `per_model`: an answer is about one model; else it is a list of all. `restarts`: it is a server of weights, which may be started anew
-    with others. `beside`: it says nothing that decides how the model is told to think, so that no call waits for it.
+    with others. `background`: it says nothing that decides how the model is told to think, so that no call waits for it.
     """
 
     name: str
@@ -70,7 +70,7 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     questions: tuple[Question, ...]
     per_model: bool = False
     restarts: bool = False
-    beside: bool = False
+    background: bool = False
 
 
 def _filled(value: Any, model: str) -> Any:

@@ -123,7 +123,7 @@ class Introspector:
     def _question_before(self, target: Target) -> tuple[asyncio.Task[_Asked], float | None] | None:
         """Return what is being asked of a server before a call, and for how long the call waits; None where nothing has to be."""
         adapter = self._adapters.get(target.provider.row.id)
-        if adapter is None or adapter.beside:
+        if adapter is None or adapter.background:
             return None
         key = _key(adapter, target.provider, target.model)
         asked = self._asked.get(key)

@@ -44,7 +44,7 @@ def by_effort(ask: Ask) -> ControlPlan:
 def _level_alone(ask: Ask, asked: Effort) -> ControlPlan:
     """Say a level, and nothing of thinking itself."""
     known = ask.known
-    if known.form.beside is None or not known.levels:
+    if known.form.added_effort is None or not known.levels:
         lost = Degradation("reasoning_effort", asked=asked, why="this model knows no effort")
         thinks = by_omission(known)
         return plan_of(
@@ -53,7 +53,7 @@ def _level_alone(ask: Ask, asked: Effort) -> ControlPlan:
     level = nearest_level(asked, known.levels)
     return plan_of(
         ask,
-        fields=fill_in(ask, known.form.beside, effort=level),
+        fields=fill_in(ask, known.form.added_effort, effort=level),
         emitted=level,
         by=("efforts",),
         reason="exact" if level == asked else "nearest level",
@@ -202,12 +202,12 @@ def _beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ..
     asked, known = ask.policy.effort, ask.known
     if asked is None:
         return fields, ()
-    if known.form.beside is None or not known.levels:
+    if known.form.added_effort is None or not known.levels:
         why = "this model knows no effort beside the budget"
         return fields, (Degradation("reasoning_effort", asked=asked, why=why),) if ask.policy.mode == "budget" else ()
     level = nearest_level(asked, known.levels)
     lost = Degradation("reasoning_effort", asked=asked, sent=level, why="the nearest effort this model offers")
-    return merge_fields(fields, fill_in(ask, known.form.beside, effort=level)), () if level == asked else (lost,)
+    return merge_fields(fields, fill_in(ask, known.form.added_effort, effort=level)), () if level == asked else (lost,)
 
 
 def _no_room(ask: Ask, wanted: int, room: int | None) -> ControlPlan:

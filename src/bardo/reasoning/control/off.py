@@ -82,7 +82,7 @@ def _off_beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation
     asked, known = ask.policy.effort, ask.known
     if asked is None:
         return fields, ()
-    if known.form.beside is None or not known.levels:
+    if known.form.added_effort is None or not known.levels:
         return fields, (Degradation("reasoning_effort", asked=asked, why="no effort goes with thinking that is off"),)
     offered = [one for one in known.levels if rank(one) <= rank(known.facts.off_up_to or "max")]
     level = nearest_level(asked, offered or known.levels)
@@ -92,7 +92,7 @@ def _off_beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation
         else "the nearest effort this model offers"
     )
     lost = () if level == asked else (Degradation("reasoning_effort", asked=asked, sent=level, why=why),)
-    return merge_fields(fields, fill_in(ask, known.form.beside, effort=level)), lost
+    return merge_fields(fields, fill_in(ask, known.form.added_effort, effort=level)), lost
 
 
 def _impossible(ask: Ask) -> ControlPlan:

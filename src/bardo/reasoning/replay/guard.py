@@ -8,10 +8,11 @@ drop it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
+from bardo.catalog.fragments import merge_fields
 from bardo.catalog.replay import Binding
 from bardo.reasoning.replay.keys import states_of
 from bardo.reasoning.replay.memory import Kept
@@ -95,20 +96,10 @@ def amended(wire: WireRequest, binding: Binding | None) -> WireRequest:
     """Return the request with the fields and headers that `binding` asks by; None asks for nothing."""
     if binding is None:
         return wire
-    body = _joined(_joined(binding.beside, msgspec.json.decode(wire.body)), binding.ask)
+    body = merge_fields(merge_fields(binding.defaults, msgspec.json.decode(wire.body)), binding.ask)
     return msgspec.structs.replace(
         wire, body=msgspec.json.encode(body), headers=_headers(wire.headers, binding.headers)
     )
-
-
-def _joined(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Return both objects as one; where both say something, `over` does."""
-    joined = dict(under)
-    for name, value in over.items():
-        before = joined.get(name)
-        both = isinstance(before, Mapping) and isinstance(value, Mapping)
-        joined[name] = _joined(before, value) if both else value  # type: ignore[arg-type]
-    return joined
 
 
 def _headers(held: Mapping[str, str], asked: Mapping[str, str]) -> dict[str, str]:
