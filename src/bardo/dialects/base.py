@@ -61,6 +61,17 @@ class RepeatingDecoder:
         raise NotImplementedError
 
 
+class PlainReplyDecoder:
+    """A decoder that reads most whole replies in one go: those that are nothing but text."""
+
+    def read_plain(self, data: bytes) -> Sequence[Event] | None:
+        """Return the events of a whole reply, those that `feed` gives; None where it must be fed.
+
+        Bytes that are read here are JSON that any strict reader can read.
+        """
+        raise NotImplementedError
+
+
 class SwitchableDecoder:
     """A decoder of a dialect whose streams can be written anew from any frame on: nothing in them counts the frames before.
 

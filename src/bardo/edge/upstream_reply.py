@@ -57,6 +57,7 @@ class UpstreamReply:
         self._primed: deque[ReplyUpdate] = deque()
         self._chunks: AsyncIterator[bytes] | None = None
         self._size = 0
+        self._may_end = False
 
     @property
     def reader(self) -> ReplyReader:
@@ -116,10 +117,12 @@ class UpstreamReply:
             return self._primed.popleft()
         reader, forwarding = self.reader, self._forwarding
         while self._chunks is not None and forwarding is not None:
-            if reader.over:
-                return self._rest(forwarding)
+            if not reader.repeats:
+                if reader.over:
+                    return self._rest(forwarding)
+                self._may_end = reader.complete
             try:
-                chunk = await (self._next_chunk(self._chunks) if reader.complete else anext(self._chunks, None))
+                chunk = await (self._next_chunk(self._chunks) if self._may_end else anext(self._chunks, None))
                 if chunk is None:
                     return self._rest(forwarding)
                 self._size += len(chunk)

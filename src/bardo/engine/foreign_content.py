@@ -38,6 +38,8 @@ _NO_COUNT = "nobody counted them, and the client's dialect must have a number"
 class ForeignContent:
     """Reports what a reply holds that the client's dialect has no place or word for. A caller without a dialect gets everything."""
 
+    passes_text = True
+
     def __init__(self, client_dialect: str) -> None:
         self._client = client_dialect
         self._declared = dialect(client_dialect).reply if client_dialect else None

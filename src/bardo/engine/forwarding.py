@@ -60,7 +60,17 @@ class Forwarding:
     the frame on that ends the reply they wait in `held_end`, because the reply is judged before it may end.
     """
 
-    __slots__ = ("_ended", "_forward", "_hold_end", "_reader", "_switchable", "_waiting", "_withhold_usage", "held_end")
+    __slots__ = (
+        "_ended",
+        "_forward",
+        "_hold_end",
+        "_reader",
+        "_settled",
+        "_switchable",
+        "_waiting",
+        "_withhold_usage",
+        "held_end",
+    )
 
     def __init__(self, reader: ReplyReader, *, forward: bool, withhold_usage: bool, hold_end: bool) -> None:
         self.held_end: list[bytes] = []
@@ -70,13 +80,18 @@ class Forwarding:
         self._withhold_usage = withhold_usage
         self._hold_end = hold_end
         self._ended = False
+        self._settled = False
         self._waiting: list[bytes] = []
 
     def update(self, chunk: bytes) -> ReplyUpdate:
         """Return what one network read gives."""
         if not self._forward:
             return ReplyUpdate(self._reader.feed(chunk))
-        return self._forwarded(self._reader.read(chunk, joined=True))
+        pieces = self._reader.read(chunk, joined=True)
+        if self._settled and self._reader.repeats:
+            # Frames that repeat change nothing of what is asked below.
+            return ReplyUpdate(*pieces[0])
+        return self._forwarded(pieces)
 
     def rest(self) -> ReplyUpdate:
         """Return what is left at the end of the reply."""
@@ -108,6 +123,7 @@ class Forwarding:
         decoder = self._switchable
         waits = decoder is not None and decoder.waits
         switches = decoder is not None and decoder.lacks_ids
+        self._settled = not (waits or switches or self._hold_end or self._waiting)
         if len(pieces) == 1 and not waits and not switches and self._is_plain(pieces[0][0]):
             return ReplyUpdate(*pieces[0])
         events = [event for given, _ in pieces for event in given]

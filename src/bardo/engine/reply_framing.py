@@ -108,12 +108,12 @@ class RepeatedFrames:
         both = isinstance(framing, SseDecoder) and isinstance(decoder, RepeatingDecoder)
         return cls(framing, decoder) if both else None  # type: ignore[arg-type]
 
-    def read(self, chunk: bytes, *, joined: bool) -> tuple[Sequence[Event], int] | None:
-        """Return the events of the frames that `chunk` begins with, and where they end; None where it must be fed."""
+    def read(self, chunk: bytes, place: int, *, joined: bool) -> tuple[Sequence[Event], int] | None:
+        """Return the events of the frames at `place` of `chunk`, and where they end; None where it must be fed."""
         around = self._decoder.repeated()
         if around is None:
             return None
-        values, end = self.framing.run(chunk, *around)
+        values, end = self.framing.run(chunk, place, *around)
         events = self._decoder.again(values, joined=joined) if values else None
         return None if events is None else (events, end)
 

@@ -7,17 +7,24 @@ belongs to this reply alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import count
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.base import ReturningDecoder, SwitchableDecoder
+from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.call_ids import FillCallIds
 from bardo.dialects.lenient import MENDED
 from bardo.engine.forwarding import EventsAndBytes, sound, without_quoted, without_secrets
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
-from bardo.engine.reply_stages import CallIds, FillMissingFields, FoldStage, WithoutReasoning
+from bardo.engine.reply_stages import (
+    CallIds,
+    FillMissingFields,
+    FoldStage,
+    WithoutReasoning,
+    counting_ids,
+    is_content,
+    pass_through,
+)
 from bardo.engine.text_formats import TextFormats, text_formats_of
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.streams.frames import Frame, FramingError
@@ -25,19 +32,14 @@ from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, ProviderError
 from bardo.values.events import (
-    Degraded,
     Event,
     Failed,
-    Finish,
-    ReplyFields,
     ReplyStart,
-    UsageUpdate,
+    ToolCallChunk,
 )
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
-
-_NO_CONTENT = frozenset({ReplyStart, ReplyFields, UsageUpdate, Degraded})
 
 
 class ReplyReader:
@@ -46,7 +48,7 @@ class ReplyReader:
     `formats` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `stages` look at the events
-    last.
+    last. `repeats`: what was read last held nothing but frames like the one before, so that nothing but text is new.
     """
 
     def __init__(
@@ -76,7 +78,7 @@ class ReplyReader:
         self._mended = False
         self._begun = False
         self._has_content = False
-        make_id = make_id or _counting()
+        make_id = make_id or counting_ids()
         self._ids = CallIds(make_id)
         calls = language.calls_in_frames
         self._fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
@@ -90,6 +92,8 @@ class ReplyReader:
         if stamp is not None:
             self._stages.append(FillMissingFields(stamp))
         self._stages += stages
+        self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
+        self.repeats = False
         self._fold = ResponseFold(
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
         )
@@ -167,16 +171,24 @@ class ReplyReader:
 
         `joined`: equal frames in a row may become one event.
         """
-        if self._watch.feed(chunk) or self._repeated is None:
+        self.repeats = False
+        repeated = self._repeated
+        if self._watch.feed(chunk) or repeated is None:
             return self._fed(chunk)
-        begin = self._repeated.framing.held_until(chunk)
+        begin, frames, size = repeated.framing.held_until(chunk), 1, len(chunk)
         pieces = self._fed(chunk[:begin]) if begin else []
-        repeated = self._repeated.read(chunk[begin:], joined=joined) if self._failure is None else None
-        if repeated is not None:
-            events, length = repeated
-            pieces.append((self._through(events), chunk[begin : begin + length]))
-            begin += length
-        return pieces + self._fed(chunk[begin:]) if begin < len(chunk) else pieces
+        while begin < size and self._failure is None and not self._decoder.over:
+            found = repeated.read(chunk, begin, joined=joined)
+            if found is not None:
+                events, end = found
+                self.repeats = end - begin == size
+                pieces.append((self._take_repeated(events), chunk[begin:end]))
+            else:
+                # Looking at the rest once more for each frame would take more than linear time.
+                end, frames = repeated.framing.end_of(chunk, begin, frames), 2 * frames
+                pieces += self._fed(chunk[begin:end])
+            begin = end
+        return pieces
 
     def finish(self) -> list[Event]:
         """Return what was held back, and the failure of a reply that ended too early."""
@@ -219,6 +231,18 @@ class ReplyReader:
         return pieces
 
     def _read_one(self, frame: Frame) -> EventsAndBytes:
+        plain = self._read_plain(frame)
+        readable, decoded = self._decode(frame) if plain is None else (frame, plain)
+        if decoded and not self._has_content:
+            self._begun, self._has_content = True, any(map(is_content, decoded))
+        events = self._through(decoded)
+        if self._failure is None:
+            return events, without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
+        self._name_failure()
+        return events, b""
+
+    def _decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
+        """Return a frame as its client gets it, and its events."""
         readable = sound(frame) if self._forward else frame
         mended = readable.data is not frame.data and not self._mended
         if self._fill_ids is not None:
@@ -226,13 +250,12 @@ class ReplyReader:
         decoded = self._decoder.feed(readable)
         if mended:
             self._mended, decoded = True, [*decoded, MENDED]
-        if decoded and not self._has_content:
-            self._begun, self._has_content = True, any(map(_is_content, decoded))
-        events = self._through(decoded)
-        if self._failure is None:
-            return events, without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
-        self._name_failure()
-        return events, b""
+        return readable, decoded
+
+    def _read_plain(self, frame: Frame) -> Sequence[Event] | None:
+        """Return the events of a whole reply that is nothing but text, where its dialect tells such from others."""
+        whole = frame.data is frame.raw and frame.data is not None and isinstance(self._decoder, PlainReplyDecoder)
+        return self._decoder.read_plain(frame.raw) if whole else None  # type: ignore[attr-defined]
 
     def _name_failure(self) -> None:
         """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
@@ -255,15 +278,23 @@ class ReplyReader:
     def _flush(self) -> list[Event]:
         """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure."""
         last = self._ids.filled(self._decoder.finish())
-        if not self._has_content and not any(map(_is_content, last)):
+        if not self._has_content and not any(map(is_content, last)):
             last = [*last, Failed(MalformedReply(f"the reply of {self._provider} is empty", provider=self._provider))]
-        events = list(_pass(last, self._stages))
+        events = list(pass_through(last, self._stages))
         for position, stage in enumerate(self._stages):
-            events += _pass(stage.finish(), self._stages[position + 1 :])
+            events += pass_through(stage.finish(), self._stages[position + 1 :])
         return events
 
     def _through(self, events: Sequence[Event]) -> Sequence[Event]:
-        return self._note(_pass(self._ids.filled(events), self._stages)) if events else events
+        return self._note(pass_through(self._ids.filled(events), self._stages)) if events else events
+
+    def _take_repeated(self, events: Sequence[Event]) -> Sequence[Event]:
+        """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
+        if not self._passes_text or (events and type(events[0]) is ToolCallChunk):
+            return self._through(events)
+        for event in events:
+            self._fold.feed(event)
+        return events
 
     def _note(self, events: Sequence[Event]) -> Sequence[Event]:
         if self._watch.seen:
@@ -274,22 +305,3 @@ class ReplyReader:
                 self._failure = event.error
             self._fold.feed(event)
         return events
-
-
-def _pass(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
-    for stage in stages:
-        events = [passed for event in events for passed in stage.feed(event)]
-    return events
-
-
-def _is_content(event: Event) -> bool:
-    """Whether an event is more than the frame of a reply in which nobody spoke."""
-    if type(event) is Finish:
-        # A word that is new is one; what stands there instead of a word is none.
-        return event.reason != "unknown" or event.raw.isidentifier()
-    return type(event) not in _NO_CONTENT
-
-
-def _counting() -> Callable[[], str]:
-    numbers = count(1)
-    return lambda: f"call_{next(numbers)}"

@@ -7,11 +7,14 @@ its provider says so.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
 
+from bardo.streams.stage import Stage
 from bardo.values.blocks import has_no_arguments
 from bardo.values.events import (
     BlockFields,
+    Degraded,
     Event,
     Failed,
     Finish,
@@ -24,10 +27,12 @@ from bardo.values.events import (
     ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
+    UsageUpdate,
     WithheldThought,
 )
 from bardo.values.fold import ResponseFold
 
+_NO_CONTENT = frozenset({ReplyStart, ReplyFields, UsageUpdate, Degraded})
 _LONGEST_NAME = 500
 _LONGEST_HELD = 64
 _FREE_TEXT = ("custom", "custom_tool_call")
@@ -94,6 +99,8 @@ class FillMissingFields:
 
     A start without an id waits for the next, which may bring it: a client that was told one id, or one time, is not told another.
     """
+
+    passes_text = True
 
     def __init__(self, stamp: ReplyStart) -> None:
         self._stamp = stamp
@@ -211,3 +218,24 @@ _ARGUMENTS: dict[type, Callable[[CallArguments, Any], Sequence[Event]]] = {
     Finish: CallArguments._release_all,
     Failed: CallArguments._release_all,
 }
+
+
+def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
+    """Return what comes of events behind these stages."""
+    for stage in stages:
+        events = [passed for event in events for passed in stage.feed(event)]
+    return events
+
+
+def is_content(event: Event) -> bool:
+    """Whether an event is more than the frame of a reply in which nobody spoke."""
+    if type(event) is Finish:
+        # A word that is new is one; what stands there instead of a word is none.
+        return event.reason != "unknown" or event.raw.isidentifier()
+    return type(event) not in _NO_CONTENT
+
+
+def counting_ids() -> Callable[[], str]:
+    """Return what numbers the calls of one reply."""
+    numbers = count(1)
+    return lambda: f"call_{next(numbers)}"

@@ -58,27 +58,36 @@ class SseDecoder:
         end = item.find(b"\n\n")
         return end + 2 if end >= 0 else len(item)
 
-    def run(self, item: bytes, head: bytes, tail: bytes) -> tuple[list[bytes], int]:
-        """Return what stands between `head` and `tail` in the frames `item` begins with, and where the last of these frames ends.
+    def run(self, item: bytes, place: int, head: bytes, tail: bytes) -> tuple[list[bytes], int]:
+        """Return what stands between `head` and `tail` in the frames at `place` of `item`, and where the last of these frames ends.
 
-        Frames that are alike are so cut in one go, and need not be fed; 0 where `item` begins otherwise. What stands between is not looked
-        at: where it holds a line end, it was no such frame, and all of `item` is to be fed.
+        Frames that are alike are so cut in one go, and need not be fed; `place` where there is none. What stands between is not looked
+        at: where it holds a line end, it was no such frame, and all from `place` on is to be fed.
         """
         begin = b"data: " + head
         if (
-            not item.startswith(begin)
+            not item.startswith(begin, place)
             or self._held
             or self._carriage_returns
             or b"\r" in item
             or len(item) > self._limit
         ):
-            return [], 0
+            return [], place
         end = tail + b"\n\n"
-        *values, last = item[len(begin) :].split(end + begin)
+        *values, last = item[place + len(begin) :].split(end + begin)
         stop = last.find(end)
         if stop < 0:
-            return values, len(item) - len(last) - len(begin)
-        return [*values, last[:stop]], len(item) - len(last) + stop + len(end)
+            return values, max(place, len(item) - len(last) - len(begin))
+        values.append(last[:stop])
+        return values, len(item) - len(last) + stop + len(end)
+
+    def end_of(self, item: bytes, place: int, frames: int) -> int:
+        """Return where so many frames from `place` on end in `item`; its length where they do not."""
+        for _ in range(frames):
+            place = item.find(b"\n\n", place) + 2
+            if place < 2:
+                return len(item)
+        return place
 
     def finish(self) -> Sequence[Frame]:
         """Return what was left without a closing blank line, as an incomplete frame."""

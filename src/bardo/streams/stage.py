@@ -10,7 +10,10 @@ Out = TypeVar("Out", covariant=True)
 
 
 class Stage(Protocol[In, Out]):
-    """Takes items, gives items, and at the end gives back whatever it still held."""
+    """Takes items, gives items, and at the end gives back whatever it still held.
+
+    One whose class says `passes_text = True` gives a further piece of a block of text as it is, and need not be asked about it.
+    """
 
     def feed(self, item: In) -> Sequence[Out]: ...
 

@@ -137,7 +137,9 @@ class ResponseFold:
         return choice
 
     def _block(self, choice: int, block: int, kind: type[_Growing]) -> _Growing:
-        return self._choice(choice).growing(block, kind)
+        known = self._choices.get(choice) or self._choice(choice)
+        growing = known.blocks_begun.get(block)
+        return growing if type(growing) is kind else known.growing(block, kind)
 
     def _take_start(self, event: ReplyStart) -> None:
         self._start = ReplyStart(
@@ -319,27 +321,29 @@ class _Choice:
     """The blocks of one choice, in order of first appearance."""
 
     def __init__(self) -> None:
-        self._blocks: dict[int, _Growing | UnknownBlock] = {}
+        self.blocks_begun: dict[int, _Growing | UnknownBlock] = {}
         self.finish: Finish | None = None
         self.carried = CarriedFields()
         self.empty_thought = self.withheld_thought = False
 
     def growing(self, number: int, kind: type[_Growing]) -> _Growing:
         """Return block `number`, begun as `kind` where it is new."""
-        block = self._blocks.get(number)
+        block = self.blocks_begun.get(number)
         if block is None or isinstance(block, UnknownBlock):
-            block = self._blocks[number] = kind()
+            block = self.blocks_begun[number] = kind()
         elif type(block) is _Text and kind is not _Text and not block.pieces:
             # State or fields came before the block itself, and nobody knew yet what it would be.
             known, block = block, kind()
             block.opaque, block.carried = known.opaque, known.carried
-            self._blocks[number] = block
+            self.blocks_begun[number] = block
         return block
 
     def put(self, number: int, block: UnknownBlock) -> None:
         """Place a whole block."""
-        self._blocks[number] = block
+        self.blocks_begun[number] = block
 
     def blocks(self) -> tuple[ReplyBlock, ...]:
         """Return the blocks as values."""
-        return tuple(block if isinstance(block, UnknownBlock) else block.block() for block in self._blocks.values())
+        return tuple(
+            block if isinstance(block, UnknownBlock) else block.block() for block in self.blocks_begun.values()
+        )

@@ -133,22 +133,27 @@ NO_SECRETS = secrets_of(())
 class SecretWatch:
     """Looks for secrets in bytes that come piece by piece; one that is cut between two pieces is found too."""
 
-    __slots__ = ("_secrets", "_tail", "seen")
+    __slots__ = ("_most", "_secrets", "_tail", "seen")
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
+        self._most = max(0, secrets.longest * _BYTES_OF_AN_ESCAPE - 1)
         self._tail = b""
         self.seen = False
 
     def feed(self, piece: bytes) -> bool:
         """Return whether a secret has been seen by now."""
-        longest = self._secrets.longest
-        if self.seen or longest <= 1:
+        if self.seen or self._most <= 0:
             return self.seen
-        data = self._tail + piece
-        self.seen = self._secrets.stand_in(data)
-        kept = (longest * _BYTES_OF_AN_ESCAPE if b"\\u00" in data else longest) - 1
-        self._tail = data[-kept:]
+        # Only the beginning of a large piece is looked at beside the end of the one before.
+        tail, most, secrets = self._tail, self._most, self._secrets
+        if len(piece) <= most:
+            tail += piece
+            self.seen = secrets.stand_in(tail)
+        else:
+            self.seen = secrets.stand_in(piece) or (bool(tail) and secrets.stand_in(tail + piece[:most]))
+            tail = piece
+        self._tail = tail[-most:]
         return self.seen
 
 

@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.base import RepeatingDecoder, ReturningDecoder, SwitchableDecoder
+from bardo.dialects.base import PlainReplyDecoder, RepeatingDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.openai_chat.choice import ChoiceReader
 from bardo.dialects.openai_chat.errors import error_in_choice, error_in_reply
+from bardo.dialects.openai_chat.plain_reply import read_plain
 from bardo.dialects.openai_chat.repeated import Repetition
 from bardo.dialects.openai_chat.reply_fields import ReplyFieldsDecoder
 from bardo.streams.frames import Frame
@@ -25,13 +26,14 @@ MAX_CHOICES = 256
 """Twice as many as OpenAI lets a request ask for."""
 
 
-class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
+class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
     """Reads one reply. `excludes_reasoning` is the provider's fact about reasoning tokens, None where it is not known."""
 
     def __init__(
         self, *, provider: str = "", excludes_reasoning: bool | None = None, returns_details: bool = False
     ) -> None:
         self._provider = provider
+        self._excludes_reasoning = excludes_reasoning
         self._reply = ReplyFieldsDecoder(excludes_reasoning=excludes_reasoning)
         self._choices: dict[int, ChoiceReader] = {}
         self._repetition = Repetition()
@@ -60,6 +62,13 @@ class ChatDecoder(RepeatingDecoder, SwitchableDecoder, ReturningDecoder):
             return self._read(item, data)
         events = self._repetition.read(data)
         return self._read(item, data) if events is None else events
+
+    def read_plain(self, data: bytes) -> Sequence[Event] | None:
+        """Return the events of a whole reply that is one choice of text."""
+        events = read_plain(data, excludes_reasoning=self._excludes_reasoning)
+        if events is not None:
+            self._seen = self._whole = True
+        return events
 
     def repeated(self) -> tuple[bytes, bytes] | None:
         """Return the bytes around the text of the frames that repeat."""

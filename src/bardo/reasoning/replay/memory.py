@@ -209,6 +209,8 @@ def _unstamped(states: tuple[Opaque, ...]) -> tuple[Opaque, ...]:
 class Origins:
     """A stage of one reply."""
 
+    passes_text = True
+
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
 

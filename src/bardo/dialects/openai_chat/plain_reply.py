@@ -1,0 +1,102 @@
+"""A whole reply that is one choice of text and nothing else, read in one go into typed structs.
+
+Most whole replies are such. Anything that is not listed here, or of another type, makes a reply that is read field by field.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from bardo.dialects.lenient import MAX_DEPTH
+from bardo.dialects.openai_chat.constants import NAME, decode_finish
+from bardo.dialects.openai_chat.usage import decode_usage
+from bardo.values.events import ContentChunk, Degraded, Event, Finish, ReplyFields, ReplyStart, UsageUpdate
+
+_Nothing = Annotated[list[Any], Meta(max_length=0)] | None
+
+
+class _Message(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    content: Annotated[str, Meta(min_length=1)]
+    role: str = ""
+    refusal: Literal["", None] = None
+    reasoning: Literal["", None] = None
+    reasoning_content: Literal["", None] = None
+    tool_calls: _Nothing = None
+    function_call: None = None
+    audio: None = None
+    annotations: list[Any] | None = None
+    name: Any = None
+
+
+class _Choice(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    message: _Message
+    finish_reason: Annotated[str, Meta(min_length=1)]
+    index: Literal[0] = 0
+    logprobs: None = None
+    stop_reason: Any = None
+    matched_stop: Any = None
+    token_ids: Any = None
+    seed: Any = None
+    native_finish_reason: Any = None
+    content_filter_results: Any = None
+
+
+class _Reply(msgspec.Struct, forbid_unknown_fields=True, gc=False):
+    choices: Annotated[list[_Choice], Meta(min_length=1, max_length=1)]
+    id: str = ""
+    object: str = ""
+    created: Annotated[int, Meta(gt=-(1 << 53), lt=1 << 53)] | None = None
+    model: str = ""
+    usage: dict[str, Any] | None = None
+    system_fingerprint: Any | UnsetType = UNSET
+    service_tier: Any | UnsetType = UNSET
+    prompt_logprobs: Any | UnsetType = UNSET
+    prompt_token_ids: Any | UnsetType = UNSET
+    kv_transfer_params: Any | UnsetType = UNSET
+    provider: Any | UnsetType = UNSET
+    base_resp: Any | UnsetType = UNSET
+    prompt_filter_results: Any | UnsetType = UNSET
+
+
+_OF_REPLY = tuple(
+    name for name in _Reply.__struct_fields__ if name not in ("choices", "id", "object", "created", "model", "usage")
+)
+_OF_CHOICE = tuple(
+    name for name in _Choice.__struct_fields__ if name not in ("message", "finish_reason", "index", "logprobs")
+)
+_OF_MESSAGE = ("annotations", "name")
+_decode = msgspec.json.Decoder(_Reply).decode
+
+
+def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] | None:
+    """Return the events of a reply that is one choice of text, those that reading it field by field gives; None for any other.
+
+    What is read here, any strict reader of JSON can read. `excludes_reasoning` is the provider's fact about reasoning tokens.
+    """
+    try:
+        reply = _decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return None
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        return None
+    choice = reply.choices[0]
+    message, reason = choice.message, choice.finish_reason
+    events: list[Event] = [
+        ReplyStart(id=reply.id, model=reply.model, created=reply.created),
+        ContentChunk(0, message.content),
+    ]
+    said = {name: value for name in _OF_CHOICE if (value := getattr(choice, name)) is not None}
+    said |= {f"message.{name}": value for name in _OF_MESSAGE if (value := getattr(message, name)) is not None}
+    if said:
+        events.append(ReplyFields(NAME, said, 0))
+    events.append(Finish(decode_finish(reason, calls=False), reason))
+    fields = {name: value for name in _OF_REPLY if (value := getattr(reply, name)) is not UNSET}
+    if fields:
+        events.append(ReplyFields(NAME, fields))
+    if reply.usage:
+        usage, doubts = decode_usage(reply.usage, excludes_reasoning=excludes_reasoning)
+        events += (UsageUpdate(usage), *map(Degraded, doubts))
+    return events
