@@ -74,10 +74,9 @@ class ReplyReader:
         self._decoder = language.open_decoder(row)
         self.switchable = self._decoder if isinstance(self._decoder, SwitchableDecoder) else None
         self._repeated = RepeatedFrames.of(self._framing.inner, self._decoder)
+        self._read_plain = self._decoder.read_plain if isinstance(self._decoder, PlainReplyDecoder) else None
         self._forward = forward
-        self._mended = False
-        self._begun = False
-        self._has_content = False
+        self._mended = self._begun = self._has_content = False
         make_id = make_id or counting_ids()
         self._ids = CallIds(make_id)
         calls = language.calls_in_frames
@@ -98,8 +97,7 @@ class ReplyReader:
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
         )
         self._failure: BardoError | None = None
-        self._secrets = secrets
-        self._watch = SecretWatch(secrets)
+        self._secrets, self._watch = secrets, SecretWatch(secrets)
         self._clean = clean
 
     @property
@@ -231,8 +229,8 @@ class ReplyReader:
         return pieces
 
     def _read_one(self, frame: Frame) -> EventsAndBytes:
-        plain = self._read_plain(frame)
-        readable, decoded = self._decode(frame) if plain is None else (frame, plain)
+        plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
+        readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
         if decoded and not self._has_content:
             self._begun, self._has_content = True, any(map(is_content, decoded))
         events = self._through(decoded)
@@ -251,11 +249,6 @@ class ReplyReader:
         if mended:
             self._mended, decoded = True, [*decoded, MENDED]
         return readable, decoded
-
-    def _read_plain(self, frame: Frame) -> Sequence[Event] | None:
-        """Return the events of a whole reply that is nothing but text, where its dialect tells such from others."""
-        whole = frame.data is frame.raw and frame.data is not None and isinstance(self._decoder, PlainReplyDecoder)
-        return self._decoder.read_plain(frame.raw) if whole else None  # type: ignore[attr-defined]
 
     def _name_failure(self) -> None:
         """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
