@@ -235,10 +235,18 @@ def test_a_dialect_may_differ_from_the_presets() -> None:
         (entry(id="openai", base_url="http://h/v1"), True),
         (entry(id="x", preset="openai", base_url="http://h/v1"), True),
         (entry(id="openai", dialect="openai_responses", base_url="http://h/v1"), True),
-        (entry(id="openai", dialect="openai_chat", base_url="http://h/v1"), False),
+        (entry(id="openai", dialect="openai_chat", base_url="http://h/v1"), True),
+        (entry(id="openai", dialect="gemini", base_url="http://h/v1"), False),
         (entry(id="x", dialect="openai_responses", base_url="http://h/v1"), False),
     ],
-    ids=["the id is a preset", "a preset is named", "with its own dialect", "with another dialect", "only a dialect"],
+    ids=[
+        "the id is a preset",
+        "a preset is named",
+        "with its own dialect",
+        "with that of another endpoint",
+        "with a dialect that it has not",
+        "only a dialect",
+    ],
 )
 def test_a_preset_keeps_its_models_at_another_address_and_a_dialect_has_none(text: str, serves: bool) -> None:
     assert provider_of(parse_settings(text).providers[0]).row.serves("gpt-5") == serves

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import msgspec
@@ -88,13 +89,34 @@ class EmbedEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
         return matches_any(model.lower(), self.fixed)
 
 
-class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ReplyEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One more endpoint where a provider answers requests, beside the one that its row describes.
+
+    `base_url`, `auth` and `headers` are the row's own where they are not given. `models` are globs of the models that answer here, all
+    where there are none, and `not_models` of those that do not. `lacks` are what its replies leave out and the other endpoints' hold, by
+    the names of degradations.
+    """
+
+    dialect: DialectName
+    base_url: str = ""
+    auth: Auth | None = None
+    headers: dict[str, str] | None = None
+    models: tuple[str, ...] = ()
+    not_models: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
+    quirks: Quirks = Quirks()
+
+
+class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Who runs models, and how to speak with them.
 
     `key_variables` are tried in order. `models` are globs of the model ids it serves, used for bare model names. `port` is set for local
     servers that are looked for at start. `scope_fields` are the fields of a request that name the account's project; `scope` holds what is
     configured for them. `generic`: the row stands for any server of its dialect, where only the dialect is configured.
     `counts_tokens`: it has its dialect's endpoint that counts the tokens of a request. `embeddings` are where it makes vectors of texts.
+    `endpoints` are the further endpoints where it answers requests. Of the row's own one `only_models` are globs of the models that answer
+    there, all where there are none, `not_models` of those that do not, and `lacks` is what its replies leave out, by the names of
+    degradations.
     """
 
     id: str
@@ -114,7 +136,35 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     generic: bool = False
     counts_tokens: bool = False
     embeddings: tuple[EmbedEndpoint, ...] = ()
+    endpoints: tuple[ReplyEndpoint, ...] = ()
+    only_models: tuple[str, ...] = ()
+    not_models: tuple[str, ...] = ()
+    lacks: tuple[str, ...] = ()
     quirks: Quirks = Quirks()
+
+    @cached_property
+    def at_endpoints(self) -> tuple[ProviderRow, ...]:
+        """The row as it is at each endpoint of the provider: itself first, then `endpoints` in their order."""
+        return (self, *(self._at(endpoint) for endpoint in self.endpoints))
+
+    def _at(self, endpoint: ReplyEndpoint) -> ProviderRow:
+        return msgspec.structs.replace(
+            self,
+            dialect=endpoint.dialect,
+            base_url=endpoint.base_url or self.base_url,
+            auth=endpoint.auth or self.auth,
+            headers=self.headers if endpoint.headers is None else endpoint.headers,
+            only_models=endpoint.models,
+            not_models=endpoint.not_models,
+            lacks=endpoint.lacks,
+            quirks=endpoint.quirks,
+            endpoints=(),
+        )
+
+    def answers(self, model: str) -> bool:
+        """Whether the model answers at this endpoint."""
+        name = model.lower()
+        return not matches_any(name, self.not_models) and (not self.only_models or matches_any(name, self.only_models))
 
     @property
     def local(self) -> bool:

@@ -20,6 +20,7 @@ from bardo.engine.knowledge import (
     BUILTIN,
     Knowledge,
     Lesson,
+    MissingEndpoint,
     PlaceName,
     RenderedPrompt,
     TargetFacts,
@@ -27,7 +28,7 @@ from bardo.engine.knowledge import (
     place_name,
 )
 from bardo.engine.planning import Attempt
-from bardo.engine.route import Target
+from bardo.engine.route import Target, endpoints_of
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, RouteFact, know
 from bardo.structured.modes import Form
@@ -51,6 +52,7 @@ class _Resolved(NamedTuple):
     row: ProviderRow
     live: LiveFacts | None
     learned: RouteFact | None
+    missing: bool
     facts: TargetFacts
 
 
@@ -76,6 +78,7 @@ class ModelFacts:
         self._learned: dict[ControlTarget, RouteFact] = {}
         self._starts: dict[tuple[PlaceName, bool], SeenStart] = {}
         self._refused_forms: dict[PlaceName, frozenset[Form]] = {}
+        self._missing: dict[tuple[str, str], datetime.date] = {}
         self._overridden: set[ControlTarget] = set()
         self._unclassified: set[PlaceName] = set()
 
@@ -87,7 +90,7 @@ class ModelFacts:
             budgets=own.budgets,
             structured=own.structured,
             today=self.today(),
-            facts={place_name(target): self.of(target) for target in targets},
+            facts={place_name(at): self.of(at) for target in targets for at in endpoints_of(target)},
         )
 
     def of(self, target: Target) -> TargetFacts:
@@ -95,10 +98,17 @@ class ModelFacts:
         row, place, live = target.provider.row, place_name(target), self._live(target)
         learned = self._learned_fact(target) if self._learned else None
         found = self._resolved.get(place)
-        if found is not None and found.live is live and found.learned is learned and found.row is row:
+        missing = bool(self._missing) and self._is_missing(place)
+        if (
+            found is not None
+            and found.row is row
+            and found.live is live
+            and found.learned is learned
+            and found.missing is missing
+        ):
             return found.facts
-        facts = self._resolve(target, live, learned)
-        _put(self._resolved, place, _Resolved(row, live, learned, facts))
+        facts = self._resolve(target, live, learned, missing=missing)
+        _put(self._resolved, place, _Resolved(row, live, learned, missing, facts))
         return facts
 
     def learn(self, lesson: Lesson) -> None:
@@ -107,6 +117,9 @@ class ModelFacts:
             _put(self._learned, lesson.target, lesson)
             return
         place = place_name(lesson.target)
+        if isinstance(lesson, MissingEndpoint):
+            _put(self._missing, place[:2], self.today())
+            return
         _put(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})
         self._resolved.pop(place, None)
 
@@ -130,7 +143,7 @@ class ModelFacts:
         if place in self._unclassified or len(self._unclassified) >= _MOST_WARNED:
             return
         self._unclassified.add(place)
-        provider, model = place
+        provider, _, model = place
         _log.warning(
             "nothing is known of %r at %s: its thinking is asked for in the form %s; `bardo probe` finds out more",
             model,
@@ -143,7 +156,9 @@ class ModelFacts:
         """Return the date, in UTC."""
         return datetime.date.fromordinal(_EPOCH + int(self._clock() // 86_400))
 
-    def _resolve(self, target: Target, live: LiveFacts | None, learned: RouteFact | None) -> TargetFacts:
+    def _resolve(
+        self, target: Target, live: LiveFacts | None, learned: RouteFact | None, *, missing: bool
+    ) -> TargetFacts:
         own = tuple(layer for row, layer in self._rows if _is_about(row, target))
         of_server = layers_of(live)
         if own and of_server:
@@ -157,6 +172,7 @@ class ModelFacts:
             seen_start=self._starts.get((place, False)) or _declared_start(live),
             seen_start_off=self._starts.get((place, True)) or _declared_start(live),
             refused_forms=self._refused_forms.get(place, frozenset()),
+            missing=missing,
         )
 
     def _live(self, target: Target) -> LiveFacts | None:
@@ -169,6 +185,10 @@ class ModelFacts:
             del self._learned[place]
             return None
         return fact
+
+    def _is_missing(self, place: PlaceName) -> bool:
+        noticed = self._missing.get(place[:2])
+        return noticed is not None and (self.today() - noticed).days <= DAYS_TO_REMEMBER
 
     def _note_override(self, target: Target, live: Facts, override: Facts) -> None:
         """Note once where an operator goes against a server."""

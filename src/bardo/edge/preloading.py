@@ -10,6 +10,7 @@ from importlib import import_module
 from urllib.request import getproxies
 
 from bardo.catalog.dialect_models import builtin_dialect_models
+from bardo.catalog.endpoint_choice import choice_rows
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import builtin_meaningful
@@ -44,6 +45,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     builtin_models,
     builtin_parameters,
     builtin_replay,
+    choice_rows,
     ladders,
     subsets,
     tool_call_formats,

@@ -296,7 +296,7 @@ def _row(entry: ProviderEntry, where: Callable[[str], str]) -> ProviderRow:
     wanted = entry.preset or entry.id
     row = catalog.generic(entry.dialect) if entry.dialect and _by_dialect(entry) else catalog.provider(wanted)
     if row is not None:
-        return row
+        return _pinned(row, entry.dialect)
     near = get_close_matches(wanted, catalog.names(), n=3)
     hint = f"did you mean {' or '.join(near)}?" if near else "set preset to a provider of `bardo catalog`, or dialect"
     raise ConfigError(f"{where('preset' if entry.preset else 'id')}: no preset is called {wanted!r}", hint=hint)
@@ -307,7 +307,15 @@ def _by_dialect(entry: ProviderEntry) -> bool:
     if entry.preset or not entry.dialect:
         return False
     named = builtin().provider(entry.id)
-    return named is None or named.dialect != entry.dialect
+    return named is None or all(row.dialect != entry.dialect for row in named.at_endpoints)
+
+
+def _pinned(row: ProviderRow, dialect: str | None) -> ProviderRow:
+    """Return the row at the one endpoint of `dialect`, where the provider has such; else the row as it is."""
+    found = next((at for at in row.at_endpoints if at.dialect == dialect), None)
+    if found is None:
+        return row
+    return msgspec.structs.replace(found, endpoints=(), only_models=(), not_models=(), lacks=())
 
 
 def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:

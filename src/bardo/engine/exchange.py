@@ -6,9 +6,10 @@ socket, no clock and no secret, so every path through it is tested with plain va
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 
-from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, RefusedForm
+from bardo.engine.endpoints import Planned, endpoint_targets, is_missing_endpoint, plan_at_best
+from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.route import Target
 from bardo.engine.typed.plan import refused_for_good, refused_forms
@@ -37,23 +38,49 @@ def attempts(
     for target in targets:
         own = target.provider.id
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
-        draft = Draft(request, target, knowledge, may_forward=may_forward, degraded=lost)
-        try:
+
+        def plan(at: Target, lost: tuple[Degradation, ...] = lost) -> Planned:
+            draft = Draft(request, at, knowledge, may_forward=may_forward, degraded=lost)
             draft.restore_history(recalled)
             draft.settle()
-            attempt = draft.freeze()
+            return Planned(draft, draft.freeze())
+
+        try:
+            failure = yield from _asked(_endpoints(target, request, knowledge), plan)
         except Unsupported as problem:
             if target is targets[-1]:
                 raise
             failed = (*failed, (own, problem.message))
             continue
-        failure = yield attempt
-        again = (yield from _mended(draft, attempt, failure)) if isinstance(failure, UpstreamRefused) else None
-        if again is not None:
-            failure = yield again
         if failure is None or not failure.retryable:
             return
         failed = (*failed, (own, failure.message))
+
+
+def _endpoints(target: Target, request: Request, knowledge: Knowledge) -> list[Target]:
+    """Return the target at each endpoint that its server is not known to lack."""
+    found = endpoint_targets(target, request.dialect)
+    if len(found) == 1:
+        return found
+    return [at for at in found if not knowledge.of(at).missing] or found
+
+
+def _asked(
+    endpoints: list[Target], plan: Callable[[Target], Planned]
+) -> Generator[Attempt | Lesson, BardoError | None, BardoError | None]:
+    """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one."""
+    draft, attempt = plan_at_best(endpoints, plan)
+    failure = yield attempt
+    if not isinstance(failure, UpstreamRefused):
+        return failure
+    others = [at for at in endpoints if at.provider.row is not attempt.target.provider.row]
+    if others and is_missing_endpoint(failure):
+        # It is told before the next is asked: whoever runs this stops once there is an answer.
+        yield MissingEndpoint(attempt.target)
+        other = yield from _asked(others, plan)
+        return failure if isinstance(other, UpstreamRefused) and is_missing_endpoint(other) else other
+    again = yield from _mended(draft, attempt, failure)
+    return failure if again is None else (yield again)
 
 
 def _mended(

@@ -61,7 +61,12 @@ def explain(
 def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: str) -> Route:
     # Those before the one that is asked could not be: the difference says why, in order.
     problems = [one.why for one in attempt.degraded if one.what == "provider"]
-    taken = next(place for place, target in enumerate(targets) if target is attempt.target)
+    asked = attempt.target
+    taken = next(
+        place
+        for place, target in enumerate(targets)
+        if (target.provider.id, target.model) == (asked.provider.id, asked.model)
+    )
     skipped = [*problems[:taken], *[""] * len(targets)]
     candidates = [
         Candidate(
@@ -74,7 +79,11 @@ def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: s
     ]
     provider = attempt.target.provider
     return Route(
-        provider=provider.id, model=attempt.target.model, dialect=provider.row.dialect, candidates=tuple(candidates)
+        provider=provider.id,
+        model=asked.model,
+        dialect=provider.row.dialect,
+        candidates=tuple(candidates),
+        endpoint="" if attempt.endpoint is None else attempt.endpoint.why,
     )
 
 

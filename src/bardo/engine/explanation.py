@@ -26,12 +26,16 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """Who is asked first, for which model there, in which dialect; and every candidate in order."""
+    """Who is asked first, for which model there, in which dialect; and every candidate in order.
+
+    `endpoint` says why in this dialect, where the provider has endpoints of several; else it is empty.
+    """
 
     provider: str
     model: str
     dialect: str
     candidates: tuple[Candidate, ...]
+    endpoint: str = ""
 
 
 class FieldSource(msgspec.Struct, frozen=True, kw_only=True):

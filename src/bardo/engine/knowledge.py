@@ -16,8 +16,8 @@ from bardo.reasoning.starting import SWITCHES, toggles_thinking
 from bardo.structured import StructuredSettings
 from bardo.structured.modes import Form
 
-PlaceName = tuple[str, str]
-"""The id of a provider in the configuration, and a model there."""
+PlaceName = tuple[str, str, str]
+"""The id of a provider in the configuration, the dialect of its endpoint, and a model there."""
 
 
 class RenderedPrompt(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,7 +47,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `known` is all that is known of its model's control, and `layers` what of it an operator and live servers say. `prompt` is None where
     no server showed its prompts. `seen_start` is how earlier replies began, `seen_start_off` how those to requests without thinking did.
-    `refused_forms` are the ways to ask for an answer in a schema that the target refused.
+    `refused_forms` are the ways to ask for an answer in a schema that the target refused. `missing`: the server has no such endpoint.
     """
 
     known: Known
@@ -56,6 +56,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     seen_start: SeenStart | None = None
     seen_start_off: SeenStart | None = None
     refused_forms: frozenset[Form] = frozenset()
+    missing: bool = False
 
     def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
         """Return whether the server's prompt for a request with these template arguments opens the thinking; None where nobody knows."""
@@ -95,7 +96,13 @@ class RefusedForm(msgspec.Struct, frozen=True):
     form: Form
 
 
-Lesson = RouteFact | RefusedForm
+class MissingEndpoint(msgspec.Struct, frozen=True):
+    """An endpoint that a provider's server does not have: that of the target's dialect."""
+
+    target: Target
+
+
+Lesson = RouteFact | RefusedForm | MissingEndpoint
 """What a provider's refusal taught: it holds for later calls too."""
 
 
@@ -107,4 +114,4 @@ def control_target(target: Target) -> ControlTarget:
 
 def place_name(target: Target) -> PlaceName:
     """Return the key of a target in `Knowledge.facts`."""
-    return target.provider.id, target.model
+    return target.provider.id, target.provider.row.dialect, target.model

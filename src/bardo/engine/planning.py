@@ -5,7 +5,7 @@ An attempt is drafted in steps (its history, its thinking, the form of its answe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -30,6 +30,13 @@ from bardo.values.request import Message, Request
 from bardo.values.wire import WireRequest
 
 
+class EndpointChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The dialect of the endpoint that was taken where a provider has several, and why that one."""
+
+    dialect: str
+    why: str
+
+
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     """One try at one target.
 
@@ -37,7 +44,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     whether no thinking was asked for, `control` how the model was told to think. `forward`: the reply may go to the client as it comes.
     `withhold_usage`: bardo asked for usage the client did not ask for, so the frame that holds nothing else stays here. `origin` is the
     stamp of what the provider makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
-    schema is asked for. `written` is what `wire` was written from, None where it is the client's own body.
+    schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
+    endpoint was taken, None where the provider has one only.
     """
 
     target: Target
@@ -52,6 +60,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     ask: Binding | None = None
     answer: AnswerPlan | None = None
     written: Request | None = None
+    endpoint: EndpointChoice | None = None
     degraded: tuple[Degradation, ...] = ()
 
     @property
@@ -178,8 +187,15 @@ class Draft:
             ask=self.ask,
             answer=self.answer,
             written=written,
-            degraded=distinct((*self.degraded, *shaping, *reported)),
+            degraded=distinct((*self.degraded, *shaping, *reported, *self._lacking())),
         )
+
+    def _lacking(self) -> Iterator[Degradation]:
+        """Yield what replies of this endpoint leave out, and those of the provider's other endpoints hold."""
+        row, done = self.target.provider.row, self._settled
+        for name in row.lacks:
+            if name != "reasoning" or not (_asks_for_none(done) or done.plan.thinks is False):
+                yield Degradation(name, why=f"{row.id} leaves it out of replies in the dialect {row.dialect}")
 
     @property
     def _settled(self) -> Controlled:

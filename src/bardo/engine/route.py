@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from urllib.parse import urljoin
+from functools import cached_property
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -22,7 +23,7 @@ MAX_MODEL_NAME = 256
 _LATEST = ":latest"
 
 
-class Provider(msgspec.Struct, frozen=True, kw_only=True):
+class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A provider as configured. `models` is what it is known to serve: from the configuration, or discovered."""
 
     id: str
@@ -30,6 +31,20 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str
     models: tuple[str, ...] = ()
     configured_models: bool = False
+
+    @cached_property
+    def endpoints(self) -> tuple[Provider, ...]:
+        """The provider at each of its endpoints, this one first: with another dialect, and maybe another address.
+
+        An endpoint with an address of its own is left out where the configuration names another server, unless the path of that server
+        ends as the row's does: then the endpoint's path stands in its place.
+        """
+        others = (self._at(row) for row in self.row.at_endpoints[1:])
+        return (self, *(other for other in others if other is not None))
+
+    def _at(self, row: ProviderRow) -> Provider | None:
+        base_url = _moved(self.base_url, self.row.base_url, row.base_url)
+        return None if base_url is None else msgspec.structs.replace(self, row=row, base_url=base_url)
 
     def lists(self, model: str) -> bool:
         """Whether the provider is known to serve exactly this model id."""
@@ -54,6 +69,25 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: Provider
     model: str
+
+
+def _moved(configured: str, usual: str, wanted: str) -> str | None:
+    """Return the address of an endpoint that usually is at `wanted`, where the provider is at `configured` instead of `usual`."""
+    usual, wanted, given = usual.rstrip("/"), wanted.rstrip("/"), configured.rstrip("/")
+    if given == usual:
+        return wanted
+    if usual == wanted:
+        return configured
+    usual_path, wanted_path = urlsplit(usual).path, urlsplit(wanted).path
+    same_host = urlsplit(usual).netloc == urlsplit(wanted).netloc
+    if not same_host or not usual_path or not given.endswith(usual_path):
+        return None
+    return given.removesuffix(usual_path) + wanted_path
+
+
+def endpoints_of(target: Target) -> list[Target]:
+    """Return the target at each endpoint of its provider, itself first."""
+    return [target, *(msgspec.structs.replace(target, provider=one) for one in target.provider.endpoints[1:])]
 
 
 def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:

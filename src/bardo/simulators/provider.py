@@ -38,6 +38,8 @@ class Provider(ABC):
     """Whether a request can offer tools at all."""
     models: ClassVar[tuple[str, ...]]
     """The models listed where the server was given none."""
+    beside_it: ClassVar[tuple[type[Provider], ...]] = ()
+    """Other dialects that the same server speaks, each at its own paths; their `name` is only for their ids."""
     off_switches: ClassVar[tuple[tuple[str, object], ...]] = ()
     """Request fields, with the value that switches reasoning off."""
     hiding_switches: ClassVar[tuple[tuple[str, object], ...]] = ()

@@ -66,6 +66,7 @@ class Simulator:
         if preset not in PRESETS:
             raise ValueError(f"no simulator is called {preset!r}; there are: {', '.join(sorted(PRESETS))}")
         self.provider: Provider = PRESETS[preset]()
+        self._beside = [other() for other in self.provider.beside_it]
         self.requests: list[Incoming] = []
         self._script = script or Script()
         self._key = key
@@ -147,42 +148,43 @@ class Simulator:
     def actions(self, incoming: Incoming) -> Iterator[Action]:
         """Give what happens on the wire for one request. No socket is needed, so a test may ask directly."""
         self.requests.append(incoming)
+        provider = self._asked_provider(incoming)
         try:
-            reply, fault = self._answer(incoming)
+            reply, fault = self._answer(provider, incoming)
         except Refusal as refusal:
-            reply, fault = self.provider.refuse(refusal), None
+            reply, fault = provider.refuse(refusal), None
         fault = self._due(fault) or self._due(self._fault)
-        actions = deliver(reply, fault, self.provider.troubles(), pace=self._pace)
+        actions = deliver(reply, fault, provider.troubles(), pace=self._pace)
         return held(actions, self._gate) if self._gate is not None else actions
 
-    def _answer(self, incoming: Incoming) -> tuple[Reply, Fault | None]:
-        provider = self.provider
+    def _asked_provider(self, incoming: Incoming) -> Provider:
+        """Return the one of the server's dialects at whose path a model is asked."""
+        path = incoming.path.rstrip("/")
+        for other in self._beside:
+            below = path.removeprefix(_prefix(other))
+            if below != path and other.answers(incoming, below):
+                return other
+        return self.provider
+
+    def _answer(self, provider: Provider, incoming: Incoming) -> tuple[Reply, Fault | None]:
         described = provider.described(incoming, self.models)
         if described is not None:
             provider.admit(incoming, self._key)
             return described, None
-        path = self._below_base(incoming)
+        path = _below_base(provider, incoming)
         asks = provider.answers(incoming, path)
         listed = provider.catalog(path, self.models)
         plain, fault = _without_fault(incoming)
-        beside = listed or provider.beside(plain, self._below_base(plain))
+        beside = listed or provider.beside(plain, _below_base(provider, plain))
         if not asks and beside is None:
             raise provider.unknown_path(incoming)
         if incoming.method != ("GET" if listed is not None else "POST"):
             raise provider.wrong_method(incoming)
         provider.admit(incoming, self._key)
-        return (beside, fault) if beside is not None else self._play(incoming, path)
+        return (beside, fault) if beside is not None else self._play(provider, incoming, path)
 
-    def _below_base(self, incoming: Incoming) -> str:
-        provider, path = self.provider, incoming.path.rstrip("/")
-        base = provider.base_path if provider.prefix is None else provider.prefix
-        if not path.startswith(f"{base}/"):
-            raise provider.unknown_path(incoming)
-        return path.removeprefix(base)
-
-    def _play(self, incoming: Incoming, path: str) -> tuple[Reply, Fault | None]:
+    def _play(self, provider: Provider, incoming: Incoming, path: str) -> tuple[Reply, Fault | None]:
         """Have the model answer."""
-        provider = self.provider
         asked = provider.read(incoming, path)
         model, fault = _named_fault(asked.model)
         provider.known(model, self._models)
@@ -199,19 +201,19 @@ class Simulator:
             created=int(time.time()),
             delta_size=self._delta_size,
         )
-        exchange = self._as_asked(exchange)
+        exchange = self._as_asked(provider, exchange)
         reply = provider.stream(exchange) if asked.streamed else provider.whole(exchange)
         return reply, fault or turn.fault
 
-    def _as_asked(self, exchange: Exchange) -> Exchange:
+    def _as_asked(self, provider: Provider, exchange: Exchange) -> Exchange:
         """Leave out reasoning that the request switched off, or asked not to be shown."""
         if self._knob is not None:
-            exchange = self._knob.turned(exchange, off=self.provider.reasoning_is_off(exchange))
+            exchange = self._knob.turned(exchange, off=provider.reasoning_is_off(exchange))
         turn = exchange.turn
-        if self._knob is None and self.provider.reasoning_is_off(exchange):
+        if self._knob is None and provider.reasoning_is_off(exchange):
             turn = turn.unreasoned()
             return replace(exchange, turn=turn, usage=turn.counted(exchange.asked.characters))
-        if self.provider.reasoning_is_hidden(exchange):
+        if provider.reasoning_is_hidden(exchange):
             return replace(exchange, turn=turn.concealed())
         return exchange
 
@@ -249,3 +251,14 @@ def _plain(body: Fields) -> Fields:
     """Give an object without the fault that its model's name asks for."""
     model = body.get("model")
     return {**body, "model": _named_fault(model)[0]} if isinstance(model, str) else body
+
+
+def _prefix(provider: Provider) -> str:
+    return provider.base_path if provider.prefix is None else provider.prefix
+
+
+def _below_base(provider: Provider, incoming: Incoming) -> str:
+    path, base = incoming.path.rstrip("/"), _prefix(provider)
+    if not path.startswith(f"{base}/"):
+        raise provider.unknown_path(incoming)
+    return path.removeprefix(base)

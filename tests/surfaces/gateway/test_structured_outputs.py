@@ -290,13 +290,13 @@ def test_a_refusal_is_no_error_and_is_not_asked_for_again(typed: House, client: 
 @each_client
 @whole_and_streamed
 def test_another_provider_is_asked_in_its_own_mode(client: str, stream: bool) -> None:
-    broken = Simulator("openai_responses", fault=Fault("status", status=500))
+    broken = Simulator("openai_chat", fault=Fault("status", status=500))
     sound = Simulator("deepseek", script=SCRIPT)
     with house([broken, sound], each={"models": ("deepseek-chat",)}) as running:
         answer = asked(running, client, "deepseek-chat", "good", stream=stream)
         assert json.loads(text_of(client, answer, stream=stream)) == GOOD
         assert bardo_of(answer, stream=stream)["structured"]["mode"] == "prompt_guided"
-        assert "json_schema" in running.last("openai_responses")["text"]["format"]["type"]
+        assert running.last("openai_chat")["response_format"]["type"] == "json_schema"
         assert running.last("deepseek")["response_format"] == {"type": "json_object"}
 
 

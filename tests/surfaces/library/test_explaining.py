@@ -112,7 +112,7 @@ SOURCES: dict[str, tuple[str, str, dict[str, Any], dict[str, str]]] = {
     ),
     "what is sent though nobody asked": (
         "openai",
-        "gpt-5.2",
+        "gpt-5",
         {"temperature": 1},
         {"store": "sent unless the request says otherwise", "include": "sent unless the request says otherwise"},
     ),

@@ -60,7 +60,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
         body["stream"] = True
     body |= {name: value for name, value in losses.own_extra(request).items() if name != "text"}
     body = merge_fields(body, encode_control(request, losses))
-    _add_storage(body)
+    _add_storage(body, thinks=request.control is None or request.control.thinks is not False)
     return body
 
 
@@ -124,8 +124,9 @@ def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
     return written
 
 
-def _add_storage(body: dict[str, Any]) -> None:
+def _add_storage(body: dict[str, Any], *, thinks: bool) -> None:
+    """Have nothing stored, and the thinking given back as ciphertext: OpenAI refuses to be asked for that of a model that never thinks."""
     if "store" not in body and not any(body.get(name) for name in _STORED):
         body["store"] = False
-    if "include" not in body and body.get("store") is False:
+    if thinks and "include" not in body and body.get("store") is False:
         body["include"] = [ENCRYPTED]

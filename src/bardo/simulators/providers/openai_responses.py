@@ -34,6 +34,7 @@ class OpenAIResponses(Provider):
     name = "openai_responses"
     dialect = "openai_responses"
     catalog_name = "openai"
+    beside_it = (openai_chat.OpenAIChat,)
     models = openai_chat.OpenAIChat.models
     off_switches = (("reasoning.effort", "none"),)
 

@@ -34,6 +34,7 @@ def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
     _check_roles(items)
     _check_outputs(items, before)
     check_reasoning(items, model)
+    _check_include(body, model)
     return Conversation(
         model=model,
         question=next((joined_text(i.get("content")) for i in reversed(items) if i.get("role") == "user"), ""),
@@ -45,6 +46,18 @@ def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
         streamed=body.get("stream") is True,
         characters=len(text(body.get("instructions"))) + sum(len(str(item)) for item in items),
     )
+
+
+_WITHOUT_THINKING = ("gpt-4", "gpt-3.5", "chatgpt-")
+
+
+def _check_include(body: Fields, model: str) -> None:
+    """Refuse ciphertext of thinking for a model that does not think, in OpenAI's words as of 2026-11."""
+    included = body.get("include")
+    asked = isinstance(included, list) and "reasoning.encrypted_content" in included
+    if asked and model.startswith(_WITHOUT_THINKING):
+        message = "Encrypted content is not supported with this model."
+        raise Refusal("bad_value", message, parameter="include")
 
 
 _COUNTED = (

@@ -1,0 +1,68 @@
+"""What decides at which of its endpoints a provider is asked, from `catalog/data/endpoint_choice.toml`.
+
+How much each difference between what was asked and what is sent matters, and the words of a server that has no such endpoint.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from bardo.catalog.matching import matches_any
+from bardo.values.degradation import UNLISTED, Degradation
+
+LossRank = Literal["answer", "reasoning", "cache", "cosmetic"]
+RANKS: tuple[LossRank, ...] = ("answer", "reasoning", "cache", "cosmetic")
+"""From what matters most: the answer changes, thinking or signatures are lost, cache markers are lost, a client hardly notices."""
+LossCounts = tuple[int, int, int, int]
+"""How many differences there are of each rank, in the order of `RANKS`: of two plans the one that compares less loses less."""
+
+
+class LossRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The rank of the differences whose names fit one of these globs."""
+
+    rank: LossRank
+    names: tuple[str, ...]
+
+
+class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    loss: tuple[LossRow, ...]
+    missing_endpoint: tuple[str, ...]
+
+
+def loss_counts(degraded: Iterable[Degradation]) -> LossCounts:
+    """Return how many differences there are of each rank. Those that a full list only counts are of the first rank."""
+    counts = [0] * len(RANKS)
+    for one in degraded:
+        unlisted = one.what == UNLISTED and type(one.sent) is int
+        counts[RANKS.index(loss_rank(one.what))] += one.sent if unlisted else 1
+    return (counts[0], counts[1], counts[2], counts[3])
+
+
+@lru_cache(maxsize=2048)
+def loss_rank(what: str) -> LossRank:
+    """Return the rank of a difference by its name; one that no row names changes the answer."""
+    return next((row.rank for row in choice_rows().loss if matches_any(what, row.names)), "answer")
+
+
+def names_missing_endpoint(message: str) -> bool:
+    """Whether a refusal's words say that the server has no such endpoint."""
+    return _missing_endpoint().search(message) is not None
+
+
+@cache
+def _missing_endpoint() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{one})" for one in choice_rows().missing_endpoint), re.IGNORECASE)
+
+
+@cache
+def choice_rows() -> _Rows:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/endpoint_choice.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _Rows)

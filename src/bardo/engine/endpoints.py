@@ -1,0 +1,100 @@
+"""At which of its endpoints a provider is asked: at the one where the call loses least.
+
+Each endpoint is planned for as if it were the only one. The first that loses nothing is taken, else the one whose losses matter least
+(catalog/endpoint_choice.py). Where two are equal, the client's own dialect goes before the others, and then the order of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from bardo.catalog.endpoint_choice import LossCounts, loss_counts, names_missing_endpoint
+from bardo.engine.planning import Attempt, Draft, EndpointChoice
+from bardo.engine.route import Provider, Target
+from bardo.values.errors import Unsupported, UpstreamRefused
+
+_NO_METHOD = (405, 501)
+_NOT_FOUND = 404
+_MOST_NAMED = 5
+
+
+class Planned(NamedTuple):
+    """A draft, and the attempt that it was frozen into."""
+
+    draft: Draft
+    attempt: Attempt
+
+
+class _Candidate(NamedTuple):
+    planned: Planned
+    losses: LossCounts
+
+
+def endpoint_targets(target: Target, dialect: str) -> list[Target]:
+    """Return the target at each endpoint where its model answers: the client's dialect first, then in the order of the row.
+
+    The target itself where the provider has one only, or the model answers at none.
+    """
+    endpoints = target.provider.endpoints
+    if len(endpoints) == 1:
+        return [target]
+    usable = [one for one in endpoints if one.row.answers(target.model)]
+    usable.sort(key=lambda one: one.row.dialect != dialect)
+    return [_at(target, one) for one in usable] or [target]
+
+
+def _at(target: Target, provider: Provider) -> Target:
+    return target if provider is target.provider else msgspec.structs.replace(target, provider=provider)
+
+
+def plan_at_best(targets: Sequence[Target], plan: Callable[[Target], Planned]) -> Planned:
+    """Return what `plan` makes of the endpoint where the call loses least. Raises Unsupported where it is refused at all of them."""
+    if len(targets) == 1:
+        return plan(targets[0])
+    refused: dict[str, Unsupported] = {}
+    found: list[_Candidate] = []
+    for target in targets:
+        try:
+            planned = plan(target)
+        except Unsupported as problem:
+            refused[target.provider.row.dialect] = problem
+            continue
+        found.append(_Candidate(planned, loss_counts(planned.attempt.degraded)))
+        if not any(found[-1].losses):
+            break
+    if not found:
+        raise next(iter(refused.values()))
+    best = min(found, key=lambda one: one.losses)
+    return _with_reason(best, [one for one in found if one is not best], refused)
+
+
+def is_missing_endpoint(problem: UpstreamRefused) -> bool:
+    """Whether a refusal says that the server has no such endpoint, and not that it has no such model."""
+    if problem.status in _NO_METHOD:
+        return True
+    return problem.status == _NOT_FOUND and (not problem.message or names_missing_endpoint(problem.message))
+
+
+def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[str, Unsupported]) -> Planned:
+    draft, attempt = best.planned
+    own = {one.what for one in attempt.degraded}
+    reasons = [
+        *(f"{dialect} cannot take it: {problem.message}" for dialect, problem in refused.items()),
+        *(_why_not(one, own) for one in others if one.losses != best.losses),
+    ]
+    if not reasons:
+        same = attempt.target.provider.row.dialect == draft.request.dialect
+        reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
+        reasons += ["it is the client's own dialect"] if same else []
+    choice = EndpointChoice(dialect=attempt.target.provider.row.dialect, why="; ".join(reasons))
+    return Planned(draft, msgspec.structs.replace(attempt, endpoint=choice))
+
+
+def _why_not(other: _Candidate, own: Collection[str]) -> str:
+    attempt = other.planned.attempt
+    lost = [*dict.fromkeys(one.what for one in attempt.degraded if one.what not in own)]
+    more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
+    return f"{attempt.target.provider.row.dialect} would lose {', '.join(lost[:_MOST_NAMED])}{more}"

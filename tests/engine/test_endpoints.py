@@ -1,0 +1,96 @@
+"""A provider with several endpoints is asked at the one where the call loses least."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import bardo
+from bardo.catalog.endpoint_choice import loss_counts, loss_rank, names_missing_endpoint
+from bardo.catalog.load import builtin
+from bardo.edge.settings import parse_settings, provider_of
+from bardo.engine.explanation import Explanation
+from bardo.engine.route import Provider
+from bardo.values.degradation import Degradation
+
+TURN = [{"role": "user", "content": "hi"}]
+CHAT, RESPONSES, MESSAGES = "openai_chat", "openai_responses", "anthropic_messages"
+
+
+def explained(client: str, model: str, provider: str = "openai", **fields: Any) -> Explanation:
+    body: dict[str, Any] = {"model": model, **fields}
+    body |= {"input": "hi"} if client == RESPONSES else {"messages": TURN}
+    body |= {"max_tokens": 2000} if client == MESSAGES else {}
+    return bardo.explain(body, client, provider)
+
+
+@pytest.mark.parametrize(
+    ("client", "model", "fields", "taken", "why"),
+    [
+        (CHAT, "gpt-4.1", {"stop": ["x"], "seed": 1, "user": "u"}, CHAT, "the client's own dialect"),
+        (RESPONSES, "gpt-4.1", {}, RESPONSES, "the client's own dialect"),
+        (MESSAGES, "gpt-4.1", {}, RESPONSES, "nothing is lost there"),
+        (MESSAGES, "gpt-4.1", {"stop_sequences": ["x"]}, CHAT, "openai_responses would lose stop"),
+        (CHAT, "gpt-5", {}, RESPONSES, "openai_chat would lose reasoning"),
+        (CHAT, "gpt-5", {"n": 2}, CHAT, "openai_responses would lose n"),
+        (CHAT, "gpt-5.1", {"reasoning_effort": "none"}, CHAT, "the client's own dialect"),
+        (CHAT, "o3-pro", {"n": 2}, RESPONSES, ""),
+        (RESPONSES, "gpt-4o-audio-preview", {}, CHAT, ""),
+    ],
+)
+def test_the_endpoint_that_loses_least_is_taken(
+    client: str, model: str, fields: dict[str, Any], taken: str, why: str
+) -> None:
+    found = explained(client, model, **fields)
+    assert found.route.dialect == taken
+    assert why in found.route.endpoint
+
+
+def test_what_the_taken_endpoint_leaves_out_is_reported() -> None:
+    assert "reasoning" in [one.what for one in explained(CHAT, "gpt-5", n=2).degraded]
+    assert "reasoning" not in [one.what for one in explained(CHAT, "gpt-5").degraded]
+
+
+def test_the_operator_pins_an_endpoint_by_its_dialect() -> None:
+    text = '[[providers]]\nid = "openai"\ndialect = "openai_chat"\n'
+    provider = provider_of(parse_settings(text).providers[0])
+    assert [one.row.dialect for one in provider.endpoints] == [CHAT]
+    assert provider.row.quirks.output_limit_field == "max_completion_tokens"
+    found = bardo.explain({"model": "gpt-5", "messages": TURN}, CHAT, "openai", config=parse_settings(text))
+    assert (found.route.dialect, found.route.endpoint) == (CHAT, "")
+
+
+def at(base_url: str, preset: str) -> list[str]:
+    row = builtin().provider(preset)
+    assert row is not None
+    return [one.base_url for one in Provider(id="x", row=row, base_url=base_url).endpoints]
+
+
+def test_an_endpoint_follows_the_address_of_the_configuration() -> None:
+    assert at("http://lab:1/v1", "openai") == ["http://lab:1/v1", "http://lab:1/v1"]
+
+
+def test_losses_are_ranked_by_what_they_do() -> None:
+    assert [loss_rank(name) for name in ("stop", "reasoning_effort", "cache_control", "metadata")] == [
+        "answer",
+        "reasoning",
+        "cache",
+        "cosmetic",
+    ]
+    assert loss_counts([Degradation("n"), Degradation("user"), Degradation("unlisted", sent=7)]) == (8, 0, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("message", "missing"),
+    [
+        ("Invalid URL (POST /v1/responses)", True),
+        ("Not Found", True),
+        ("404 page not found", True),
+        ("The model `x` does not exist or you do not have access to it.", False),
+        ("model 'x' not found", False),
+        ("The requested resource was not found.", False),
+    ],
+)
+def test_a_missing_endpoint_is_told_from_a_missing_model(message: str, missing: bool) -> None:
+    assert names_missing_endpoint(message) == missing

@@ -1,0 +1,35 @@
+"""A provider with several endpoints, over real sockets: which is asked, and what happens where the server has only one of them."""
+
+from __future__ import annotations
+
+from bardo.simulators import Simulator
+from support.gateway import house
+from support.talk import ask
+from surfaces.gateway.cells import whole_and_streamed
+
+
+@whole_and_streamed
+def test_each_client_gets_the_endpoint_of_its_dialect(stream: bool) -> None:
+    with house([Simulator("openai_responses")]) as running:
+        for client, path in (("openai_chat", "/v1/chat/completions"), ("openai_responses", "/v1/responses")):
+            answer = ask(running.address, client, "openai_responses/gpt-4.1", stream=stream)
+            assert (answer.status, "1161" in answer.text) == (200, True)
+            assert running.arrived("openai_responses")[-1].path == path
+
+
+@whole_and_streamed
+def test_a_server_without_the_endpoint_is_asked_at_the_other_and_remembered(stream: bool) -> None:
+    with house([Simulator("openai_chat")], each={"preset": "openai"}) as running:
+        for _ in range(2):
+            answer = ask(running.address, "anthropic_messages", "openai_chat/gpt-4.1", stream=stream)
+            assert (answer.status, "1161" in answer.text) == (200, True)
+        paths = [one.path for one in running.arrived("openai_chat")]
+    assert paths == ["/v1/responses", "/v1/chat/completions", "/v1/chat/completions"]
+
+
+def test_ciphertext_is_not_asked_for_of_a_model_that_does_not_think() -> None:
+    with house([Simulator("openai_responses")]) as running:
+        assert ask(running.address, "anthropic_messages", "openai_responses/gpt-4.1").status == 200
+        assert "include" not in running.last("openai_responses")
+        assert ask(running.address, "anthropic_messages", "openai_responses/gpt-5").status == 200
+        assert running.last("openai_responses")["include"] == ["reasoning.encrypted_content"]
