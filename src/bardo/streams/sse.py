@@ -113,7 +113,7 @@ class SseDecoder:
             if end - begin > limit:
                 return self._stop(frames)
             frames.append(_parse(data[begin:end]))
-            begin, end = end, self._end(data, end)
+            begin, end = end, self._end(data, end) if end < len(data) else -1
         return self._hold(data[begin:], frames) if begin < len(data) else frames
 
     def _hold(self, rest: bytes, frames: list[Frame]) -> list[Frame]:
@@ -144,6 +144,11 @@ class SseDecoder:
 def _parse(raw: bytes, *, complete: bool = True) -> Frame:
     if raw.startswith(b"data: ") and raw.find(b"\n") == len(raw) - 2 and raw.endswith(b"\n") and b"\r" not in raw:
         return Frame(raw[6:-2], "", raw, complete)
+    if raw.startswith(b"event: ") and raw.endswith(b"\n\n") and raw.count(b"\n") == 3 and b"\r" not in raw:
+        # The two lines of a named event, as most servers write them.
+        name, found, value = raw[7:-2].partition(b"\ndata: ")
+        if found:
+            return Frame(value, name.decode("utf-8", "replace"), raw, complete)
     data: list[bytes] = []
     event = ""
     for line in _LINE_END.split(raw):

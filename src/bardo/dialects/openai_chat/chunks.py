@@ -11,11 +11,16 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.openai_chat.details import piece_of_text
 from bardo.streams.sse import encode_sse
 from bardo.values.events import ReplyStart
 
 json_bytes = msgspec.json.Encoder().encode
 _END = b',"finish_reason":null}]}\n\n'
+# The bytes around the two texts of a piece of thinking, and its index.
+_PLAIN, _DETAIL, _ = json_bytes({"reasoning_content": "", "reasoning_details": [piece_of_text("", None)]}).split(b'""')
+_DETAIL_END = b',"index":%d}]}'
+_TEXT_END = b"}" + _END
 _SMALL = 200
 # Fields that stand in every frame; the others stand in the next one only.
 _MOST_REPEATED = 32
@@ -29,6 +34,7 @@ class ChunkWriter:
         self._small: dict[str, Any] = {}
         self._pending: dict[str, Any] = {}
         self._prefixes: dict[int, bytes] = {}
+        self._text_prefixes: dict[int, bytes] = {}
         self._begun: set[int] = set()
 
     @property
@@ -41,7 +47,7 @@ class ChunkWriter:
         self._head["id"] = start.id or self._head["id"]
         self._head["model"] = start.model or self._head["model"]
         self._head["created"] = start.created if start.created is not None else self._head["created"]
-        self._prefixes.clear()
+        self._forget_prefixes()
 
     def add_fields(self, fields: dict[str, Any]) -> None:
         """Take fields of the reply, for the next frame and, where they are small, for all after it."""
@@ -54,7 +60,7 @@ class ChunkWriter:
                 held.extend(value)
             else:
                 target[name] = [*value] if isinstance(value, list) else value
-        self._prefixes.clear()
+        self._forget_prefixes()
 
     def delta(self, choice: int, delta: bytes) -> Sequence[bytes]:
         """Return the frame of a delta that is written already."""
@@ -65,11 +71,19 @@ class ChunkWriter:
 
     def text(self, choice: int, text: str) -> Sequence[bytes]:
         """Return the frame of a piece of the answer."""
+        prefix = self._text_prefixes.get(choice)
+        if prefix is not None:
+            return (prefix + json_bytes(text) + _TEXT_END,)
         return self.delta(choice, b'{"content":' + json_bytes(text) + b"}")
 
     def thinking(self, choice: int, text: str) -> Sequence[bytes]:
         """Return the frame of a piece of thinking of which only the text is known."""
         return self.delta(choice, b'{"reasoning_content":' + json_bytes(text) + b"}")
+
+    def detailed_thinking(self, choice: int, text: str, index: int) -> Sequence[bytes]:
+        """Return the frame of text that goes on with the piece `index` of the details."""
+        written = json_bytes(text)
+        return self.delta(choice, b"".join((_PLAIN, written, _DETAIL, written, _DETAIL_END % index)))
 
     def arguments(self, choice: int, index: int, text: str) -> Sequence[bytes]:
         """Return the frame of a piece of the arguments of call `index`."""
@@ -101,9 +115,14 @@ class ChunkWriter:
         head = json_bytes({**self._head, **self._small})[:-1]
         place = b',"choices":[{"index":' + str(choice).encode() + b',"delta":'
         self._prefixes[choice] = b"data: " + head + place
+        self._text_prefixes[choice] = b"data: " + head + place + b'{"content":'
         large, self._pending = self._pending, {}
         more = b"," + json_bytes(large)[1:-1] if large else b""
         return (*opening, b"data: " + head + more + place + delta + _END)
+
+    def _forget_prefixes(self) -> None:
+        self._prefixes.clear()
+        self._text_prefixes.clear()
 
     def _opening(self, choice: int) -> Sequence[bytes]:
         if choice in self._begun:

@@ -7,7 +7,7 @@ from typing import Any
 
 from bardo.dialects.openai_chat.carried import add_carried, unflatten
 from bardo.dialects.openai_chat.constants import NAME, encode_finish
-from bardo.dialects.openai_chat.details import encode_position
+from bardo.dialects.openai_chat.details import encode_position, piece_of_text
 from bardo.dialects.openai_chat.encode_messages import call_object
 from bardo.dialects.openai_chat.encode_thinking import ThinkingWriter
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
@@ -70,6 +70,11 @@ class MessageCollector:
         """Take thinking of which only the text is known."""
         self._thinking.append(text)
         return ()
+
+    def detailed_thinking(self, choice: int, text: str, index: int) -> Sequence[bytes]:
+        """Take text that goes on with the piece `index` of the details."""
+        piece = {**piece_of_text(text, None), "index": index}
+        return self.add(choice, {"reasoning_content": text, "reasoning_details": [piece]})
 
     def add(self, choice: int, delta: dict[str, Any]) -> Sequence[bytes]:
         """Take thinking with its details."""

@@ -7,6 +7,7 @@ frame: with the usage where that was asked for, else with the finish reason.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,7 +59,7 @@ class ChatEncoder:
         self._thinking = ThinkingWriter(self._chunks)
         self._calls: dict[Place, int] = {}
         self._call_counts: dict[int, int] = {}
-        self._lengths: dict[int, int] = {}
+        self._lengths: defaultdict[int, int] = defaultdict(int)
         self._refused: set[int] = set()
         self._stated: dict[int, int] = {}
         self._unknowns = 0
@@ -69,20 +70,19 @@ class ChatEncoder:
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Write one event."""
+        if self._failed:
+            return ()
         released: Sequence[bytes] = ()
-        if self._thinking.held and not self._failed and (place := _place(item)) is not None:
+        if self._thinking.held and (place := _place(item)) is not None:
             released = self._thinking.release(place)
-        kind = type(item)
-        if kind is ContentChunk:
-            written = self._content(item)  # type: ignore[arg-type]
-        else:
-            writer = _WRITERS.get(kind)
-            written = writer(self, item) if writer is not None and not self._failed else ()
+        writer = _WRITERS.get(type(item))
+        written = writer(self, item) if writer is not None else ()
         return [*released, *written] if released else written
 
     def _content(self, item: ContentChunk) -> Sequence[bytes]:
-        self._lengths[item.choice] = self._lengths.get(item.choice, 0) + len(item.text)
-        return self._chunks.text(item.choice, item.text)
+        choice, text = item.choice, item.text
+        self._lengths[choice] += len(text)
+        return self._chunks.text(choice, text)
 
     def finish(self) -> Sequence[bytes]:
         """Write the finish of each choice, usage where asked for, the extension, and `[DONE]`."""
@@ -107,7 +107,7 @@ class ChatEncoder:
 
     def _think_start(self, item: ThinkStart) -> Sequence[bytes]:
         calls = sum(choice == item.choice for choice, _ in self._calls)
-        self._thinking.start(item, encode_position(self._lengths.get(item.choice, 0), calls))
+        self._thinking.start(item, encode_position(self._lengths[item.choice], calls))
         return ()
 
     def _think(self, item: ThinkChunk) -> Sequence[bytes]:
@@ -216,6 +216,7 @@ def encode_response(response: Response, request: Request) -> bytes:
 
 
 _WRITERS: dict[type, Callable[[Any, Any], Sequence[bytes]]] = {
+    ContentChunk: ChatEncoder._content,
     ThinkChunk: ChatEncoder._think,
     ToolCallChunk: ChatEncoder._call_chunk,
     ReplyStart: ChatEncoder._begin,

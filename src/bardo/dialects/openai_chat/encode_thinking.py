@@ -26,6 +26,10 @@ class Deltas(Protocol):
         """Take thinking of which only the text is known."""
         ...
 
+    def detailed_thinking(self, choice: int, text: str, index: int) -> Sequence[bytes]:
+        """Take text that goes on with the piece `index` of the details."""
+        ...
+
     def add(self, choice: int, delta: dict[str, Any]) -> Sequence[bytes]:
         """Take a delta."""
         ...
@@ -46,8 +50,8 @@ class ThinkingWriter:
         self._parts: dict[Place, int] = {}
         self._positions: dict[Place, dict[str, Any]] = {}
         self._counts: dict[int, int] = {}
-        # The block whose next piece of text is written without a look at anything else.
-        self._repeats_block = self._repeats_choice = -1
+        # The block whose next piece of text is written without a look at anything else, and the index of its details, -1 without.
+        self._repeats_block = self._repeats_choice = self._repeats_index = -1
         self.held: dict[Place, dict[str, Opaque]] = {}
 
     def knows(self, place: Place) -> bool:
@@ -57,6 +61,7 @@ class ThinkingWriter:
     def start(self, item: ThinkStart, position: dict[str, Any]) -> None:
         """Take a block's format, and what stands before it."""
         place = (item.choice, item.block)
+        self._repeats_block = -1
         self._formats[place] = item.format
         if item.format in PLAIN_FORMATS and item.choice not in self._counts and item.choice not in self._last:
             # A further stretch begins with a blank line here, so its very text stands in the details.
@@ -67,13 +72,22 @@ class ThinkingWriter:
     def chunk(self, item: ThinkChunk) -> Sequence[bytes]:
         """Write a piece of text."""
         if item.block == self._repeats_block and item.choice == self._repeats_choice and item.part is None:
-            return self._deltas.thinking(item.choice, item.text)
+            if self._repeats_index < 0:
+                return self._deltas.thinking(item.choice, item.text)
+            return self._deltas.detailed_thinking(item.choice, item.text, self._repeats_index)
         place = (item.choice, item.block)
         gap = self._gap(item)
         if item.part is None and place in self._plain:
-            self._repeats_choice, self._repeats_block = place
+            self._repeat(place, -1)
             return self._deltas.thinking(item.choice, gap + item.text)
-        return self._deltas.add(item.choice, self._detailed(place, item, gap))
+        delta = self._detailed(place, item, gap)
+        if item.part is None and item.text:
+            self._repeat(place, self._indexes[place])
+        return self._deltas.add(item.choice, delta)
+
+    def _repeat(self, place: Place, index: int) -> None:
+        self._repeats_choice, self._repeats_block = place
+        self._repeats_index = index
 
     def _detailed(self, place: Place, item: ThinkChunk, gap: str) -> dict[str, Any]:
         further = item.part is not None and place in self._named and self._parts.get(place, 0) != item.part
@@ -112,6 +126,7 @@ class ThinkingWriter:
         return self._deltas.add(item.choice, {"reasoning_details": [self._piece(place, piece, self._formats[place])]})
 
     def _piece(self, place: Place, piece: dict[str, Any], style: str, *, apart: bool = False) -> dict[str, Any]:
+        self._repeats_block = -1
         style = style or UNKNOWN
         named, states = self._named.get(place), piece.keys() & _STATES
         if named == style and not apart and not (states & self._states[place]):

@@ -61,13 +61,13 @@ class Repetition:
         """Return the events of repeated frames with these values, None where one of them is no text."""
         try:
             # No text holds a line end, so two broken ones cannot make a sound one.
-            texts = _texts_of(b"[" + b",\n".join(values) + b"]")
+            texts = [_text_of(values[0])] if len(values) == 1 else _texts_of(b"[" + b",\n".join(values) + b"]")
         except (msgspec.MsgspecError, UnicodeDecodeError):
             return None
         if len(texts) != len(values):
             return None
         self._used = True
-        if joined:
+        if joined or len(texts) == 1:
             text = "".join(texts)
             return self._again(text) if text else ()
         return [event for text in texts if text for event in self._again(text)]
