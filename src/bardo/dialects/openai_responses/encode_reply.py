@@ -83,5 +83,5 @@ class ReplyWriter:
 def encode_response(response: Response, request: Request) -> bytes:
     """Write one whole reply; `response.bardo` stands under `bardo` where it is not empty."""
     envelope = Envelope.of(response, request)
-    output = WholeOutput(ItemIds(lambda: envelope.id), FunctionNames(request), as_summary=asks_summary(request))
+    output = WholeOutput(ItemIds(lambda: envelope.id), request)
     return encode_json(envelope.closing(output.items(response.blocks, envelope.item_status)))

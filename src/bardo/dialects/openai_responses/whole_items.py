@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from bardo.dialects.openai_responses.function_names import FunctionNames
 from bardo.dialects.openai_responses.item_objects import call_item, reasoning_item
 from bardo.dialects.openai_responses.item_stream import ItemIds
-from bardo.dialects.openai_responses.state import FORMAT, NAME
+from bardo.dialects.openai_responses.state import FORMAT, NAME, asks_summary
 from bardo.dialects.openai_responses.written_calls import WrittenCall, call_for
 from bardo.dialects.openai_responses.written_items import (
     Written,
@@ -30,17 +31,22 @@ from bardo.values.blocks import (
     UnknownBlock,
     fields_for,
 )
+from bardo.values.request import Request
 
 
 class WholeOutput:
-    """Makes the items of one whole reply, an item that holds the state of another right behind it. `names` are the client's tools."""
+    """Makes the items of one whole reply, an item that holds the state of another right behind it."""
 
-    def __init__(self, ids: ItemIds, names: FunctionNames, *, as_summary: bool) -> None:
+    def __init__(self, ids: ItemIds, request: Request) -> None:
         self._ids = ids
-        self._names = names
-        self._as_summary = as_summary
+        self._request = request
+        self._as_summary = asks_summary(request)
         self._items: list[dict[str, Any]] = []
         self._open: Written | None = None
+
+    @cached_property
+    def _names(self) -> FunctionNames:
+        return FunctionNames(self._request)
 
     def items(self, blocks: Sequence[ReplyBlock], last_status: str) -> list[dict[str, Any]]:
         """Return the items. `last_status` is that of the item that the reply ends in."""
