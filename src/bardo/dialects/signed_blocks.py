@@ -6,7 +6,7 @@ it belongs to text or to a tool call, in a redacted block behind that, which nam
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,10 @@ class RedactedState(msgspec.Struct, frozen=True):
 
     states: tuple[Opaque, ...] = ()
     owner: str | None = None
+
+    def number_of_owner(self, last_text: int | None, calls: Mapping[str, int]) -> int | None:
+        """Return the block that the state belongs to: the last text, or the call with the owner's id; None for thinking."""
+        return last_text if self.owner == "" else calls.get(self.owner or "")
 
 
 class SignedThinking(msgspec.Struct, frozen=True):

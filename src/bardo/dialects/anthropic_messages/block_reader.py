@@ -1,19 +1,18 @@
-"""The blocks of a reply while they arrive: Anthropic's index and pieces to our numbered events."""
+"""Read the blocks of a streamed reply: Anthropic's index and pieces to our numbered events."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
-from bardo.dialects.wire import INVALID_JSON, WrongShape, is_object, without
-from bardo.values.blocks import Opaque, has_no_arguments
+from bardo.dialects.open_block import OpenBlock, add_piece, add_states
+from bardo.dialects.wire import WrongShape, input_of, without
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
     Event,
-    OpaqueState,
     ThinkChunk,
     ThinkEnd,
     ThinkStart,
@@ -44,25 +43,14 @@ class InputDelta(msgspec.Struct, tag_field="type", tag="input_json_delta", gc=Fa
     partial_json: str
 
 
-class Arriving:
-    """One block. `delta` is the kind of piece it is made of; `spoke` says whether any piece said something."""
-
-    __slots__ = ("delta", "initial", "number", "pieces", "spoke", "value")
-
-    def __init__(self, number: int, delta: type | None) -> None:
-        self.number = number
-        self.delta = delta
-        self.spoke = False
-        self.initial = ""
-        self.value: dict[str, Any] = {}
-        self.pieces: list[str] = []
+Block: TypeAlias = OpenBlock[type | None]
 
 
 class Content:
-    """The blocks of one reply. `arriving` holds those not yet closed, by Anthropic's index."""
+    """The blocks of one reply. `open_blocks` holds those not yet closed, by Anthropic's index; their kind is that of their pieces."""
 
     def __init__(self) -> None:
-        self.arriving: dict[int, Arriving] = {}
+        self.open_blocks: dict[int, Block] = {}
         self._count = 0
         self._calls: dict[str, int] = {}
         self._last_text: int | None = None
@@ -82,36 +70,36 @@ class Content:
         else:
             self._begin(index, None).value = dict(block)
 
-    def _begin(self, index: int, delta: type | None) -> Arriving:
-        block = self.arriving[index] = Arriving(self._count, delta)
+    def _begin(self, index: int, kind: type | None) -> Block:
+        block = self.open_blocks[index] = OpenBlock(self._count, kind)
         self._count += 1
         return block
 
     def _open_text(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
         text = _string(block, "text")
-        arriving = self._begin(index, TextDelta)
-        self._last_text = arriving.number
-        _add_fields(arriving, without(block, "type", "text"), out)
+        opened = self._begin(index, TextDelta)
+        self._last_text = opened.number
+        _add_fields(opened, without(block, "type", "text"), out)
         if text:
-            arriving.spoke = True
-            out.append(ContentChunk(arriving.number, text))
+            opened.spoke = True
+            out.append(ContentChunk(opened.number, text))
 
     def _open_thinking(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
         text, signature = _string(block, "thinking"), _string(block, "signature")
         number = self._open_think(index, out)
         if text:
             out.append(ThinkChunk(number, text))
-        _add_states(number, SIGNED_BLOCKS.decode_signature(signature), out)
-        _add_fields(self.arriving[index], without(block, "type", "thinking", "signature"), out)
+        add_states(number, SIGNED_BLOCKS.decode_signature(signature), out)
+        _add_fields(self.open_blocks[index], without(block, "type", "thinking", "signature"), out)
 
     def _open_redacted(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
         found = SIGNED_BLOCKS.decode_redacted(_string(block, "data"))
-        target = self._last_text if found.owner == "" else self._calls.get(found.owner or "")
+        target = found.number_of_owner(self._last_text, self._calls)
         if target is not None:
-            _add_states(target, found.states, out)
+            add_states(target, found.states, out)
             return
-        _add_states(self._open_think(index, out), found.states, out)
-        _add_fields(self.arriving[index], without(block, "type", "data"), out)
+        add_states(self._open_think(index, out), found.states, out)
+        _add_fields(self.open_blocks[index], without(block, "type", "data"), out)
 
     def _open_think(self, index: int, out: list[Event]) -> int:
         number = self._begin(index, ThinkingDelta).number
@@ -120,27 +108,27 @@ class Content:
 
     def _open_call(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
         call, name = _string(block, "id"), _string(block, "name")
-        arriving = self._begin(index, InputDelta)
-        arriving.initial = arguments
-        self._calls[call] = arriving.number
-        out.append(ToolCallStart(arriving.number, call, name))
-        _add_fields(arriving, without(block, "type", "id", "name", "input"), out)
+        opened = self._begin(index, InputDelta)
+        opened.initial = arguments
+        self._calls[call] = opened.number
+        out.append(ToolCallStart(opened.number, call, name))
+        _add_fields(opened, without(block, "type", "id", "name", "input"), out)
 
     def add(self, index: int, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
         """Add a piece that is not plain, or that begins a block which nobody opened. Raises WrongShape."""
-        block = self.arriving.get(index)
-        if block is not None and block.delta is None:
+        block = self.open_blocks.get(index)
+        if block is not None and block.kind is None:
             _grow(block, kind, without(delta, "type"))
             return
         expected = _BLOCK_OF.get(kind)
-        if expected is not None and (block is None or block.delta is not expected[0]):
+        if expected is not None and (block is None or block.kind is not expected[0]):
             self.open(index, {"type": expected[1]}, "", out)
-            block = self.arriving[index]
-        if block is None or (kind == "input_json_delta" and block.delta is not InputDelta):
+            block = self.open_blocks[index]
+        if block is None or (kind == "input_json_delta" and block.kind is not InputDelta):
             raise WrongShape(f"{kind} for block {index}, which is not such a block")
         self._add_known(block, kind, delta, out)
 
-    def _add_known(self, block: Arriving, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
+    def _add_known(self, block: Block, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
         number = block.number
         if kind == "text_delta":
             block.spoke = True
@@ -148,7 +136,7 @@ class Content:
         elif kind == "thinking_delta":
             out.append(ThinkChunk(number, _string(delta, "thinking")))
         elif kind == "signature_delta":
-            _add_states(number, SIGNED_BLOCKS.decode_signature(_string(delta, "signature")), out)
+            add_states(number, SIGNED_BLOCKS.decode_signature(_string(delta, "signature")), out)
         elif kind == "input_json_delta":
             piece = _string(delta, "partial_json")
             block.spoke = block.spoke or bool(piece)
@@ -162,21 +150,21 @@ class Content:
 
     def add_fields(self, index: int, fields: dict[str, Any], out: list[Event]) -> None:
         """Add fields that stood beside a block or a piece of it."""
-        block = self.arriving.get(index)
+        block = self.open_blocks.get(index)
         if block is not None:
             _add_fields(block, fields, out)
 
     def close(self, index: int, out: list[Event]) -> None:
         """End a block, if it is open."""
-        block = self.arriving.pop(index, None)
+        block = self.open_blocks.pop(index, None)
         if block is None:
             return
-        if block.delta is None:
+        if block.kind is None:
             out.append(UnknownContent(block.number, NAME, _whole(block)))
-        elif block.delta is TextDelta:
+        elif block.kind is TextDelta:
             if not block.spoke:
                 out.append(ContentChunk(block.number, ""))
-        elif block.delta is ThinkingDelta:
+        elif block.kind is ThinkingDelta:
             out.append(ThinkEnd(block.number))
         else:
             if not block.spoke:
@@ -185,17 +173,17 @@ class Content:
 
     def close_all(self, out: list[Event]) -> None:
         """End all blocks that are open."""
-        for index in sorted(self.arriving):
+        for index in sorted(self.open_blocks):
             self.close(index, out)
 
     def flush(self, out: list[Event]) -> None:
         """Give what is held of blocks that will not be finished, without saying that they are."""
-        for block in self.arriving.values():
-            if block.delta is None:
+        for block in self.open_blocks.values():
+            if block.kind is None:
                 out.append(UnknownContent(block.number, NAME, _whole(block)))
-            elif block.delta is InputDelta and not block.spoke and block.initial not in ("", "{}"):
+            elif block.kind is InputDelta and not block.spoke and block.initial not in ("", "{}"):
                 out.append(ToolCallChunk(block.number, block.initial))
-        self.arriving.clear()
+        self.open_blocks.clear()
 
 
 _BLOCK_OF: dict[str, tuple[type, str]] = {
@@ -208,34 +196,27 @@ _BLOCK_OF: dict[str, tuple[type, str]] = {
 _PIECES = ("text", "thinking", "signature", "partial_json", "citation")
 
 
-def _add_fields(block: Arriving, fields: dict[str, Any], out: list[Event]) -> None:
+def _add_fields(block: Block, fields: dict[str, Any], out: list[Event]) -> None:
     if not fields:
         return
-    if block.delta is None:
+    if block.kind is None:
         block.value.update(fields)
     else:
         out.append(BlockFields(block.number, NAME, fields))
 
 
-def _add_states(number: int, states: tuple[Opaque, ...], out: list[Event]) -> None:
-    out.extend(OpaqueState(number, state) for state in states)
-
-
-def _grow(block: Arriving, kind: str, fields: dict[str, Any]) -> None:
+def _grow(block: Block, kind: str, fields: dict[str, Any]) -> None:
     if kind == "input_json_delta":
         block.pieces.append(_string(fields, "partial_json"))
         return
-    for name, value in fields.items():
-        held = block.value.get(name)
-        joins = isinstance(held, str | list) and type(held) is type(value)
-        block.value[name] = held + value if joins else value
+    add_piece(block.value, fields)
 
 
-def _whole(block: Arriving) -> dict[str, Any]:
+def _whole(block: Block) -> dict[str, Any]:
     text = "".join(block.pieces)
     if not text.strip():
         return block.value
-    return {**block.value, "input": _input_of(text)}
+    return {**block.value, "input": msgspec.json.decode(input_of(text))}
 
 
 def _string(fields: dict[str, Any], name: str) -> str:
@@ -245,9 +226,3 @@ def _string(fields: dict[str, Any], name: str) -> str:
     if not isinstance(value, str):
         raise WrongShape(f"{name} is not a string")
     return value
-
-
-def _input_of(text: str) -> Any:
-    if has_no_arguments(text):
-        return {}
-    return msgspec.json.decode(text) if is_object(text) else {INVALID_JSON: text}

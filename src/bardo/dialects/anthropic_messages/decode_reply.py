@@ -64,7 +64,7 @@ class Decoder:
     def __init__(self, row: ProviderRow) -> None:
         self._row = row
         self._content = Content()
-        self._arriving = self._content.arriving
+        self._open_blocks = self._content.open_blocks
         self._usage: dict[str, Any] = {}
         self._begun = False
         self._over = False
@@ -89,8 +89,8 @@ class Decoder:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return self._feed_rare(item, data)
         delta = frame.delta
-        block = self._arriving.get(frame.index)
-        if block is None or block.delta is not delta.__class__:
+        block = self._open_blocks.get(frame.index)
+        if block is None or block.kind is not delta.__class__:
             return self._feed_rare(item, data)
         if isinstance(delta, TextDelta):
             block.spoke = True

@@ -10,6 +10,7 @@ from typing import Any
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.losses import Losses
+from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
@@ -39,7 +40,7 @@ def encode_messages(request: Request, losses: Losses) -> Wire:
     turns: list[Wire] = []
     keeps_system = request.dialect == NAME or dialect_models(NAME, request.model).system_turns
     for message in request.messages[leading:]:
-        _add_turn(turns, _turn(message, losses, keeps_system=keeps_system))
+        add_turn(turns, _turn(message, losses, keeps_system=keeps_system))
     fields: Wire = {"system": _shortest(system)} if system else {}
     return {**fields, "messages": [{**turn, "content": _shortest(_results_first(turn))} for turn in turns]}
 
@@ -71,17 +72,6 @@ def _turn(message: Message, losses: Losses, *, keeps_system: bool) -> Wire:
         role = "user"
         losses.lose("system", "system", "this model takes system text only before the conversation", sent="user")
     return {"role": role, "content": [wire for block in message.blocks for wire in _block(block, losses)], **fields}
-
-
-def _add_turn(turns: list[Wire], turn: Wire) -> None:
-    """Add a turn, to the one before it where both speak in one role. A turn of which nothing is left is none."""
-    plain = len(turn) == 2
-    if plain and not turn["content"]:
-        return
-    if plain and turns and turns[-1]["role"] == turn["role"] and len(turns[-1]) == 2:
-        turns[-1]["content"] += turn["content"]
-    else:
-        turns.append(turn)
 
 
 def _results_first(turn: Wire) -> list[Wire]:
@@ -186,11 +176,8 @@ def _id(call_id: str, losses: Losses) -> str:
 
 def lacks_thinking(turns: Sequence[Wire]) -> bool:
     """Whether the tools that are being answered were called in a turn that does not begin with thinking."""
-    if len(turns) < 2 or turns[-1]["role"] != "user" or turns[-2]["role"] != "assistant":
-        return False
-    answers, called = (_kinds(turn["content"]) for turn in (turns[-1], turns[-2]))
-    return "tool_result" in answers and called[:1] not in (["thinking"], ["redacted_thinking"])
-
-
-def _kinds(content: str | list[Wire]) -> list[str]:
-    return [] if isinstance(content, str) else [str(block.get("type")) for block in content]
+    return answers_without_thinking(
+        turns,
+        is_result=lambda block: block.get("type") == "tool_result",
+        is_thinking=lambda block: block.get("type") in ("thinking", "redacted_thinking"),
+    )

@@ -1,4 +1,4 @@
-"""The blocks of a reply while they arrive: Bedrock's index and pieces to our numbered events.
+"""Read the blocks of a streamed reply: Bedrock's index and pieces to our numbered events.
 
 Only tool calls begin with an event of their own; text and reasoning begin with their first piece. What a block holds beside what we know
 is carried in the shape it stood in.
@@ -6,17 +6,20 @@ is carried in the shape it stood in.
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import binascii
+from collections.abc import Sequence
+from typing import Any, Literal, TypeAlias
+
+import msgspec
 
 from bardo.dialects.bedrock_converse.constants import FIELD, NAME, PADDING, SIGNED_BLOCKS, THOUGHT, beyond, string
-from bardo.dialects.bedrock_converse.growing import Arriving, Kind, complete, grow, join_redacted
-from bardo.dialects.wire import WrongShape, arguments_of, want, without
-from bardo.values.blocks import Opaque
+from bardo.dialects.open_block import OpenBlock, add_states
+from bardo.dialects.wire import WrongShape, arguments_of, input_of, want, without
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
     Event,
-    OpaqueState,
     ThinkChunk,
     ThinkEnd,
     ThinkStart,
@@ -31,14 +34,18 @@ _CALL: dict[str, Any] = {"toolUse": {"toolUseId": None, "name": None, "input": N
 _PIECE: dict[str, Any] = {FIELD: {"text": None, "signature": None, "redactedContent": None}}
 
 
+Kind = Literal["text", "think", "redacted", "call", "other"]
+Block: TypeAlias = OpenBlock[Kind]
+
+
 class Content:
-    """The blocks of one reply. `arriving` holds those not yet closed, by Bedrock's index.
+    """The blocks of one reply. `open_blocks` holds those not yet closed, by Bedrock's index.
 
     With `join_text`, text that follows text continues it: Nova streamed by InvokeModel gives every piece an index of its own.
     """
 
     def __init__(self, *, join_text: bool = False) -> None:
-        self.arriving: dict[int, Arriving] = {}
+        self.open_blocks: dict[int, Block] = {}
         self._join_text = join_text
         self._count = 0
         self._calls: dict[str, int] = {}
@@ -54,8 +61,8 @@ class Content:
             self._whole_thought(index, block, out)
         elif block.get("toolUse") is not None and not _is_hosted(block["toolUse"]):
             self._open_call(index, block, out)
-            self.arriving[index].spoke = True
-            out.append(ToolCallChunk(self.arriving[index].number, arguments or "{}"))
+            self.open_blocks[index].spoke = True
+            out.append(ToolCallChunk(self.open_blocks[index].number, arguments or "{}"))
         elif block.get("citationsContent") is not None:
             self._cited(index, block, out)
         else:
@@ -82,11 +89,11 @@ class Content:
         self.add_fields(index, beside, out)
 
     def _add(self, index: int, pieces: dict[str, Any], out: list[Event]) -> None:
-        block = self.arriving.get(index)
+        block = self.open_blocks.get(index)
         if block is None and pieces and not pieces.keys() & _KNOWN:
             block = self._begin(index, "other")
         if block is not None and block.kind == "other":
-            grow(block, pieces)
+            _grow(block, pieces)
             return
         for name, value in pieces.items():
             if name == "text":
@@ -103,7 +110,7 @@ class Content:
     def add_fields(self, index: int, fields: dict[str, Any], out: list[Event]) -> None:
         """Add fields that stood beside a block or a piece of it."""
         fields = without(fields, PADDING)
-        block = self.arriving.get(index)
+        block = self.open_blocks.get(index)
         if not fields or block is None:
             return
         if block.kind in ("other", "redacted"):
@@ -113,7 +120,7 @@ class Content:
 
     def close(self, index: int, out: list[Event]) -> None:
         """End a block, if it is open."""
-        block = self.arriving.pop(index, None)
+        block = self.open_blocks.pop(index, None)
         if block is None:
             return
         if block.kind == "think":
@@ -127,36 +134,36 @@ class Content:
 
     def close_all(self, out: list[Event]) -> None:
         """End all blocks that are open."""
-        for index in sorted(self.arriving):
+        for index in sorted(self.open_blocks):
             self.close(index, out)
 
     def flush(self, out: list[Event]) -> None:
         """Give what is held of blocks that will not be finished, without saying that they are."""
-        for block in self.arriving.values():
+        for block in self.open_blocks.values():
             self._give(block, out)
-        self.arriving.clear()
+        self.open_blocks.clear()
 
-    def _begin(self, index: int, kind: Kind) -> Arriving:
-        block = self.arriving[index] = Arriving(self._count, kind)
+    def _begin(self, index: int, kind: Kind) -> Block:
+        block = self.open_blocks[index] = OpenBlock(self._count, kind)
         self._count += 1
         self._last = kind
         return block
 
-    def _at(self, index: int, kind: Kind, out: list[Event]) -> Arriving:
+    def _at(self, index: int, kind: Kind, out: list[Event]) -> Block:
         """Return the block at `index`, which begins here where it is new or was of another kind."""
-        block = self.arriving.get(index)
+        block = self.open_blocks.get(index)
         if block is not None and block.kind == kind:
             return block
         self.close(index, out)
         return self._begin(index, kind)
 
     def _text(self, index: int, text: str, fields: dict[str, Any], out: list[Event]) -> None:
-        held = self.arriving.get(index)
+        held = self.open_blocks.get(index)
         if not text and not fields and (held is None or held.kind != "text"):
             # gpt-oss begins with a block of no text, which says nothing.
             return
         if self._join_text and self._last == "text" and held is None and self._last_text is not None:
-            block = self.arriving[index] = Arriving(self._last_text, "text")
+            block = self.open_blocks[index] = OpenBlock(self._last_text, "text")
         else:
             block = self._at(index, "text", out)
         self._last_text = block.number
@@ -191,13 +198,13 @@ class Content:
         if data:
             self._at(index, "redacted", out).pieces.append(data)
             return
-        held = self.arriving.get(index)
+        held = self.open_blocks.get(index)
         block = self._at(index, "think", out)
         if block is not held:
             out.append(ThinkStart(block.number, FIELD))
         if text := string(piece, "text"):
             out.append(ThinkChunk(block.number, text))
-        _add_states(block.number, SIGNED_BLOCKS.decode_signature(string(piece, "signature")), out)
+        add_states(block.number, SIGNED_BLOCKS.decode_signature(string(piece, "signature")), out)
         self.add_fields(index, beyond({FIELD: piece}, _PIECE), out)
 
     def _open_call(self, index: int, start: dict[str, Any], out: list[Event]) -> None:
@@ -209,37 +216,70 @@ class Content:
         self.add_fields(index, beyond(start, _CALL), out)
 
     def _add_input(self, index: int, value: Any, out: list[Event]) -> None:
-        block = self.arriving.get(index)
+        block = self.open_blocks.get(index)
         if block is None or block.kind != "call":
             raise WrongShape(f"there is input for block {index}, which is no tool call")
         piece = value if isinstance(value, str) else arguments_of(value)
         block.spoke = block.spoke or bool(piece)
         out.append(ToolCallChunk(block.number, piece))
 
-    def _give(self, block: Arriving, out: list[Event]) -> None:
+    def _give(self, block: Block, out: list[Event]) -> None:
         """Give what was held of a block."""
         if block.kind == "other":
-            out.append(UnknownContent(block.number, NAME, complete(block)))
+            out.append(UnknownContent(block.number, NAME, _complete(block)))
         elif block.kind == "redacted":
             self._give_redacted(block, out)
 
-    def _give_redacted(self, block: Arriving, out: list[Event]) -> None:
-        found = SIGNED_BLOCKS.decode_redacted(join_redacted(block.pieces))
-        target = self._last_text if found.owner == "" else self._calls.get(found.owner or "")
+    def _give_redacted(self, block: Block, out: list[Event]) -> None:
+        found = SIGNED_BLOCKS.decode_redacted(_join_redacted(block.pieces))
+        target = found.number_of_owner(self._last_text, self._calls)
         if target is not None:
-            _add_states(target, found.states, out)
+            add_states(target, found.states, out)
             return
         out.append(ThinkStart(block.number, FIELD))
-        _add_states(block.number, found.states, out)
+        add_states(block.number, found.states, out)
         if block.value:
             out.append(BlockFields(block.number, NAME, block.value))
         out.append(ThinkEnd(block.number))
 
 
-def _add_states(number: int, states: tuple[Opaque, ...], out: list[Event]) -> None:
-    out.extend(OpaqueState(number, state) for state in states)
-
-
 def _is_hosted(use: Any) -> bool:
     """Whether Bedrock itself runs the tool that is called."""
     return isinstance(use, dict) and str(use.get("type") or "tool_use") != "tool_use"
+
+
+def _grow(block: Block, delta: dict[str, Any]) -> None:
+    """Add a piece to a block of no known kind."""
+    for name, piece in delta.items():
+        if name == "toolUse" and isinstance(piece, dict) and isinstance(piece.get("input"), str):
+            block.pieces.append(piece["input"])
+        elif name == "toolResult" and isinstance(piece, list):
+            block.value[name] = _merged(block.value.get(name), {"content": piece})
+        else:
+            block.value[name] = _merged(block.value.get(name), piece)
+
+
+def _merged(held: Any, piece: Any) -> Any:
+    if isinstance(held, dict) and isinstance(piece, dict):
+        return held | {name: _merged(held.get(name), item) for name, item in piece.items()}
+    joins = isinstance(held, str | list) and type(held) is type(piece)
+    return held + piece if joins else piece
+
+
+def _complete(block: Block) -> dict[str, Any]:
+    """Return a block of no known kind as the whole reply would have it."""
+    text = "".join(block.pieces)
+    use = block.value.get("toolUse")
+    if not text or not isinstance(use, dict):
+        return block.value
+    return {**block.value, "toolUse": {**use, "input": msgspec.json.decode(input_of(text))}}
+
+
+def _join_redacted(pieces: Sequence[str]) -> str:
+    """Return one blob that came in pieces, each in base64 of its own."""
+    if len(pieces) == 1:
+        return pieces[0]
+    try:
+        return base64.b64encode(b"".join(base64.b64decode(piece, validate=True) for piece in pieces)).decode()
+    except binascii.Error:
+        return "".join(pieces)

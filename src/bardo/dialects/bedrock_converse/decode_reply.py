@@ -69,7 +69,7 @@ class Decoder:
     def __init__(self, row: ProviderRow, *, join_text: bool = False) -> None:
         self._row = row
         self._content = Content(join_text=join_text)
-        self._arriving = self._content.arriving
+        self._open_blocks = self._content.open_blocks
         self._begun = False
         self._stopped = False
         self._counted = False
@@ -96,7 +96,7 @@ class Decoder:
             frame = _decode_delta(data)
         except (msgspec.MsgspecError, UnicodeError, RecursionError):
             return self._feed_rare(item, data)
-        block, piece = self._arriving.get(frame.content_block_index), frame.delta
+        block, piece = self._open_blocks.get(frame.content_block_index), frame.delta
         if block is None:
             return self._feed_rare(item, data)
         text, thought, use = piece.text, piece.reasoning_content, piece.tool_use

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import zlib
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects.bedrock_converse.block_writer import text_block
 from bardo.dialects.bedrock_converse.constants import FIELD, FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.losses import Losses
+from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
@@ -55,7 +57,7 @@ class MessageWriter:
             if turn["content"] and all(FIELD in block for block in turn["content"]):
                 self._losses.lose("reasoning", "a turn", "Bedrock refuses a turn that is thinking alone", key="turn")
                 continue
-            _add_turn(turns, turn)
+            add_turn(turns, turn)
         return system, [{**turn, "content": _results_first(turn)} for turn in turns]
 
     def _system(self, message: Message) -> list[Wire]:
@@ -185,22 +187,11 @@ def named_tools(turns: list[Wire]) -> list[str]:
     return list(dict.fromkeys(str(use.get("name")) for use in uses if use.get("type", "tool_use") == "tool_use"))
 
 
-def lacks_thinking(turns: list[Wire]) -> bool:
+def lacks_thinking(turns: Sequence[Wire]) -> bool:
     """Whether the tools that are being answered were called in a turn that does not begin with thinking."""
-    if len(turns) < 2 or not any("toolResult" in block for block in turns[-1]["content"]):
-        return False
-    return not any(FIELD in block for block in turns[-2]["content"][:1])
-
-
-def _add_turn(turns: list[Wire], turn: Wire) -> None:
-    """Add a turn, to the one before it where both speak in one role. A turn of which nothing is left is none."""
-    plain = len(turn) == 2
-    if plain and not turn["content"]:
-        return
-    if plain and turns and turns[-1]["role"] == turn["role"] and len(turns[-1]) == 2:
-        turns[-1]["content"] += turn["content"]
-    else:
-        turns.append(turn)
+    return answers_without_thinking(
+        turns, is_result=lambda block: "toolResult" in block, is_thinking=lambda block: FIELD in block
+    )
 
 
 def _results_first(turn: Wire) -> list[Wire]:

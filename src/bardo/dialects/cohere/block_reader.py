@@ -1,21 +1,21 @@
-"""The blocks of a reply while they arrive: Cohere's content, plan and calls to our numbered events.
+"""Read the blocks of a streamed reply: Cohere's content, plan and calls to our numbered events.
 
 Content and calls are each counted from 0 on the wire; the plan has no number, and goes on until something else is said.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 from bardo.dialects.cohere.constants import NAME, PLAN, THINKING
 from bardo.dialects.lenient import as_text
+from bardo.dialects.open_block import OpenBlock, add_piece, add_states
 from bardo.dialects.sealing import unseal
 from bardo.dialects.wire import WrongShape, want, without
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
     Event,
-    OpaqueState,
     ReplyFields,
     ThinkChunk,
     ThinkEnd,
@@ -29,24 +29,15 @@ from bardo.values.events import (
 Kind = Literal["text", "thinking", "call", "unknown"]
 
 
-class Arriving:
-    """One block. `spoke` says whether any piece said something; `value` is content of no known kind."""
-
-    __slots__ = ("kind", "number", "spoke", "value")
-
-    def __init__(self, number: int, kind: Kind) -> None:
-        self.number = number
-        self.kind = kind
-        self.spoke = False
-        self.value: dict[str, Any] = {}
+Block: TypeAlias = OpenBlock[Kind]
 
 
 class Content:
-    """The blocks of one reply. `arriving` and `calls` hold those not yet closed, by Cohere's index."""
+    """The blocks of one reply. `open_blocks` and `calls` hold those not yet closed, by Cohere's index."""
 
     def __init__(self) -> None:
-        self.arriving: dict[int, Arriving] = {}
-        self.calls: dict[int, Arriving] = {}
+        self.open_blocks: dict[int, Block] = {}
+        self.calls: dict[int, Block] = {}
         self.plan: int | None = None
         self._count = 0
         self._numbers: dict[int, int] = {}
@@ -58,7 +49,7 @@ class Content:
         self.close(index, out)
         self.end_plan(out)
         kind = _kind(item)
-        block = self.arriving[index] = Arriving(self._fresh(), kind)
+        block = self.open_blocks[index] = OpenBlock(self._fresh(), kind)
         self._numbers[index] = block.number
         if kind == "unknown":
             block.value = dict(item)
@@ -71,13 +62,13 @@ class Content:
 
     def add(self, index: int, item: dict[str, Any], out: list[Event]) -> None:
         """Add a piece of content; one that fits no open block begins its own."""
-        block = self.arriving.get(index)
+        block = self.open_blocks.get(index)
         kind = _kind(item, block)
         if block is None or block.kind != kind:
             self.open(index, {"type": kind, **item}, out)
             return
         if kind == "unknown":
-            _grow(block.value, item)
+            add_piece(block.value, item)
             return
         text = as_text(item.get(kind))
         if text:
@@ -87,7 +78,7 @@ class Content:
 
     def close(self, index: int, out: list[Event]) -> None:
         """End a block of content, if it is open."""
-        block = self.arriving.pop(index, None)
+        block = self.open_blocks.pop(index, None)
         if block is None:
             return
         if block.kind == "unknown":
@@ -115,7 +106,7 @@ class Content:
         """Begin a call."""
         self.close_call(index, out)
         self.end_plan(out)
-        block = self.calls[index] = Arriving(self._fresh(), "call")
+        block = self.calls[index] = OpenBlock(self._fresh(), "call")
         function = fields_of(call.get("function") or {}, "function")
         out.append(ToolCallStart(block.number, as_text(call.get("id")), as_text(function.get("name"))))
         self.add_call(index, {**without(call, "id", "type"), "function": without(function, "name")}, out)
@@ -158,17 +149,17 @@ class Content:
     def close_all(self, out: list[Event]) -> None:
         """End all blocks that are open."""
         self.end_plan(out)
-        for index in sorted(self.arriving):
+        for index in sorted(self.open_blocks):
             self.close(index, out)
         for index in sorted(self.calls):
             self.close_call(index, out)
 
     def flush(self, out: list[Event]) -> None:
         """Give what is held of blocks that will not be finished, without saying that they are."""
-        for block in self.arriving.values():
+        for block in self.open_blocks.values():
             if block.kind == "unknown":
                 out.append(UnknownContent(block.number, NAME, block.value))
-        self.arriving.clear()
+        self.open_blocks.clear()
 
     def _fresh(self) -> int:
         self._count += 1
@@ -180,7 +171,7 @@ def _add_fields(number: int, fields: dict[str, Any], out: list[Event]) -> None:
     signature = fields.get("signature")
     states = unseal(signature) if isinstance(signature, str) else None
     if states is not None:
-        out.extend(OpaqueState(number, state) for state in states)
+        add_states(number, states, out)
         fields = without(fields, "signature")
     if fields:
         out.append(BlockFields(number, NAME, fields))
@@ -191,20 +182,13 @@ def fields_of(value: Any, what: str) -> dict[str, Any]:
     return want(value[0] if isinstance(value, list) and len(value) == 1 else value, dict, what)
 
 
-def _kind(item: dict[str, Any], block: Arriving | None = None) -> Kind:
+def _kind(item: dict[str, Any], block: Block | None = None) -> Kind:
     """Return what kind of content a block or a piece of one is; a piece says it only by its names."""
-    said = item.get("type")
-    if said is None:
+    named_kind = item.get("type")
+    if named_kind is None:
         known = block.kind if block is not None else "unknown"
         if known == "unknown" and block is not None:
             return known
         named: list[Kind] = [kind for kind in ("text", "thinking") if isinstance(item.get(kind), str)]
         return known if known in named or not named else named[0]
-    return "text" if said == "text" else "thinking" if said == "thinking" else "unknown"
-
-
-def _grow(value: dict[str, Any], piece: dict[str, Any]) -> None:
-    for name, more in piece.items():
-        held = value.get(name)
-        joins = isinstance(held, str | list) and type(held) is type(more)
-        value[name] = held + more if joins else more
+    return named_kind if named_kind in ("text", "thinking") else "unknown"

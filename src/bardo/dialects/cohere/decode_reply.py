@@ -73,7 +73,7 @@ class Decoder:
             return self._feed_rare(item, data)
         content = self._content
         if isinstance(frame, ContentFrame):
-            block = content.arriving.get(frame.index)
+            block = content.open_blocks.get(frame.index)
             piece = frame.delta.message.content
             if block is not None and block.kind == "text" and piece.text and piece.thinking is None:
                 block.spoke = True
