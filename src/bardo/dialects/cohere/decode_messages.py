@@ -27,11 +27,12 @@ _ROLES: dict[str, Role] = {"system": "system", "user": "user", "assistant": "ass
 _READ = ("role", "content", "tool_plan", "tool_calls", "tool_call_id")
 
 
-def read_messages(said: list[Any]) -> tuple[Message, ...]:
+def read_messages(messages: list[Any]) -> tuple[Message, ...]:
     """Return the messages. Raises InvalidRequest naming the field."""
     names: dict[str, str] = {}
     return tuple(
-        _message(take(one, dict, f"messages[{place}]"), f"messages[{place}].", names) for place, one in enumerate(said)
+        _message(take(one, dict, f"messages[{place}]"), f"messages[{place}].", names)
+        for place, one in enumerate(messages)
     )
 
 
@@ -61,10 +62,10 @@ def _planned(blocks: list[Block], plan: str) -> list[Block]:
 
 
 def _content(fields: dict[str, Any], at: str, read: Callable[[dict[str, Any], str], Any]) -> list[Any]:
-    said = optional(fields, "content", (str, list), at)
-    if isinstance(said, str):
-        return [TextBlock(said)] if said else []
-    return [read(take(item, dict, f"{at}content[{n}]"), f"{at}content[{n}].") for n, item in enumerate(said or ())]
+    content = optional(fields, "content", (str, list), at)
+    if isinstance(content, str):
+        return [TextBlock(content)] if content else []
+    return [read(take(item, dict, f"{at}content[{n}]"), f"{at}content[{n}].") for n, item in enumerate(content or ())]
 
 
 def _block(item: dict[str, Any], at: str) -> Block:
@@ -111,8 +112,8 @@ def _image(item: dict[str, Any], at: str) -> ImageBlock:
 
 
 def _calls(fields: dict[str, Any], at: str, names: dict[str, str]) -> list[Block]:
-    said = optional(fields, "tool_calls", list, at) or []
-    calls = [_call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].") for n, one in enumerate(said)]
+    given = optional(fields, "tool_calls", list, at) or []
+    calls = [_call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].") for n, one in enumerate(given)]
     names |= {call.id: call.name for call in calls}
     return list(calls)
 

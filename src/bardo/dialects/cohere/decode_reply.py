@@ -211,9 +211,9 @@ class Decoder:
         reason = REASONS.get(word, "unknown") if word else "tool_calls" if self._called else "unknown"
         out.append(Finish(reason, word))
         if reason == "error" or delta.get("error"):
-            said = delta if delta.get("error") else {"error": f"the reply ended with {word}"}
+            value = delta if delta.get("error") else {"error": f"the reply ended with {word}"}
             status = _STATUSES.get(word, 502)
-            out.append(Failed(refusal(said, provider=self._row.id, status=status)))
+            out.append(Failed(refusal(value, provider=self._row.id, status=status)))
 
     @staticmethod
     def _carry(fields: dict[str, Any], out: list[Event], *, choice: int | None = None) -> None:

@@ -60,12 +60,12 @@ def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
 
 
 def _tool_choice(fields: dict[str, Any]) -> ToolChoice | None:
-    said = optional(fields, "tool_choice", str)
-    if said is None:
+    choice = optional(fields, "tool_choice", str)
+    if choice is None:
         return None
-    if said not in _CHOICES:
-        raise InvalidRequest(f"tool_choice is {said!r}", hint="use REQUIRED or NONE", param="tool_choice")
-    return ToolChoice(mode=_CHOICES[said])
+    if choice not in _CHOICES:
+        raise InvalidRequest(f"tool_choice is {choice!r}", hint="use REQUIRED or NONE", param="tool_choice")
+    return ToolChoice(mode=_CHOICES[choice])
 
 
 def _limit(fields: dict[str, Any]) -> int | None:
@@ -84,17 +84,17 @@ def _reasoning(fields: dict[str, Any]) -> ReasoningPolicy | None:
     budget = optional(thinking, "token_budget", int, "thinking.")
     if budget is not None and budget < 1:
         raise InvalidRequest("thinking.token_budget must be at least 1", param="thinking.token_budget")
-    said = _effort(fields)
-    if kind is None and said is None:
+    level = _effort(fields)
+    if kind is None and level is None:
         return None
-    effort = None if said == "none" else said
+    effort = None if level == "none" else level
     rest = {name: one for name, one in thinking.items() if name not in ("type", "token_budget") and one is not None}
     return ReasoningPolicy(
-        mode="off" if kind == "disabled" or (kind is None and said == "none") else _amount(budget, effort),
+        mode="off" if kind == "disabled" or (kind is None and level == "none") else _amount(budget, effort),
         budget=budget,
         effort=effort,
         carried=Carried(NAME, {"thinking": rest}) if rest else None,
-        raw_fields=_told(kind, budget, said),
+        raw_fields=_raw_fields(kind, budget, level),
     )
 
 
@@ -102,22 +102,22 @@ def _amount(budget: int | None, effort: Effort | None) -> Literal["budget", "eff
     return "budget" if budget is not None else "auto" if effort is None else "effort"
 
 
-def _told(kind: str | None, budget: int | None, effort: str | None) -> dict[str, Any]:
+def _raw_fields(kind: str | None, budget: int | None, effort: str | None) -> dict[str, Any]:
     """Return the words that were read, as they stand in the body."""
     thinking = {"type": kind} if budget is None else {"type": kind, "token_budget": budget}
-    told = {"thinking": thinking if kind else None, "reasoning_effort": effort}
-    return {name: value for name, value in told.items() if value is not None}
+    found = {"thinking": thinking if kind else None, "reasoning_effort": effort}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _effort(fields: dict[str, Any]) -> Effort | Literal["none"] | None:
-    said = optional(fields, "reasoning_effort", str)
-    if said is None or said == "none":
-        return None if said is None else "none"
+    given = optional(fields, "reasoning_effort", str)
+    if given is None or given == "none":
+        return None if given is None else "none"
     for level in EFFORTS:
-        if said == level:
+        if given == level:
             return level
     hint = f"use one of none, {', '.join(EFFORTS)}"
-    raise InvalidRequest(f"reasoning_effort is {said!r}", hint=hint, param="reasoning_effort")
+    raise InvalidRequest(f"reasoning_effort is {given!r}", hint=hint, param="reasoning_effort")
 
 
 def _output_format(fields: dict[str, Any]) -> OutputFormat | None:

@@ -34,24 +34,24 @@ def _message(message: Message, losses: Losses) -> list[Wire]:
     fields = losses.own_fields(message.carried)
     written = [_result(result, losses) for result in results]
     if others or not results:
-        written.append({"role": message.role, **_said(others, losses)})
+        written.append({"role": message.role, **_message_fields(others, losses)})
     return [*written[:-1], {**written[-1], **fields}]
 
 
-def _said(blocks: Sequence[Block], losses: Losses) -> Wire:
+def _message_fields(blocks: Sequence[Block], losses: Losses) -> Wire:
     calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
     plans = [block for block in blocks if calls and isinstance(block, ReasoningBlock) and block.format == PLAN]
     content = [item for block in blocks if block not in plans for item in _item(block, losses)]
-    said: Wire = {}
+    fields: Wire = {}
     if content or not calls:
-        said["content"] = _shortest(content)
+        fields["content"] = _shortest(content)
     if plans:
         for plan in plans:
             losses.lose_states(plan.opaque, sent="text")
-        said["tool_plan"] = "\n\n".join(plan.readable for plan in plans)
+        fields["tool_plan"] = "\n\n".join(plan.readable for plan in plans)
     if calls:
-        said["tool_calls"] = [_call(call, losses) for call in calls]
-    return said
+        fields["tool_calls"] = [_call(call, losses) for call in calls]
+    return fields
 
 
 def _shortest(content: list[Wire]) -> str | list[Wire]:

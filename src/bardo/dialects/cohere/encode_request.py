@@ -77,13 +77,13 @@ def _offered(request: Request, losses: Losses) -> tuple[tuple[Tool, ...], dict[s
 
 
 def _strict(tools: tuple[Tool, ...], losses: Losses) -> dict[str, Any]:
-    said = {tool.strict for tool in tools if not tool.hosted}
-    if len(said) > 1:
+    values = {tool.strict for tool in tools if not tool.hosted}
+    if len(values) > 1:
         asked = [tool.name for tool in tools if tool.strict]
-        losses.lose("tools.strict", asked, "Cohere is strict with all tools or with none", sent=True in said)
-    if True in said:
+        losses.lose("tools.strict", asked, "Cohere is strict with all tools or with none", sent=True in values)
+    if True in values:
         return {"strict_tools": True}
-    return {"strict_tools": False} if said == {False} else {}
+    return {"strict_tools": False} if values == {False} else {}
 
 
 def _response_format(request: Request, losses: Losses, *, tools: bool) -> dict[str, Any]:

@@ -13,10 +13,10 @@ _QUOTED = 500
 
 def encode_error(error: BardoError) -> bytes:
     """Write an error body. Cohere has words only; the code stands beside them."""
-    said: dict[str, Any] = {"message": str(error), "code": _code(error)}
+    body: dict[str, Any] = {"message": str(error), "code": _code(error)}
     if isinstance(error, InvalidRequest) and error.param:
-        said["param"] = error.param
-    return encode_json(said)
+        body["param"] = error.param
+    return encode_json(body)
 
 
 def ending(error: BardoError) -> dict[str, Any]:
@@ -46,12 +46,12 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
 def refusal(value: Any, *, provider: str, status: int = 502, retry_after: str | None = None) -> UpstreamRefused:
     """Return the error that `value` tells of, whether it is an error body or the end of a stream."""
     fields: dict[str, Any] = value if isinstance(value, dict) else {}
-    said = next(
+    error_field = next(
         (fields[name] for name in ("error", "message", "detail") if fields.get(name)), None if fields else value
     )
     # Proxies put OpenAI's object there.
-    inner: dict[str, Any] = said if isinstance(said, dict) else fields
-    text = as_text(inner.get("message") if isinstance(said, dict) else said).strip()
+    inner: dict[str, Any] = error_field if isinstance(error_field, dict) else fields
+    text = as_text(inner.get("message") if isinstance(error_field, dict) else error_field).strip()
     return UpstreamRefused(
         (text[:_QUOTED] + "…" if len(text) > _QUOTED else text) or f"the provider answered {status} without a word",
         provider=provider,

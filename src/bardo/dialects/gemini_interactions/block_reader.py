@@ -174,9 +174,9 @@ class Output(OpenStep):
             self._others = []
 
     def _end(self, out: list[Event]) -> None:
-        told = bool(self._others)
+        has_others = bool(self._others)
         self._give_others(out)
-        if self.number < 0 and not told:
+        if self.number < 0 and not has_others:
             self._known(out)
 
 
@@ -188,7 +188,7 @@ class Call(OpenStep):
     def __init__(self, numbers: Numbers) -> None:
         super().__init__(numbers)
         self._arguments: Any = None
-        self._said = False
+        self._spoke = False
 
     def open(self, raw: dict[str, Any], out: list[Event]) -> None:
         self.number = self.numbers.fresh()
@@ -202,12 +202,12 @@ class Call(OpenStep):
             self._add_other(delta, out)
             return
         if piece := as_text(delta.get("arguments")):
-            self._said = True
+            self._spoke = True
             out.append(ToolCallChunk(self.number, piece))
         self._decorate(without(delta, "type", "arguments"), out)
 
     def _end(self, out: list[Event]) -> None:
-        if not self._said:
+        if not self._spoke:
             whole = self._arguments
             text = arguments_text(whole) if isinstance(whole, dict) else as_text(whole)
             out.append(ToolCallChunk(self.number, text or "{}"))

@@ -94,15 +94,15 @@ def _reasoning(config: dict[str, Any]) -> ReasoningPolicy | None:
     if not level and not summaries:
         return None
     visible = None if summaries is None else summaries != "none"
-    said = {name: config[name] for name in ("thinking_level", "thinking_summaries") if config.get(name)}
-    told = {"generation_config": said}
+    given = {name: config[name] for name in ("thinking_level", "thinking_summaries") if config.get(name)}
+    raw_fields = {"generation_config": given}
     if not level:
         # Who only asks for summaries does not ask for thinking.
-        return ReasoningPolicy(mode="auto", visible=visible, enables_thinking=False, raw_fields=told)
+        return ReasoningPolicy(mode="auto", visible=visible, enables_thinking=False, raw_fields=raw_fields)
     if level not in EFFORTS:
         hint = f"one of {', '.join(EFFORTS)}"
         raise InvalidRequest(f"unknown thinking_level {level!r:.60}", hint=hint, param=f"{_AT}thinking_level")
-    return ReasoningPolicy(mode="effort", effort=level, visible=visible, raw_fields=told)
+    return ReasoningPolicy(mode="effort", effort=level, visible=visible, raw_fields=raw_fields)
 
 
 def _tool_choice(config: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, Any]]:

@@ -43,7 +43,7 @@ def _steps(message: Message, losses: Losses) -> list[StepObject]:
     if message.role == "system":
         losses.lose("messages.role", "system", "only the first messages can be the system's", sent="user")
     if message.role == "assistant":
-        return [step for block in message.blocks for step in _said(block, losses)]
+        return [step for block in message.blocks for step in _block_steps(block, losses)]
     steps: list[StepObject] = []
     contents: list[Any] = []
     for block in message.blocks:
@@ -54,7 +54,7 @@ def _steps(message: Message, losses: Losses) -> list[StepObject]:
     return [*steps, {"type": "user_input", "content": contents}] if contents or not steps else steps
 
 
-def _said(block: Block, losses: Losses) -> list[StepObject]:
+def _block_steps(block: Block, losses: Losses) -> list[StepObject]:
     match block:
         case TextBlock():
             return [output_step(msgspec.structs.replace(block, opaque=_kept(block.opaque, "text", losses)))]

@@ -60,8 +60,8 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
         "stream": True if request.stream else None,
         "store": extra.get("store", None if request.dialect == NAME else False),
     }
-    said = {name: value for name, value in body.items() if value is not None}
-    return merge_fields(said, encode_control(request, losses))
+    written = {name: value for name, value in body.items() if value is not None}
+    return merge_fields(written, encode_control(request, losses))
 
 
 def encode_control(request: Request, losses: Losses) -> dict[str, Any]:

@@ -22,11 +22,12 @@ _READ = ("role", "content", "thinking", "images", "tool_calls", "tool_name", "to
 _PICTURES = {"/9j/": "image/jpeg", "iVBORw0KGgo": "image/png", "R0lGOD": "image/gif", "UklGR": "image/webp"}
 
 
-def read_messages(said: list[Any]) -> tuple[Message, ...]:
+def read_messages(messages: list[Any]) -> tuple[Message, ...]:
     """Return the messages. Raises InvalidRequest naming the field."""
     calls = _Calls()
     return tuple(
-        _message(take(one, dict, f"messages[{place}]"), f"messages[{place}].", calls) for place, one in enumerate(said)
+        _message(take(one, dict, f"messages[{place}]"), f"messages[{place}].", calls)
+        for place, one in enumerate(messages)
     )
 
 
@@ -87,9 +88,9 @@ def _image(data: str) -> ImageBlock:
 
 
 def _tool_calls(fields: dict[str, Any], at: str, calls: _Calls) -> list[Block]:
-    said = optional(fields, "tool_calls", list, at) or []
+    given = optional(fields, "tool_calls", list, at) or []
     return [
-        _call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].", calls) for n, one in enumerate(said)
+        _call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].", calls) for n, one in enumerate(given)
     ]
 
 
@@ -114,7 +115,7 @@ def _result(fields: dict[str, Any], content: str, images: list[ImageBlock], at: 
     given = optional(fields, "tool_call_id", str, at) or None
     call_id, name = calls.answer(name, given)
     text = [TextBlock(content)] if content else []
-    # What was not said is not said when the result goes on in this dialect.
+    # A field that the client left out is left out where the result is sent on in this dialect.
     carried = None if given else Carried(NAME, {"tool_call_id": None})
     return ToolResultBlock(call_id=call_id, name=name, content=(*text, *images), carried=carried)
 

@@ -70,7 +70,7 @@ class Decoder:
     def __init__(self, row: ProviderRow) -> None:
         self._provider = row.id
         self._stamp = ""
-        self._said: dict[str, Any] = {}
+        self._emitted: dict[str, Any] = {}
         self._kind: Kind = ""
         self._number = -1
         self._calls = 0
@@ -158,16 +158,18 @@ class Decoder:
             out.append(ReplyFields(NAME, {"created_at": self._stamp}))
 
     def _carry(self, line: dict[str, Any], message: dict[str, Any], out: list[Event]) -> None:
-        if fields := self._news(without(line, *_READ), ""):
+        if fields := self._changed(without(line, *_READ), ""):
             out.append(ReplyFields(NAME, fields))
-        if fields := self._news(without(message, "role", "content", "thinking", "tool_calls"), "message."):
+        if fields := self._changed(without(message, "role", "content", "thinking", "tool_calls"), "message."):
             out.append(ReplyFields(NAME, fields, choice=0))
 
-    def _news(self, fields: dict[str, Any], prefix: str) -> dict[str, Any]:
+    def _changed(self, fields: dict[str, Any], prefix: str) -> dict[str, Any]:
         new = {
-            name: value for name, value in fields.items() if name in _PIECES or self._said.get(prefix + name) != value
+            name: value
+            for name, value in fields.items()
+            if name in _PIECES or self._emitted.get(prefix + name) != value
         }
-        self._said |= {prefix + name: value for name, value in new.items()}
+        self._emitted |= {prefix + name: value for name, value in new.items()}
         return new
 
     def _enter(self, kind: Kind, out: list[Event]) -> None:

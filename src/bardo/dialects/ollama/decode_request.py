@@ -55,22 +55,22 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
 def _reasoning(think: Any) -> ReasoningPolicy | None:
     if think is None or think == "":
         return None
-    said = take(think, (bool, str), "think")
-    told = {"think": think}
-    if isinstance(said, bool):
-        return ReasoningPolicy(mode="auto" if said else "off", raw_fields=told)
+    value = take(think, (bool, str), "think")
+    raw_fields = {"think": think}
+    if isinstance(value, bool):
+        return ReasoningPolicy(mode="auto" if value else "off", raw_fields=raw_fields)
     for level in EFFORTS:
-        if said == level:
-            return ReasoningPolicy(mode="effort", effort=level, raw_fields=told)
-    raise InvalidRequest(f"think is {said!r}", hint="use true, false, low, medium, high or max", param="think")
+        if value == level:
+            return ReasoningPolicy(mode="effort", effort=level, raw_fields=raw_fields)
+    raise InvalidRequest(f"think is {value!r}", hint="use true, false, low, medium, high or max", param="think")
 
 
 def _output_format(wanted: Any) -> OutputFormat | None:
     if wanted is None or wanted == "":
         return None
-    said = take(wanted, (str, dict), "format")
-    if isinstance(said, dict):
-        return OutputFormat(mode="json_schema", name="answer", schema=said)
-    if said != "json":
-        raise InvalidRequest(f"format is {said!r}", hint="use json or a JSON schema", param="format")
+    value = take(wanted, (str, dict), "format")
+    if isinstance(value, dict):
+        return OutputFormat(mode="json_schema", name="answer", schema=value)
+    if value != "json":
+        raise InvalidRequest(f"format is {value!r}", hint="use json or a JSON schema", param="format")
     return OutputFormat(mode="json_object")

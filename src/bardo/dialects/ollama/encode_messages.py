@@ -43,23 +43,23 @@ def _message(message: Message, names: dict[str, str], losses: Losses) -> list[Wi
     written = [_result(result, names, losses) for result in results]
     if others or not results:
         between = "" if message.role == "assistant" else "\n\n"
-        written.append({"role": message.role, **_said(others, losses, between)})
+        written.append({"role": message.role, **_message_fields(others, losses, between)})
     return [*written[:-1], {**written[-1], **fields}]
 
 
-def _said(blocks: Sequence[Block], losses: Losses, between: str) -> Wire:
+def _message_fields(blocks: Sequence[Block], losses: Losses, between: str) -> Wire:
     thoughts = [block for block in blocks if isinstance(block, ReasoningBlock)]
     calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
-    said: Wire = {"content": between.join(filter(None, (_text(block, losses) for block in blocks)))}
+    fields: Wire = {"content": between.join(filter(None, (_text(block, losses) for block in blocks)))}
     thinking = _thinking(thoughts, losses)
     if thinking:
-        said["thinking"] = thinking
+        fields["thinking"] = thinking
     images = [data for block in blocks if isinstance(block, ImageBlock) for data in _image(block, losses)]
     if images:
-        said["images"] = images
+        fields["images"] = images
     if calls:
-        said["tool_calls"] = [_call(call, place, losses) for place, call in enumerate(calls)]
-    return said
+        fields["tool_calls"] = [_call(call, place, losses) for place, call in enumerate(calls)]
+    return fields
 
 
 def _text(block: Block, losses: Losses) -> str:

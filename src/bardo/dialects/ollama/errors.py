@@ -34,10 +34,10 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
 def refusal(value: Any, *, provider: str, status: int = 500, retry_after: str | None = None) -> UpstreamRefused:
     """Return the error that `value` tells of. A line tells no status; the server's own default is 500."""
     fields: dict[str, Any] = value if isinstance(value, dict) else {}
-    said = fields.get("error", value)
+    detail = fields.get("error", value)
     # Proxies put OpenAI's object there.
-    named = said.get("message") if isinstance(said, dict) else None
-    text = as_text(named or said).strip()
+    named = detail.get("message") if isinstance(detail, dict) else None
+    text = as_text(named or detail).strip()
     code = fields.get("code")
     return UpstreamRefused(
         (text[:_QUOTED] + "…" if len(text) > _QUOTED else text) or f"the provider answered {status} without a word",
