@@ -13,11 +13,17 @@ from bardo.simulators.faults import KINDS, Fault, parse_fault
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.knobs import KNOBS, Knob
-from bardo.simulators.many import running_many, serve_many
 from bardo.simulators.presets import PRESETS, presets
 from bardo.simulators.provider import Provider
 from bardo.simulators.script import Script
-from bardo.simulators.simulated import SeenRequest, SimulatedProvider, provider_fixture, simulate
+from bardo.simulators.simulated import (
+    SeenRequest,
+    SimulatedProvider,
+    provider_fixture,
+    running_many,
+    serve_many,
+    simulate,
+)
 from bardo.simulators.simulator import Running, Simulator
 from bardo.simulators.turns import ToolCall, Turn, Usage
 

@@ -6,18 +6,15 @@ from bardo.simulators.provider import Provider
 from bardo.simulators.providers.anthropic import Anthropic
 from bardo.simulators.providers.bedrock import Bedrock
 from bardo.simulators.providers.cerebras import Cerebras
+from bardo.simulators.providers.chat_variants import DS4, Fireworks, LMStudio, Moonshot
 from bardo.simulators.providers.cohere import Cohere
 from bardo.simulators.providers.deepseek import DeepSeek
-from bardo.simulators.providers.ds4 import DS4
-from bardo.simulators.providers.fireworks import Fireworks
 from bardo.simulators.providers.gemini import Gemini
 from bardo.simulators.providers.gemini_interactions import GeminiInteractions
 from bardo.simulators.providers.groq import Groq
 from bardo.simulators.providers.llama_server import LlamaServer
-from bardo.simulators.providers.lmstudio import LMStudio
 from bardo.simulators.providers.minimax import MiniMax
 from bardo.simulators.providers.mistral import Mistral
-from bardo.simulators.providers.moonshot import Moonshot
 from bardo.simulators.providers.ollama import Ollama
 from bardo.simulators.providers.ollama_native import OllamaNative
 from bardo.simulators.providers.openai_chat import OpenAIChat

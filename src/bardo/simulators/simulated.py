@@ -1,4 +1,4 @@
-"""A simulated provider for the tests of a program: one line in a pytest file, or one `with`.
+"""A simulated provider for the tests of a program: one line in a pytest file, or one `with`; or several side by side.
 
     claude = provider_fixture("anthropic", turns=[Turn(reasoning="27 * 43 …", text="1161")])
 
@@ -11,8 +11,8 @@ that run side by side. Whatever happens in the test, both are gone when it ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -21,8 +21,9 @@ from bardo.simulators.faults import Fault, parse_fault
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.knobs import Knob, KnobKind
+from bardo.simulators.presets import presets
 from bardo.simulators.script import Script
-from bardo.simulators.simulator import Running, Simulator
+from bardo.simulators.simulator import LOOPBACK, Running, Simulator
 from bardo.simulators.turns import Turn
 
 Turns: TypeAlias = Script | Turn | str | Sequence[Turn | str] | Callable[[Conversation], Turn]
@@ -167,3 +168,40 @@ def _seen(incoming: Incoming) -> SeenRequest:
 
 def _without_secrets(values: Mapping[str, str], secret: frozenset[str]) -> dict[str, str]:
     return {name: _SECRET if name in secret else value for name, value in values.items()}
+
+
+@asynccontextmanager
+async def serve_many(
+    simulators: Iterable[Simulator] | None = None, *, host: str = LOOPBACK, first_port: int = 0
+) -> AsyncIterator[Mapping[str, str]]:
+    """Serve in the running event loop; gives the base URL of each by its preset's name.
+
+    Without `simulators` all presets run. With `first_port` they take the ports from there on, in order.
+    """
+    async with AsyncExitStack() as stack:
+        addresses: dict[str, str] = {}
+        for place, simulator in enumerate(simulators or _all()):
+            opened = simulator.serve(host=host, port=_port(first_port, place))
+            addresses[simulator.provider.name] = await stack.enter_async_context(opened)
+        yield addresses
+
+
+@contextmanager
+def running_many(
+    simulators: Iterable[Simulator] | None = None, *, host: str = LOOPBACK, first_port: int = 0
+) -> Iterator[Mapping[str, Running]]:
+    """Do the same in threads."""
+    with ExitStack() as stack:
+        servers: dict[str, Running] = {}
+        for place, simulator in enumerate(simulators or _all()):
+            opened = simulator.running(host=host, port=_port(first_port, place))
+            servers[simulator.provider.name] = stack.enter_context(opened)
+        yield servers
+
+
+def _all() -> list[Simulator]:
+    return [Simulator(name) for name in presets()]
+
+
+def _port(first_port: int, place: int) -> int:
+    return first_port + place if first_port else 0

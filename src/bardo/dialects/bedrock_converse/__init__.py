@@ -12,7 +12,7 @@ from bardo.dialects.bedrock_converse.decode_request import decode_request
 from bardo.dialects.bedrock_converse.encode_reply import Encoder, encode_response
 from bardo.dialects.bedrock_converse.encode_request import DECLARATION, encode_body, encode_control, request_path
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
-from bardo.dialects.bedrock_converse.token_count import TOKEN_COUNT
+from bardo.dialects.bedrock_converse.usage import TOKEN_COUNT
 from bardo.dialects.declaration import lacking
 from bardo.dialects.reply_declaration import ReplyDeclaration
 

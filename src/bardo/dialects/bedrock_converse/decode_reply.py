@@ -7,6 +7,7 @@ everything rarer goes a generic way. InvokeModel streams Nova's replies as the s
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -15,10 +16,9 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.bedrock_converse.block_reader import Content
 from bardo.dialects.bedrock_converse.constants import NAME, PADDING, REASONS, beyond, string
 from bardo.dialects.bedrock_converse.errors import is_refusal, refusal, stream_refusal
-from bardo.dialects.bedrock_converse.inputs import read_arguments
 from bardo.dialects.bedrock_converse.usage import decode_usage
 from bardo.dialects.lenient import decode_leniently, excerpt
-from bardo.dialects.wire import WrongShape, want, without
+from bardo.dialects.wire import INVALID_JSON, WrongShape, arguments_of, want, without
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
@@ -180,7 +180,7 @@ class Decoder:
         blocks = want(message.get("content") or [], list, "content")
         self._begun = self._stopped = True
         out.append(ReplyStart())
-        for place, arguments in enumerate(read_arguments(data, blocks)):
+        for place, arguments in enumerate(_arguments(data, blocks)):
             self._content.whole(place, want(blocks[place], dict, f"content[{place}]"), arguments, out)
         self._count(payload.get("usage"), out)
         self._carry(beyond(payload, _WHOLE), out)
@@ -227,3 +227,54 @@ def _stop_sequence(payload: dict[str, Any]) -> str | None:
     fields = payload.get("additionalModelResponseFields")
     found = fields.get("stop_sequence") if isinstance(fields, dict) else None
     return found if isinstance(found, str) else None
+
+
+class _Use(msgspec.Struct, frozen=True):
+    input: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _Block(msgspec.Struct, rename="camel"):
+    tool_use: _Use = _Use()
+
+
+class _Message(msgspec.Struct, frozen=True):
+    content: list[_Block] = []
+
+
+class _Output(msgspec.Struct, frozen=True):
+    message: _Message = _Message()
+
+
+class _Inputs(msgspec.Struct):
+    """The tool inputs of a whole reply, as the text they stood in."""
+
+    output: _Output = _Output()
+
+
+_decode_inputs = msgspec.json.Decoder(_Inputs).decode
+
+
+def _arguments(data: bytes, blocks: list[Any]) -> list[str]:
+    """Return, for each block, its input as it was written, where the block is a tool call."""
+    values = [_input_of(block) for block in blocks]
+    if not any(values):
+        return ["" if value is None else arguments_of(value) for value in values]
+    try:
+        raws = [block.tool_use.input for block in _decode_inputs(data).output.message.content]
+    except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        raws = []
+    pairs = zip_longest(values, raws[: len(values)], fillvalue=msgspec.Raw(b""))
+    return [_written(value, raw) for value, raw in pairs]
+
+
+def _input_of(block: Any) -> Any:
+    use = block.get("toolUse") if isinstance(block, dict) else None
+    return use.get("input") if isinstance(use, dict) else None
+
+
+def _written(value: Any, raw: msgspec.Raw) -> str:
+    # Text that is no JSON object stands in a string, or where bardo wrapped it.
+    if value is None or isinstance(value, str):
+        return value or ""
+    wrapped = isinstance(value, dict) and INVALID_JSON in value
+    return arguments_of(value) if wrapped or not bytes(raw) else bytes(raw).decode("utf-8", "replace")

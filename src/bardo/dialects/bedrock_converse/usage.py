@@ -1,12 +1,20 @@
-"""Token counts: Bedrock's `inputTokens` leave the cache out, which its totals show; reasoning is never counted apart."""
+"""Token counts of replies, and of requests at `POST /model/{modelId}/count-tokens`, which takes what Converse takes.
+
+Bedrock's `inputTokens` leave the cache out, which its totals show. Reasoning is never counted apart.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.counts import doubted, whole
+from bardo.dialects.operations import CountForm, count_of
+from bardo.dialects.wire import encode_json
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
+from bardo.values.wire import WireRequest
 
 _READ = ("cacheReadInputTokens", "cacheReadInputTokenCount")
 _WRITTEN = ("cacheWriteInputTokens", "cacheWriteInputTokenCount")
@@ -54,3 +62,20 @@ def _is_inside(cache: int, fresh: int, output: int | None, total: int | None) ->
 
 def _is_own(raw: Any) -> bool:
     return isinstance(raw, dict) and ("inputTokens" in raw or "outputTokens" in raw)
+
+
+# What of a Converse request has tokens, by Amazon's reference of 2026-11; the endpoint refuses any other field.
+_TAKEN = ("messages", "system", "toolConfig", "additionalModelRequestFields")
+
+
+def _encode_request(wire: WireRequest, model: str) -> WireRequest:
+    body = msgspec.json.decode(wire.body)
+    taken = {name: body[name] for name in _TAKEN if name in body}
+    path = f"{wire.path.rpartition('/')[0]}/count-tokens"
+    return msgspec.structs.replace(wire, path=path, body=encode_json({"input": {"converse": taken}}))
+
+
+TOKEN_COUNT = CountForm(
+    encode_request=_encode_request,
+    decode_reply=lambda body: count_of(body, "inputTokens"),
+)

@@ -16,7 +16,7 @@ from bardo.dialects.openai_responses.encode_request import DECLARATION, encode_b
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
 from bardo.dialects.openai_responses.first_frame import EitherReply
 from bardo.dialects.openai_responses.state import FRAMING, NAME, STATUSES, USUAL, WITHIN
-from bardo.dialects.openai_responses.token_count import TOKEN_COUNT
+from bardo.dialects.openai_responses.usage import TOKEN_COUNT
 from bardo.dialects.reply_declaration import Place, ReplyDeclaration
 
 DIALECT = Dialect(

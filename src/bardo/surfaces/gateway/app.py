@@ -21,15 +21,12 @@ from bardo.surfaces.gateway.access import (
 from bardo.surfaces.gateway.answer import JSON, Answer, error_body, error_headers
 from bardo.surfaces.gateway.completions import complete
 from bardo.surfaces.gateway.context import GatewayContext, ServeOperation, mistake
-from bardo.surfaces.gateway.embeddings import embeddings
 from bardo.surfaces.gateway.generate import generate
-from bardo.surfaces.gateway.health import health, ready
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
-from bardo.surfaces.gateway.listing import list_models, show_model
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
+from bardo.surfaces.gateway.operations import count_tokens, embeddings, health, list_models, ready, show_model
 from bardo.surfaces.gateway.routes import Endpoint, dialect_of_path, find_route, for_client
 from bardo.surfaces.gateway.tenants import key_of
-from bardo.surfaces.gateway.token_counts import count_tokens
 from bardo.values.errors import BardoError
 
 OPERATIONS: Mapping[Endpoint, ServeOperation] = {

@@ -1,0 +1,155 @@
+"""Providers that differ from OpenAI's chat in a few fields only: ds4, LM Studio, Moonshot and Fireworks. All write `reasoning_content`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.exchange import Exchange
+from bardo.simulators.fields import Fields, compact
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.marks import HEXADECIMAL
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, whole
+from bardo.simulators.thinking_back import check_moonshot
+from bardo.simulators.turns import ToolCall
+
+
+class DS4(Chat):
+    """A server on one's own machine. No recording of it is known; this follows the form proposed for its `/props`."""
+
+    name = "ds4"
+    catalog_name = "openai-compatible"
+    needs_key = False
+    models = ("deepseek-v4-flash",)
+    owner = "ds4"
+    off_switches = (("think", False), ("reasoning_effort", "none"), ("thinking.type", "disabled"))
+
+    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        if incoming.path != "/props":
+            return None
+        reasoning: Fields = {
+            "supported_efforts": ["none", "high", "max"],
+            "aliases": {"minimal": "high", "low": "high", "medium": "high", "xhigh": "high"},
+            "default": "high",
+            "effective_default": "high",
+            "think_max_min_context": 393216,
+        }
+        return whole(compact({"model": models[0], "n_ctx": 100000, "reasoning": reasoning}))
+
+
+class LMStudio(Chat):
+    """A server on one's own machine. No recording of it is known; this follows its published replies."""
+
+    name = "lmstudio"
+    catalog_name = "lmstudio"
+    embeds = "any"
+    needs_key = False
+    models = ("openai/gpt-oss-20b", "qwen/qwen3-8b")
+    owner = "organization_owner"
+    off_switches = (("reasoning_effort", "none"), ("reasoning", "off"))
+
+    def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
+        if incoming.path != "/api/v1/models":
+            return None
+        return whole(compact({"models": [_lmstudio_row(model) for model in models]}))
+
+
+def _lmstudio_row(model: str) -> Fields:
+    levelled = "gpt-oss" in model
+    options = ["low", "medium", "high"] if levelled else ["off", "on"]
+    reasoning: Fields = {"allowed_options": options, "default": "medium" if levelled else "on"}
+    return {
+        "type": "llm",
+        "publisher": model.split("/")[0],
+        "key": model,
+        "display_name": model,
+        "max_context_length": 131072,
+        "loaded_instances": [],
+        "capabilities": {"vision": False, "trained_for_tool_use": True, "reasoning": reasoning},
+    }
+
+
+class Moonshot(Chat):
+    """api.moonshot.ai/v1. No recording of it is known; this follows its published replies."""
+
+    name = "moonshot"
+    catalog_name = "moonshot"
+    models = ("kimi-k3", "moonshot-v1-8k")
+    owner = "moonshot"
+    usage_place = "finish"
+    off_switches = (("thinking.type", "disabled"),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        asked = super().read(incoming, path)
+        check_moonshot(incoming)
+        return asked
+
+    def model_row(self, model: str) -> Fields:
+        thinks = not model.startswith("moonshot-v1")
+        return {
+            **super().model_row(model),
+            "context_length": 262144,
+            "supports_image_in": False,
+            "supports_reasoning": thinks,
+        }
+
+
+class Fireworks(Chat):
+    """api.fireworks.ai/inference/v1."""
+
+    name = "fireworks"
+    catalog_name = "fireworks"
+    embeds = "any"
+    base_path = "/inference/v1"
+    models = ("accounts/fireworks/models/glm-5", "accounts/fireworks/models/kimi-k2p5")
+    owner = "fireworks"
+    usage_place = "always"
+    off_switches = (("reasoning_effort", "none"), ("reasoning_effort", False), ("thinking.type", "disabled"))
+
+    def reply_id(self, exchange: Exchange) -> str:
+        return f"chatcmpl-{exchange.token('reply', 32, HEXADECIMAL)}"
+
+    def call_id(self, exchange: Exchange, place: int, call: ToolCall) -> str:
+        return call.id or f"functions.{call.name}:{place}"
+
+    def tool_call(self, exchange: Exchange, place: int, call: ToolCall) -> Fields:
+        return {"index": place, **super().tool_call(exchange, place, call), "name": None}
+
+    def usage(self, exchange: Exchange) -> Fields:
+        """Fireworks does not count reasoning."""
+        usage = exchange.usage
+        return {
+            "prompt_tokens": usage.input_tokens,
+            "total_tokens": usage.total_tokens,
+            "completion_tokens": usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": usage.cached_input_tokens},
+        }
+
+    def opening(self, exchange: Exchange) -> Iterator[Fields]:
+        yield {"role": "assistant"}
+
+    def choice(self, delta: Fields, finish: str | None) -> Fields:
+        return {"index": 0, "delta": delta, "finish_reason": finish, "raw_output": None}
+
+    def chunk(self, exchange: Exchange, choices: Sequence[Fields], usage: Fields | None = None) -> Fields:
+        return {**self.envelope(exchange, "chat.completion.chunk"), "choices": choices, "usage": usage}
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", "The API key you provided is invalid.")
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", "The API key you provided is invalid.")
+
+    def unknown_model(self, model: str) -> Refusal:
+        return Refusal("unknown_model", "Model not found, inaccessible, and/or not deployed")
+
+    def error_body(self, refusal: Refusal) -> Fields:
+        kind, code = {
+            401: ("error", "UNAUTHORIZED"),
+            404: ("error", "NOT_FOUND"),
+            429: ("error", "RATE_LIMIT_EXCEEDED"),
+        }.get(refusal.status, ("invalid_request_error" if refusal.status < 500 else "internal_server_error", None))
+        error: Fields = {"object": "error", "type": kind, "message": refusal.message}
+        return {"error": {**error, "code": code} if code else error}

@@ -1,0 +1,96 @@
+"""The operations of the gateway that generate no reply: its health, lists of models, counts of tokens, and vectors of texts."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bardo.dialects import dialect
+from bardo.dialects.operations import ModelsForm
+from bardo.edge.model_list import find_model, listed_models
+from bardo.edge.unary_call import UnaryAnswer, embed, embed_receipt
+from bardo.edge.unary_call import count_tokens as count
+from bardo.engine.receipt import call_headers
+from bardo.surfaces.gateway.answer import Answer, until_gone
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
+from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.tenants import key_of
+from bardo.values.operations import Embeddings, EmbedRequest
+
+
+async def health(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer that the gateway runs."""
+    await answer.json({"status": "ok"})
+
+
+async def ready(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer which providers the gateway has."""
+    providers = [provider.id for provider in context.runner.directory.providers]
+    await answer.json({"status": "ready", "providers": providers})
+
+
+async def list_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with every model that can be asked for."""
+    models = await listed_models(context.runner.directory)
+    await answer.whole(200, _models_form(route).encode_list(models), ())
+
+
+async def show_model(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with the model that the path names. Raises UnknownModel."""
+    model = await find_model(context.runner.directory, route.arrival.model)
+    await answer.whole(200, _models_form(route).encode_model(model), ())
+
+
+def _models_form(route: Route) -> ModelsForm:
+    form = dialect(route.dialect).models
+    assert form is not None, route.dialect
+    return form
+
+
+async def count_tokens(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer how many tokens a request has; an estimate says that it is one. Raises BardoError."""
+    form = dialect(route.dialect).token_count
+    assert form is not None, route.dialect
+    request = form.decode_request(await context.body(scope, receive), route.arrival)
+    request = with_headers(with_header_options(request, scope), scope)
+
+    async def work() -> None:
+        counted = await count(context.runner, request, client_key=key_of(scope))
+        headers = call_headers(counted.request_id, counted.attempt.target, counted.result.degraded)
+        await answer.whole(200, form.encode_reply(counted.result), headers)
+
+    await until_gone(receive, work())
+
+
+async def embeddings(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer a request for vectors. Raises BardoError."""
+    form = dialect(route.dialect).embeddings
+    assert form is not None, route.dialect
+    request = form.decode_request(await context.body(scope, receive), route.arrival)
+    request = msgspec.structs.replace(request, options=header_options(request.options, scope))
+
+    async def work() -> None:
+        made = await embed(context.runner, request, client_key=key_of(scope))
+        body = made.forwarded or form.encode_reply(_with_extension(made, request), request)
+        headers = call_headers(made.request_id, made.attempt.target, made.result.degraded)
+        await answer.whole(200, body, headers)
+
+    await until_gone(receive, work())
+
+
+def _with_extension(made: UnaryAnswer[Embeddings], request: EmbedRequest) -> Embeddings:
+    """Return the vectors with the `bardo` object, where the client asked for one."""
+    result, target = made.result, made.attempt.target
+    if not request.options.include:
+        return result
+    fields = {
+        "request_id": made.request_id,
+        "provider": target.provider.id,
+        "model": target.model,
+        "cost_usd": result.usage.cost_usd,
+        "degraded": msgspec.to_builtins(result.degraded),
+    }
+    if "receipt" in request.options.include:
+        fields["receipt"] = embed_receipt(request, made.attempt, result)
+    return msgspec.structs.replace(result, bardo=fields)
