@@ -1,6 +1,7 @@
-"""An ASGI app whose start is reported truthfully and whose open requests can be ended: servers leave both to it.
+"""An ASGI app that reports a failed start-up and cancels open requests at shutdown, which servers do not do themselves.
 
-A server goes on without an app whose start-up raised, or says so only in its own log, and waits for ever for a request that never ends.
+A server goes on without an app whose start-up raised, or reports it in its own log only, and waits without a bound for a request that does
+not end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _STOPPING = "the server is stopping"
 # A request that was cancelled has this long to end its reply.
-LAST_WORDS_SECONDS = 2.0
+CANCELLED_SECONDS = 2.0
 
 
 def shutdown_of(cancelled: asyncio.CancelledError) -> ShuttingDown | None:
@@ -37,21 +38,26 @@ def shutting_down() -> ShuttingDown:
 
 
 class GracefulShutdown:
-    """`app`, watched over: `started` is set once its start-up is through, `failure` is what start-up raised.
+    """Runs `app`: `started` is set once its start-up has ended, `failure` is what start-up raised.
 
-    With `heed_signals`, the first SIGTERM or SIGINT gives open requests `grace` seconds to end and then cancels them; a
-    second SIGINT cancels them at once. `on_start` is called once, when start-up is through.
+    With `handles_signals`, the first SIGTERM or SIGINT gives open requests `grace` seconds to end and then cancels them; a
+    second SIGINT cancels them at once. `on_start` is called once, when start-up has ended.
     """
 
     def __init__(
-        self, app: Application, *, grace: float, heed_signals: bool = False, on_start: Callable[[], None] | None = None
+        self,
+        app: Application,
+        *,
+        grace: float,
+        handles_signals: bool = False,
+        on_start: Callable[[], None] | None = None,
     ) -> None:
         self.started = threading.Event()
         self.limits = ServerLimits(app)
         self.failure: Exception | None = None
         self._app = app
         self._grace = grace
-        self._heed_signals = heed_signals
+        self._handles_signals = handles_signals
         self._on_start = on_start
         self._interrupts = 0
         self._open: set[asyncio.Task[Any]] = set()
@@ -59,18 +65,18 @@ class GracefulShutdown:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(scope, receive, send)
+            await self._lifespan(scope, receive, send)
         else:
             await self._answer(scope, receive, send)
 
     def end(self) -> None:
-        """Give open requests their grace, then cancel them. Call inside the loop; a second call changes nothing."""
+        """Cancel the open requests after `grace` seconds. Call inside the loop; a second call changes nothing."""
         if self._ending is None:
             self._ending = asyncio.get_running_loop().call_later(self._grace, self.end_now)
 
     def end_now(self) -> None:
         """Cancel the requests that are still open: each sees CancelledError, and may end its reply within a short time."""
-        asyncio.get_running_loop().call_later(LAST_WORDS_SECONDS, self._cancel_open)
+        asyncio.get_running_loop().call_later(CANCELLED_SECONDS, self._cancel_open)
         self._cancel_open()
 
     def _cancel_open(self) -> None:
@@ -84,55 +90,55 @@ class GracefulShutdown:
         try:
             await self._app(scope, receive, send)
         except asyncio.CancelledError:
-            # Ended by us: the server closes the connection, and has nothing to report.
+            # Cancelled by `end_now`: the server closes the connection, and has nothing to report.
             if self._ending is None:
                 raise
         finally:
             self._open.discard(task)
 
-    async def _live(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = False
 
-        async def hear() -> Message:
+        async def receive_noting() -> Message:
             nonlocal asked
             asked = True
             return await receive()
 
-        async def say(message: Message) -> None:
+        async def send_noting(message: Message) -> None:
             if message["type"] == "lifespan.startup.complete":
                 self._begin()
             await send(message)
 
         try:
-            await self._app(scope, hear, say)
+            await self._app(scope, receive_noting, send_noting)
         except Exception as failure:
             if not asked:
-                await self._live_without_the_app(receive, say)
+                await self._lifespan_without_app(receive, send_noting)
                 return
             if not self.started.is_set():
                 self.failure = failure
                 await send({"type": "lifespan.startup.failed", "message": f"start-up failed: {failure}"})
             raise
 
-    async def _live_without_the_app(self, receive: Receive, say: Send) -> None:
-        """Answer for an app that knows no lifespan, as the protocol lets it."""
+    async def _lifespan_without_app(self, receive: Receive, send: Send) -> None:
+        """Answer lifespan messages for an app that does not support them, as the ASGI specification allows."""
         while True:
             asked = (await receive())["type"]
-            await say({"type": f"{asked}.complete"})
+            await send({"type": f"{asked}.complete"})
             if asked == "lifespan.shutdown":
                 return
 
     def _begin(self) -> None:
-        if self._heed_signals and threading.current_thread() is threading.main_thread():
+        if self._handles_signals and threading.current_thread() is threading.main_thread():
             loop = asyncio.get_running_loop()
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._overhear(number, loop)
+                self._also_handle(number, loop)
         if self._on_start is not None:
             self._on_start()
         self.started.set()
 
-    def _overhear(self, number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
-        """Act on a signal beside whoever handles it already."""
+    def _also_handle(self, number: signal.Signals, loop: asyncio.AbstractEventLoop) -> None:
+        """Handle a signal in addition to its present handler."""
         before = signal.getsignal(number)
 
         def handle(given: int, frame: FrameType | None) -> None:

@@ -1,7 +1,7 @@
 """Serve an ASGI app: `serve` for the command line, `BackgroundServer` for demos and tests.
 
-uvicorn serves, with httptools and, where it can be had, uvloop. A client that leaves is told to the app by `receive()` returning
-`http.disconnect`; `send` never raises for it.
+uvicorn serves, with httptools and, where it is installed, uvloop. When a client disconnects, the app's `receive()` returns
+`http.disconnect`; `send` does not raise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
-from bardo.edge.graceful_shutdown import LAST_WORDS_SECONDS, Application, GracefulShutdown
+from bardo.edge.graceful_shutdown import CANCELLED_SECONDS, Application, GracefulShutdown
 from bardo.values.errors import ConfigError, InternalError
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
@@ -50,11 +50,11 @@ def serve(
             announce(_address(host, listener.getsockname()[1]))
         from bardo.edge.server import serve_here, serve_with_workers
 
-        create = partial(_attended, app_factory_path, grace)
+        create = partial(_create_app, app_factory_path, grace)
         if workers == 1:
             serve_here(create, listener, log_level=log_level)
         else:
-            stop_seconds = int(grace + 2 * LAST_WORDS_SECONDS) + 1
+            stop_seconds = int(grace + 2 * CANCELLED_SECONDS) + 1
             serve_with_workers(create, listener, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
 
 
@@ -111,12 +111,12 @@ class BackgroundServer:
                 raise self._app.failure or InternalError("the server did not start") from None
 
 
-def _attended(path: str, grace: float) -> Application:
-    return GracefulShutdown(load_factory(path)(), grace=grace, heed_signals=True, on_start=collect_less)
+def _create_app(path: str, grace: float) -> Application:
+    return GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=collect_less)
 
 
 def collect_less() -> None:
-    """Collect garbage less often in this process, and leave out of it what is alive now. For processes that only serve."""
+    """Collect garbage less often in this process, and exclude all objects that exist now. For processes that only serve."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(*_COLLECTION_THRESHOLDS)

@@ -107,7 +107,7 @@ def _receipt(plan: ControlPlan | None) -> PlannedReceipt:
         emitted=plan.fields,
         layer=plan.layer,
         reason=plan.reason,
-        said=plan.emitted,
+        emitted_word=plan.emitted,
         form=plan.form,
         thinks=plan.thinks,
     )

@@ -79,14 +79,14 @@ class AnswerForm(msgspec.Struct, frozen=True, kw_only=True):
 class PlannedReceipt(Mapping[str, Any]):
     """The receipt as far as it is known before a reply. Its parts are attributes, and items as in the receipt of a reply.
 
-    `emitted` holds the exact fields and `said` the same in a word. `thinks` is what is expected of the model, None where nobody knows.
+    `emitted` holds the exact fields, and `emitted_word` names them in a word. `thinks`: whether the model is expected to; None if unknown.
     """
 
     intent: str
     emitted: dict[str, Any]
     layer: str
     reason: str
-    said: str
+    emitted_word: str
     form: str
     thinks: bool | None
 

@@ -12,7 +12,6 @@ from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.faults import KINDS, Fault, parse_fault
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.knobs import KNOBS, Knob
 from bardo.simulators.presets import PRESETS, presets
 from bardo.simulators.provider import Provider
 from bardo.simulators.script import Script
@@ -25,23 +24,24 @@ from bardo.simulators.simulated import (
     simulate,
 )
 from bardo.simulators.simulator import Running, Simulator
+from bardo.simulators.thinking_behaviour import THINKING_BEHAVIOURS, ThinkingBehaviour
 from bardo.simulators.turns import ToolCall, Turn, Usage
 
 __all__ = [
     "KINDS",
-    "KNOBS",
     "PRESETS",
+    "THINKING_BEHAVIOURS",
     "Conversation",
     "Fault",
     "Gate",
     "Incoming",
-    "Knob",
     "Provider",
     "Running",
     "Script",
     "SeenRequest",
     "SimulatedProvider",
     "Simulator",
+    "ThinkingBehaviour",
     "Tool",
     "ToolCall",
     "Turn",

@@ -20,10 +20,10 @@ from bardo.simulators.conversation import Conversation
 from bardo.simulators.faults import Fault, parse_fault
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.knobs import Knob, KnobKind
 from bardo.simulators.presets import presets
 from bardo.simulators.script import Script
 from bardo.simulators.simulator import LOOPBACK, Running, Simulator
+from bardo.simulators.thinking_behaviour import BehaviourKind, ThinkingBehaviour
 from bardo.simulators.turns import Turn
 
 Turns: TypeAlias = Script | Turn | str | Sequence[Turn | str] | Callable[[Conversation], Turn]
@@ -93,7 +93,7 @@ def simulate(
     *,
     in_order: bool = False,
     fault: Fault | str | None = None,
-    knob: Knob | KnobKind | None = None,
+    thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
     key: str | None = None,
     models: Sequence[str] = (),
     delta_size: int = 8,
@@ -101,14 +101,19 @@ def simulate(
     """Run a provider as long as the block does.
 
     The turn that is played has the number of assistant messages already in the request, or with `in_order` the number of requests
-    before it; without turns the model answers by itself. `fault` strikes every request. `knob` has the model think as much as it
-    is told, or not: `honour`, `flatten`, `ignore` or `refuse`. Of keys only `key` is taken, and of models
-    only `models`; without them any. A streamed text comes in pieces of `delta_size` characters. Raises ValueError for an unknown
-    preset or fault.
+    before it; without turns the model answers by itself. `fault` is met by every request. `thinking_behaviour` is how the model responds to
+    settings of its thinking: `honour`, `flatten`, `ignore` or `refuse`. Of keys only `key` is taken, and of models only `models`; without
+    them any. A streamed text comes in pieces of `delta_size` characters. Raises ValueError for an unknown preset or fault.
     """
     script = script_of(turns, in_order=in_order)
     simulator = Simulator(
-        preset, script=script, key=key, models=models, fault=_fault_of(fault), knob=knob, delta_size=delta_size
+        preset,
+        script=script,
+        key=key,
+        models=models,
+        fault=_fault_of(fault),
+        thinking_behaviour=thinking_behaviour,
+        delta_size=delta_size,
     )
     with simulator.running() as running:
         yield SimulatedProvider(simulator, running, key=key)
@@ -121,7 +126,7 @@ def provider_fixture(
     scope: FixtureScope = "function",
     in_order: bool = False,
     fault: Fault | str | None = None,
-    knob: Knob | KnobKind | None = None,
+    thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
     key: str | None = None,
     models: Sequence[str] = (),
     delta_size: int = 8,
@@ -135,7 +140,14 @@ def provider_fixture(
     @pytest.fixture(scope=scope)
     def provider() -> Iterator[SimulatedProvider]:
         with simulate(
-            preset, turns, in_order=in_order, fault=fault, knob=knob, key=key, models=models, delta_size=delta_size
+            preset,
+            turns,
+            in_order=in_order,
+            fault=fault,
+            thinking_behaviour=thinking_behaviour,
+            key=key,
+            models=models,
+            delta_size=delta_size,
         ) as running:
             yield running
 

@@ -17,12 +17,12 @@ from bardo.simulators.faults import Fault, named_fault
 from bardo.simulators.fields import Fields, rows, text
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.knobs import Knob, KnobKind
 from bardo.simulators.presets import PRESETS
 from bardo.simulators.provider import Provider
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply
 from bardo.simulators.script import Script
+from bardo.simulators.thinking_behaviour import BehaviourKind, ThinkingBehaviour
 from bardo.simulators.wire import listening, refusing
 
 LOOPBACK = "127.0.0.1"
@@ -47,7 +47,7 @@ class Simulator:
 
     `key` is the only key taken (None: any that is not empty), `models` the only models known (empty: any),
     `delta_size` the characters of a streamed delta, `pace` the seconds between events, `fault` what goes wrong with
-    every request, `knob` how the model takes what it is told of its thinking (None: it thinks as scripted).
+    every request, `thinking_behaviour` how the model takes what it is told of its thinking (None: it thinks as scripted).
     `requests` holds what arrived.
     """
 
@@ -59,7 +59,7 @@ class Simulator:
         key: str | None = None,
         models: Sequence[str] = (),
         fault: Fault | None = None,
-        knob: Knob | KnobKind | None = None,
+        thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
         delta_size: int = 8,
         pace: float = 0.0,
     ) -> None:
@@ -72,7 +72,9 @@ class Simulator:
         self._key = key
         self._models = tuple(models)
         self._fault = fault
-        self._knob = Knob(knob) if isinstance(knob, str) else knob
+        self._thinking_behaviour = (
+            ThinkingBehaviour(thinking_behaviour) if isinstance(thinking_behaviour, str) else thinking_behaviour
+        )
         self._gate: Gate | None = None
         self._delta_size = max(1, delta_size)
         self._pace = pace
@@ -207,10 +209,10 @@ class Simulator:
 
     def _as_asked(self, provider: Provider, exchange: Exchange) -> Exchange:
         """Leave out reasoning that the request switched off, or asked not to be shown."""
-        if self._knob is not None:
-            exchange = self._knob.turned(exchange, off=provider.reasoning_is_off(exchange))
+        if self._thinking_behaviour is not None:
+            exchange = self._thinking_behaviour.applied(exchange, off=provider.reasoning_is_off(exchange))
         turn = exchange.turn
-        if self._knob is None and provider.reasoning_is_off(exchange):
+        if self._thinking_behaviour is None and provider.reasoning_is_off(exchange):
             turn = turn.unreasoned()
             return replace(exchange, turn=turn, usage=turn.counted(exchange.asked.characters))
         if provider.reasoning_is_hidden(exchange):

@@ -21,8 +21,8 @@ from bardo.edge.probe.prober import Limits, conclude, plan_probe, run_probe
 from bardo.edge.probe.sending import Sender
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import ControlTarget, know
-from bardo.simulators import Knob, Simulator
-from bardo.simulators.knobs import KnobKind
+from bardo.simulators import Simulator, ThinkingBehaviour
+from bardo.simulators.thinking_behaviour import BehaviourKind
 from bardo.values.errors import BardoError, InvalidRequest, Unreachable, UpstreamRefused
 
 KEYS = {"OPENROUTER_API_KEY": "sk-secret", "ANTHROPIC_API_KEY": "sk-secret", "GEMINI_API_KEY": "sk-secret"}
@@ -55,9 +55,9 @@ def concluded(audit: Audit, where: Target) -> Audit:
     return conclude(audit, know(ControlTarget(row.id, row.dialect, where.model)), DAY, "note")
 
 
-def probed(preset: str, kind: KnobKind, *, noise: float = 0.1) -> tuple[Audit, Simulator]:
+def probed(preset: str, kind: BehaviourKind, *, noise: float = 0.1) -> tuple[Audit, Simulator]:
     """Probe a simulated model to the end."""
-    simulator = Simulator(preset, knob=Knob(kind, noise=noise))
+    simulator = Simulator(preset, thinking_behaviour=ThinkingBehaviour(kind, noise=noise))
 
     async def scenario() -> Audit:
         transport = HttpTransport()
@@ -78,7 +78,7 @@ def verdicts(audit: Audit) -> dict[str, str]:
 
 HONOURED = {"off": "honours", "effort": "honours", "budget": "honours"}
 REFUSED = {"off": "refuses", "on": "refuses", "effort": "refuses", "budget": "refuses"}
-FOUND: dict[tuple[str, KnobKind], dict[str, str]] = {
+FOUND: dict[tuple[str, BehaviourKind], dict[str, str]] = {
     ("openrouter", "honour"): {**HONOURED, "on": "inconclusive"},
     ("openrouter", "flatten"): {"off": "honours", "on": "inconclusive", "effort": "flattens", "budget": "flattens"},
     ("openrouter", "ignore"): {"off": "ignores", "on": "inconclusive", "effort": "ignores", "budget": "ignores"},
@@ -100,14 +100,14 @@ FOUND: dict[tuple[str, KnobKind], dict[str, str]] = {
 
 
 @pytest.mark.parametrize(("preset", "kind"), FOUND, ids=lambda value: value)
-def test_what_a_model_does_with_its_settings_is_found_out(preset: str, kind: KnobKind) -> None:
+def test_what_a_model_does_with_its_settings_is_found_out(preset: str, kind: BehaviourKind) -> None:
     audit, _ = probed(preset, kind)
     assert verdicts(audit) == FOUND[preset, kind]
     assert audit.stopped == ""
 
 
 @pytest.mark.parametrize("kind", ["honour", "ignore"])
-def test_wide_noise_changes_no_clear_verdict(kind: KnobKind) -> None:
+def test_wide_noise_changes_no_clear_verdict(kind: BehaviourKind) -> None:
     audit, _ = probed("openrouter", kind, noise=0.25)
     assert verdicts(audit)["effort"] == {"honour": "honours", "ignore": "ignores"}[kind]
 

@@ -36,7 +36,11 @@ def test_the_printed_body_is_the_one_that_json_has() -> None:
     body = json.loads(printed[printed.index("\n  {\n") : printed.index("\nwhere each field")])
     found = bardo(*LOW, "--json").json
     assert body == found["body"]
-    assert (found["path"], found["receipt"]["said"], found["route"]["provider"]) == ("/v1/messages", "low", "anthropic")
+    assert (found["path"], found["receipt"]["emitted_word"], found["route"]["provider"]) == (
+        "/v1/messages",
+        "low",
+        "anthropic",
+    )
     assert "body_bytes" not in found
 
 
@@ -103,7 +107,7 @@ def test_an_operators_rows_decide_and_are_named(folder: Path) -> None:
         '[[models]]\nprovider = "lab"\nmatch = ["my-model"]\ncontrol = ["toggle"]\nomit = "on"\noff = true\n'
     )
     found = bardo("explain", "--model", "my-model", "--reasoning", "off", "--json").json
-    assert (found["receipt"]["layer"], found["receipt"]["said"]) == ("operator", "off")
+    assert (found["receipt"]["layer"], found["receipt"]["emitted_word"]) == ("operator", "off")
 
 
 def test_how_an_answer_in_a_schema_is_asked_for_is_printed() -> None:

@@ -10,17 +10,19 @@ from typing import Any
 import pytest
 
 from bardo.catalog.models import builtin_models
-from bardo.simulators import Fault, Knob, Simulator
-from bardo.simulators.knobs import KnobKind
+from bardo.simulators import Fault, Simulator, ThinkingBehaviour
+from bardo.simulators.thinking_behaviour import BehaviourKind
 from surfaces.cli.support import Ran, bardo, simulated
 
 MODEL = "Qwen/Qwen3-0.6B"
 FILES = ("probe-vllm-qwen-qwen3-0.6b.json", "probe-vllm-qwen-qwen3-0.6b.toml")
 
 
-def probe(*arguments: str, folder: Path, knob: KnobKind = "honour", **options: Any) -> tuple[Ran, Simulator]:
+def probe(
+    *arguments: str, folder: Path, thinking_behaviour: BehaviourKind = "honour", **options: Any
+) -> tuple[Ran, Simulator]:
     """Run a probe of a simulated vLLM."""
-    simulator = Simulator("vllm", knob=Knob(knob), **options)
+    simulator = Simulator("vllm", thinking_behaviour=ThinkingBehaviour(thinking_behaviour), **options)
     with simulated(simulator, folder=folder):
         return bardo("probe", MODEL, "--provider", "vllm", *arguments), simulator
 
@@ -44,12 +46,12 @@ def test_a_probe_says_what_it_found_and_writes_a_row_and_an_audit(folder: Path) 
 
 
 @pytest.mark.parametrize(
-    ("knob", "verdict"),
+    ("thinking_behaviour", "verdict"),
     [("honour", "honours"), ("flatten", "ignores"), ("ignore", "ignores"), ("refuse", "refuses")],
 )
-def test_a_program_gets_the_verdicts(folder: Path, knob: KnobKind, verdict: str) -> None:
+def test_a_program_gets_the_verdicts(folder: Path, thinking_behaviour: BehaviourKind, verdict: str) -> None:
     """vLLM is told off in another field than an effort, so a flattened effort is the same as one that is not read."""
-    found = probe("--json", folder=folder, knob=knob)[0].json
+    found = probe("--json", folder=folder, thinking_behaviour=thinking_behaviour)[0].json
     assert {one["verdict"] for one in found["verdicts"] if one["setting"] == "effort"} == {verdict}
     assert (found["provider"], found["model"], found["stopped"]) == ("vllm", MODEL, "")
     assert (found["audit_file"], found["row_file"]) == FILES

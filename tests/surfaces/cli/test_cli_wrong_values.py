@@ -92,7 +92,7 @@ WRONG = [
     "simulate --fault status=429,times=-1",
     "simulate --fault status=429,colour=red",
     "simulate --fault status=429,",
-    "simulate --knob sideways",
+    "simulate --thinking-behaviour sideways",
     "simulate --pace x",
     "simulate --pace -1",
     "simulate --pace nan",

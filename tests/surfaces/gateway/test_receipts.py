@@ -22,7 +22,7 @@ SILENT = Turn(text="1161", usage=Usage(10, 5, 0))
 
 @dataclass(frozen=True)
 class Case:
-    """A model that replies with `turn`, or as its provider's knob has it, when it is asked to think so."""
+    """A model that replies with `turn`, or as its provider's thinking behaviour has it, when it is asked to think so."""
 
     model: str
     asked: Any
@@ -64,7 +64,7 @@ def replies(conversation: Conversation) -> Turn:
 def judged() -> Iterator[House]:
     script = Script(otherwise=replies)
     scripted = [Simulator(name, script=script) for name in ("anthropic", "gemini", "openai_responses")]
-    stubborn = [Simulator(name, script=script, knob="ignore") for name in ("deepseek", "openai_chat")]
+    stubborn = [Simulator(name, script=script, thinking_behaviour="ignore") for name in ("deepseek", "openai_chat")]
     with house([*scripted, *stubborn, Simulator("inline_think")]) as running:
         yield running
 

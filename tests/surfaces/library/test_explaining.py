@@ -53,7 +53,7 @@ def test_the_exact_upstream_request_is_told_without_any_configuration() -> None:
 
 def test_the_receipt_says_what_was_asked_what_is_sent_and_who_decided() -> None:
     receipt = bardo.explain(CLAUDE, provider="anthropic").receipt
-    assert (receipt.intent, receipt.layer, receipt.reason, receipt.said) == ("low", "L2", "exact", "low")
+    assert (receipt.intent, receipt.layer, receipt.reason, receipt.emitted_word) == ("low", "L2", "exact", "low")
     assert receipt.emitted["output_config"] == {"effort": "low"}
     assert (receipt["intent"], receipt["emitted"]) == (receipt.intent, receipt.emitted)
     assert dict(receipt).keys() >= {"intent", "emitted", "layer", "reason"}

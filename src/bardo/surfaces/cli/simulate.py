@@ -15,7 +15,18 @@ import msgspec
 import typer
 
 from bardo.edge.settings import ProviderEntry
-from bardo.simulators import KNOBS, PRESETS, Fault, Knob, Script, Simulator, Turn, parse_fault, presets, serve_many
+from bardo.simulators import (
+    PRESETS,
+    THINKING_BEHAVIOURS,
+    Fault,
+    Script,
+    Simulator,
+    ThinkingBehaviour,
+    Turn,
+    parse_fault,
+    presets,
+    serve_many,
+)
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
@@ -48,14 +59,14 @@ def read_fault(written: str | None) -> Fault | None:
         raise InvalidRequest(str(problem), hint="write it as in status=429,retry-after=2") from problem
 
 
-def read_knob(written: str | None) -> Knob | None:
+def read_thinking_behaviour(written: str | None) -> ThinkingBehaviour | None:
     """Return how models take what they are told of their thinking. Raises InvalidRequest where there is no such way."""
     if written is None:
         return None
-    kind = next((known for known in KNOBS if known == written.strip().lower()), None)
+    kind = next((known for known in THINKING_BEHAVIOURS if known == written.strip().lower()), None)
     if kind is None:
-        raise InvalidRequest(f"no knob is called {written!r}", hint=f"use one of {', '.join(KNOBS)}")
-    return Knob(kind)
+        raise InvalidRequest(f"no behaviour is called {written!r}", hint=f"use one of {', '.join(THINKING_BEHAVIOURS)}")
+    return ThinkingBehaviour(kind)
 
 
 def read_script(path: Path | None) -> Script:
@@ -129,8 +140,11 @@ def simulate(
     fault: Annotated[
         str | None, typer.Option(metavar="FAULT", help="What goes wrong, as in status=429,retry-after=2 or cut=3.")
     ] = None,
-    knob: Annotated[
-        str | None, typer.Option(metavar="HOW", help=f"What a model does when told how to think: {', '.join(KNOBS)}.")
+    thinking_behaviour: Annotated[
+        str | None,
+        typer.Option(
+            metavar="HOW", help=f"What a model does when told how to think: {', '.join(THINKING_BEHAVIOURS)}."
+        ),
     ] = None,
     pace: Annotated[
         float, typer.Option(min=0, max=3600, metavar="SECONDS", help="The wait between streamed events.")
@@ -143,8 +157,10 @@ def simulate(
     if list_only:
         _list(chosen, as_json=as_json)
         return
-    going_wrong, said, turned = read_fault(fault), read_script(script), read_knob(knob)
-    simulators = [Simulator(name, script=said, fault=going_wrong, knob=turned, pace=pace) for name in chosen]
+    going_wrong, said, turned = read_fault(fault), read_script(script), read_thinking_behaviour(thinking_behaviour)
+    simulators = [
+        Simulator(name, script=said, fault=going_wrong, thinking_behaviour=turned, pace=pace) for name in chosen
+    ]
     try:
         asyncio.run(_run(simulators, port, as_json=as_json))
     except OSError as problem:

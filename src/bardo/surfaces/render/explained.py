@@ -52,7 +52,7 @@ def _route(explanation: Explanation) -> list[str]:
 
 def _thinking(explanation: Explanation) -> list[str]:
     receipt = explanation.receipt
-    sent = intent_words(receipt.said) if receipt.said != "nothing" else "nothing"
+    sent = intent_words(receipt.emitted_word) if receipt.emitted_word != "nothing" else "nothing"
     pairs = [
         ("asked", intent_words(receipt.intent)),
         ("sent", f"{sent}, in the form {receipt.form}" if receipt.form and receipt.emitted else sent),

@@ -1,6 +1,6 @@
-"""How a simulated model takes a knob of thinking: as asked, all levels alike, not at all, or by refusing it.
+"""How a simulated model responds to settings of its thinking: it honours, flattens, ignores or refuses them.
 
-For programs that measure which settings a model honours. How much it thinks depends on the question's length, on the knob, and on seeded
+For programs that measure which settings a model honours. How much it thinks depends on the question's length, on the setting, and on seeded
 noise, so a run can be repeated.
 """
 
@@ -16,8 +16,8 @@ from bardo.simulators.fields import Fields, number, text
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import Turn
 
-KnobKind: TypeAlias = Literal["honour", "flatten", "ignore", "refuse"]
-KNOBS: tuple[KnobKind, ...] = get_args(KnobKind)
+BehaviourKind: TypeAlias = Literal["honour", "flatten", "ignore", "refuse"]
+THINKING_BEHAVIOURS: tuple[BehaviourKind, ...] = get_args(BehaviourKind)
 
 _FACTORS = {"minimal": 0.25, "low": 0.5, "medium": 1.0, "high": 2.0, "xhigh": 3.0, "max": 4.0}
 _EFFORTS = ("reasoning_effort", "effort", "thinkingLevel", "thinking_level", "think", "maxReasoningEffort")
@@ -32,22 +32,22 @@ _BUDGETS = (
 )  # fmt: skip
 _OBJECTS = ("reasoning", "thinking", "thinkingConfig", "thinking_config", "reasoningConfig", "enable_thinking")
 _AMOUNTS = frozenset((*_EFFORTS, *_BUDGETS, "max_tokens"))
-_NOT_KNOBS = ("messages", "contents", "input", "system", "tools")
+_NOT_SETTINGS = ("messages", "contents", "input", "system", "tools")
 _TOKENS_PER_CHARACTER = 8
 _LEAST, _MOST = 64, 6000
 _FILLING = "Let me look at it once more. "
 
 
 @dataclass(frozen=True, slots=True)
-class Knob:
+class ThinkingBehaviour:
     """`noise` is the spread of the tokens around what is meant, as a share."""
 
-    kind: KnobKind = "honour"
+    kind: BehaviourKind = "honour"
     seed: int = 0
     noise: float = 0.1
 
-    def turned(self, exchange: Exchange, *, off: bool) -> Exchange:
-        """Give the exchange with as much reasoning as the knob makes of it; `off` is what the provider understood. Raises Refusal."""
+    def applied(self, exchange: Exchange, *, off: bool) -> Exchange:
+        """Give the exchange with as much reasoning as the settings lead to; `off` is what the provider understood. Raises Refusal."""
         asked = dict(_asked(exchange.body))
         if self.kind == "refuse" and asked:
             raise _refused(next(iter(asked)))
@@ -77,11 +77,11 @@ def _honoured(asked: Fields, usual: float) -> float:
 
 
 def _asked(body: object, under: str = "") -> Iterator[tuple[str, object]]:
-    """Give the fields of a request that are knobs, wherever they stand."""
+    """Give the fields of a request that are settings of thinking, wherever they stand."""
     if not isinstance(body, dict):
         return
     for name, value in body.items():
-        if name in _NOT_KNOBS:
+        if name in _NOT_SETTINGS:
             continue
         if isinstance(value, dict):
             switched = name in _OBJECTS and not _AMOUNTS & value.keys()
