@@ -10,6 +10,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
+from bardo.edge.model_facts import ModelFacts
 from bardo.engine.exchange import attempts, first_attempt
 from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Provider, Target
@@ -188,3 +189,72 @@ def test_what_a_refusal_taught_is_yielded_before_the_attempt_that_heeds_it() -> 
     again, lessons = exchanges.answer(course, refusal)
     assert [type(lesson).__name__ for lesson in lessons] == ["RouteFact"]
     assert "high" not in again.wire.body.decode()
+
+
+REFUSALS = [
+    ("top_k", "Unsupported parameter: 'top_k' is not supported with this model.", "top_k", True),
+    ("top_k", "Unrecognized request argument supplied: top_k", None, True),
+    ("top_k", "property 'top_k' is unsupported", None, True),
+    ("top_k", '[{"type":"extra_forbidden","loc":["body","top_k"],"msg":"Extra inputs are not permitted"}]', None, True),
+    ("top_k", "Extra inputs are not permitted, field: 'top_k', value: 64", None, True),
+    ("top_k", "top_k: Extra inputs are not permitted", None, True),
+    ("top_k", 'json: unknown field "top_k"', None, True),
+    ("top_k", "Argument not supported on this model: topK", None, True),
+    ("logit_bias", "`logit_bias` is not supported with this model", None, True),
+    ("temperature", "Unsupported value: 'temperature' does not support 0.2 with this model.", "temperature", False),
+    ("chat_template_kwargs", "chat_template_kwargs is not supported", None, True),
+]
+OPTIONAL = {"top_k": 64, "temperature": 0.2, "logit_bias": {"1": 2}, "chat_template_kwargs": {"documents": [1]}}
+
+
+@pytest.mark.parametrize(("field", "message", "param", "for_good"), REFUSALS)
+def test_a_field_that_a_refusal_names_is_left_out_once_and_reported(
+    field: str, message: str, param: str | None, for_good: bool
+) -> None:
+    course = attempts(chat(**OPTIONAL), [target("openai-compatible")])
+    first = exchanges.begin(course)
+    assert field in body_of(first)
+    again, lessons = exchanges.answer(course, UpstreamRefused(message, status=400, param=param))
+    assert body_of(again) == {name: value for name, value in body_of(first).items() if name != field}
+    assert [(one.what, one.why) for one in again.degraded if one not in first.degraded] == [
+        (field, "the provider refuses this field")
+    ]
+    assert bool(lessons) is for_good
+    with pytest.raises(StopIteration):
+        exchanges.answer(course, UpstreamRefused(message.replace(field, "temperature"), status=400))
+
+
+def test_an_output_limit_goes_by_the_name_that_the_refusal_gives() -> None:
+    course = attempts(chat(max_tokens=9), [target("openai-compatible")])
+    exchanges.begin(course)
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    again, _ = exchanges.answer(course, UpstreamRefused(said, status=400, param="max_tokens"))
+    assert (body_of(again).get("max_completion_tokens"), "max_tokens" in body_of(again)) == (9, False)
+
+
+KEPT = [
+    "Unknown parameter: 'messages'.",
+    "Unsupported parameter: 'tools'.",
+    "Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3 instead.",
+    "Unknown parameter: 'not_sent'.",
+]
+
+
+@pytest.mark.parametrize("message", KEPT)
+def test_a_refusal_that_names_nothing_a_request_can_do_without_goes_to_the_caller(message: str) -> None:
+    course = attempts(chat(temperature=3, tools=[]), [target("openai-compatible")])
+    exchanges.begin(course)
+    with pytest.raises(StopIteration):
+        exchanges.answer(course, UpstreamRefused(message, status=400))
+
+
+def test_what_a_target_never_takes_is_left_out_of_the_next_call() -> None:
+    one = target("openai-compatible")
+    course = attempts(chat(top_k=5), [one])
+    exchanges.begin(course)
+    _, (lesson,) = exchanges.answer(course, UpstreamRefused("Unknown parameter: 'top_k'.", status=400))
+    facts = ModelFacts()
+    facts.learn(lesson)
+    later = first_attempt(chat(top_k=5), [one], knowledge=facts.knowledge([one]))
+    assert "top_k" not in body_of(later)
+    assert [difference.what for difference in later.degraded] == ["top_k"]

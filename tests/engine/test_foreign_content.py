@@ -8,11 +8,13 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.engine.foreign_content import ForeignContent
+from bardo.values.errors import BrokenStream
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
     Degraded,
     Event,
+    Failed,
     Finish,
     RefusalChunk,
     ReplyFields,
@@ -52,7 +54,6 @@ FINISHES = [
     (GEMINI, Finish("unknown", ""), None),
     (GEMINI, Finish("error", "MALFORMED_FUNCTION_CALL"), None),
     (COHERE, Finish("refusal", "content_filter"), "stop"),
-    (OLLAMA, Finish("error", "ERROR"), "stop"),
     (INTERACTIONS, Finish("pause", "pause_turn"), "length"),
 ]
 
@@ -61,6 +62,22 @@ FINISHES = [
 def test_a_finish_without_a_word_is_reported(client: str, finish: Finish, sent: str | None) -> None:
     found = reported(client, UsageUpdate(Usage(input_tokens=3, output_tokens=4, reasoning_tokens=0)), finish)
     assert found == ({"finish_reason": sent} if sent else {})
+
+
+@pytest.mark.parametrize("client", [CHAT, MESSAGES, OLLAMA])
+def test_a_reply_that_its_provider_calls_broken_fails_where_it_would_have_to_be_called_complete(client: str) -> None:
+    stage = ForeignContent(client)
+    given = [*stage.feed(ContentChunk(0, "Hm")), *stage.feed(Finish("error", "MALFORMED_FUNCTION_CALL"))]
+    (failed,) = stage.finish()
+    assert given == [ContentChunk(0, "Hm")]
+    assert isinstance(failed, Failed)
+    assert "MALFORMED_FUNCTION_CALL" in failed.error.message
+
+
+def test_the_providers_own_error_goes_before_its_word_for_a_broken_reply() -> None:
+    stage, own = ForeignContent(CHAT), Failed(BrokenStream("invalid tool generation"))
+    given = [*stage.feed(Finish("error", "ERROR")), *stage.feed(own), *stage.finish()]
+    assert given == [own]
 
 
 COUNTS = [

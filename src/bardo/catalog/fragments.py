@@ -61,6 +61,14 @@ def value_at(fields: Mapping[str, Any], path: str) -> Any:
     return value
 
 
+def without_path(fields: Mapping[str, Any], path: str) -> Fragment:
+    """Return the fields without the one at a dotted path, and without the objects that are empty then."""
+    name, _, rest = path.partition(".")
+    left = {key: value for key, value in fields.items() if key != name}
+    inner = without_path(fields[name], rest) if rest and isinstance(fields.get(name), Mapping) else {}
+    return {**left, name: inner} if inner else left
+
+
 def overwritten(own: Mapping[str, Any], fields: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any, Any]]:
     """Yield what `fields` would replace in the caller's `own` fields: the path, the caller's value and the new one."""
     for name, value in fields.items():

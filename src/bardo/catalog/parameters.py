@@ -16,21 +16,34 @@ from bardo.values.errors import ConfigError
 Span = tuple[float, float]
 
 
+class CallIds(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which ids of tool calls are taken: those that `pattern` matches whole. Others become `prefix` and so many letters and digits."""
+
+    pattern: str
+    length: int
+    prefix: str = ""
+
+
 class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What happens to parameters at some providers, or with models whose row names the rule.
+    """What happens to parameters and messages at some providers, or with models whose row names the rule.
 
     `owners` are owners of endpoints, `dialects` and `models` (globs) narrow them. `when`: always, while the model thinks, while it thinks
-    within a budget, or at `level`. `drop` names parameters that are taken out, `within` those that are taken out beyond a range,
-    `limits` those that are brought into one, `one_of` those of which only the first may go. `choices` and `stops` are the most there may
-    be. `rename` gives a parameter its path in the provider's body. `no_forced_tool`: no tool can be forced. `of_row`: the rule holds for
-    models whose row names it, and `dialects` only narrow it.
+    within a budget, at `level`, or with models that are known not to think at all. `drop` names parameters that are taken out, `within`
+    those that are taken out beyond a range, `limits` those that are brought into one, `one_of` those of which only the first may go.
+    `choices` and `stops` are the most there may be. `rename` gives a parameter its path in the provider's body. `no_forced_tool`: no tool
+    can be forced. `of_row`: the rule holds for models whose row names it, and `dialects` only narrow it. `drop_foreign` names parameters
+    that are taken out where the client speaks another dialect than the provider; `replace` gives values that others stand in for, by
+    parameter, and `with_tools_or_json` has the rule hold only for requests with tools or an answer in JSON.
+
+    Of messages: `call_ids` are the ids that calls may have, `no_prefill` says that the last message must not be the assistant's, and
+    `no_thinking_back` that earlier thinking is refused.
     """
 
     name: str
     owners: tuple[str, ...] = ()
     dialects: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
-    when: Literal["always", "thinking", "budgeted", "level"] = "always"
+    when: Literal["always", "thinking", "budgeted", "level", "cannot_think"] = "always"
     level: str = ""
     drop: tuple[str, ...] = ()
     within: dict[str, Span] = {}
@@ -41,6 +54,12 @@ class ParameterRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     stops: int | None = None
     no_forced_tool: bool = False
     of_row: bool = False
+    drop_foreign: tuple[str, ...] = ()
+    replace: dict[str, dict[str, str]] = {}
+    with_tools_or_json: bool = False
+    call_ids: CallIds | None = None
+    no_prefill: bool = False
+    no_thinking_back: bool = False
     why: str
 
     def fits(self, *, owner: str, dialect: str, model: str, named: Iterable[str]) -> bool:

@@ -43,6 +43,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     replay: ReplayForm = "none"
     """How earlier reasoning is given back."""
     output_limit_field: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    """The name of Chat's output limit; a client may use either, and gets this one."""
+    developer_role: bool = False
+    """Whether messages of the role `developer` are taken; elsewhere they become `system`."""
     stream_usage: bool = True
     """Whether usage in a stream must be asked for."""
     thought_signatures: bool = False

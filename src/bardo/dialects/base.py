@@ -133,7 +133,7 @@ def _unchanged(request: Request) -> Request:
     return request
 
 
-def _never(_: Request) -> bool:
+def _never(_: Request, __: ProviderRow) -> bool:
     return False
 
 
@@ -146,7 +146,7 @@ class Dialect:
     is about thinking. `open_decoder` begins to read one reply, whole or streamed: its frames tell which. `decode_error` reads an error
     answer (status, body, headers, the provider's id); a body that is not the dialect's is quoted, shortened. `wraps` gives, for a model,
     the dialect whose body this one wraps: then that one's declaration holds. `mends` tells of a request in this dialect whether it has
-    values that its own servers refuse, which `encode_body` leaves out.
+    values that this provider refuses, which `encode_body` leaves out or writes otherwise.
 
     For clients, where they may call bardo in it: `reply` says what of a reply can be expressed. `decode_request` reads a request and
     raises InvalidRequest, naming the field. `as_functions` puts tools, calls and results that only this dialect has as plain functions,
@@ -176,7 +176,7 @@ class Dialect:
     encode_error: Callable[[BardoError], bytes] = _not_for_clients
     encode_partial: Callable[[Any, ReplyStart], bytes] = _encode_partial
     reply: ReplyDeclaration | None = None
-    mends: Callable[[Request], bool] = _never
+    mends: Callable[[Request, ProviderRow], bool] = _never
     wraps: Callable[[str], Dialect] | None = None
     omits_call_ids: bool = False
     calls_in_frames: CallsInFrames | None = None

@@ -2,8 +2,8 @@
 
 Servers of these dialects have each added fields of their own, and clients send what their last server took. All of them are read here:
 `reasoning_effort` (OpenAI), `reasoning` (Responses, OpenRouter), `thinking` (DeepSeek, Kimi, GLM, Anthropic's shape), `enable_thinking`
-and `thinking_budget` (Qwen), `think` (Ollama), `include_reasoning` (OpenRouter, vLLM), and the switches of chat templates (vLLM, SGLang,
-llama.cpp).
+and `thinking_budget` (Qwen), `think` (Ollama), `output_config` (Anthropic), `include_reasoning` (OpenRouter, vLLM), and the switches of
+chat templates (vLLM, SGLang, llama.cpp).
 """
 
 from __future__ import annotations
@@ -22,12 +22,15 @@ _SWITCHES = ("enable_thinking", "thinking")
 _OBJECTS = {
     "reasoning": frozenset({"effort", "max_tokens", "enabled", "exclude"}),
     "thinking": frozenset({"type", "budget_tokens"}),
+    "output_config": frozenset({"effort"}),
     TEMPLATE: frozenset({*_SWITCHES, "thinking_budget", "reasoning_effort"}),
 }
+_READ_ELSEWHERE = {"output_config": frozenset({"format"})}
+"""What stands in these objects and says nothing of thinking."""
 FIELDS = frozenset(
     {
         "reasoning_effort", "reasoning", "include_reasoning", "thinking", "enable_thinking", "thinking_budget", "thinking_token_budget",
-        "think",
+        "think", "output_config",
     }
 )  # fmt: skip
 """The top-level fields that are read here, and stay in no request's `extra`."""
@@ -92,6 +95,8 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> Asked:
     _read_flat(fields, said)
     shown = _read_reasoning(fields, said)
     _read_object(fields, said)
+    config = optional(fields, "output_config", dict) or {}
+    said.effort(optional(config, "effort", str, "output_config."), "output_config.effort")
     _read_template(fields, said)
     told, rest = _words(fields)
     amount = any(said.get(what) is not None for what in ("on", "effort", "budget"))
@@ -102,7 +107,8 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> Asked:
         effort=said.get("effort"),
         budget=said.get("budget"),
         visible=shown,
-        enables_thinking=amount,
+        # Anthropic's word for the effort turns nothing on.
+        enables_thinking=amount and told.keys() != {"output_config"},
         carried=Carried(dialect, rest) if rest else None,
         raw_fields=told,
     )
@@ -176,7 +182,7 @@ def _words(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         read = {inner: one for inner, one in value.items() if inner in _OBJECTS[name] and one is not None}
         told |= {name: read} if read else {}
         if name != TEMPLATE:
-            others = value.keys() - _OBJECTS[name]
+            others = value.keys() - _OBJECTS[name] - _READ_ELSEWHERE.get(name, frozenset())
             rest |= {f"{name}.{inner}": value[inner] for inner in value if inner in others and value[inner] is not None}
     return told, rest
 

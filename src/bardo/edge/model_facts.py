@@ -24,10 +24,12 @@ from bardo.engine.knowledge import (
     PlaceName,
     RenderedPrompt,
     TargetFacts,
+    UntakenField,
     control_target,
     place_name,
 )
 from bardo.engine.planning import Attempt
+from bardo.engine.refused_fields import RefusedField
 from bardo.engine.route import Target, endpoints_of
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, RouteFact, know
@@ -38,6 +40,7 @@ V = TypeVar("V")
 
 _MOST_KEPT = 4096
 _MOST_WARNED = 1000
+_MOST_FIELDS = 32
 """Clients choose the names of models, so neither the memory nor the log may grow with them."""
 DAYS_TO_REMEMBER = 1
 """A refusal may have been a mistake of the provider's, and models change."""
@@ -79,6 +82,7 @@ class ModelFacts:
         self._starts: dict[tuple[PlaceName, bool], SeenStart] = {}
         self._refused_forms: dict[PlaceName, frozenset[Form]] = {}
         self._missing: dict[tuple[str, str], datetime.date] = {}
+        self._refused_fields: dict[PlaceName, tuple[RefusedField, ...]] = {}
         self._overridden: set[ControlTarget] = set()
         self._unclassified: set[PlaceName] = set()
 
@@ -120,8 +124,11 @@ class ModelFacts:
         if isinstance(lesson, MissingEndpoint):
             _put(self._missing, place[:2], self.today())
             return
-        _put(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})
         self._resolved.pop(place, None)
+        if isinstance(lesson, UntakenField):
+            _put(self._refused_fields, place, (*self._refused_fields.get(place, ()), lesson.field)[-_MOST_FIELDS:])
+            return
+        _put(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})
 
     def learn_start(self, target: Target, off: bool, seen: SeenStart | None) -> None:
         """Keep how a reply began, to a request that asked for no thinking (`off`) or to another; None: what was seen holds no more."""
@@ -173,6 +180,7 @@ class ModelFacts:
             seen_start_off=self._starts.get((place, True)) or _declared_start(live),
             refused_forms=self._refused_forms.get(place, frozenset()),
             missing=missing,
+            refused_fields=self._refused_fields.get(place, ()),
         )
 
     def _live(self, target: Target) -> LiveFacts | None:

@@ -15,6 +15,7 @@ from bardo.reasoning.control import (
     PortableBudgets,
     RouteFact,
     as_told,
+    fit_messages,
     fit_parameters,
     plan_reasoning,
     repair_refusal,
@@ -100,10 +101,12 @@ def _fitted(request: Request, plan: ControlPlan, policy: ReasoningPolicy | None)
     written = Control(
         fields=merge_fields(plan.fields, fitted.fields) if fitted.fields else plan.fields, thinks=plan.thinks
     )
-    changed = msgspec.structs.replace(fitted.request, reasoning=policy, control=written)
+    changed, refitted = fit_messages(fitted.request, plan)
+    changed = msgspec.structs.replace(changed, reasoning=policy, control=written)
     if plan.system_text:
         changed = _told(changed, plan.system_text)
-    return Controlled(changed, plan, (*plan.degraded, *fitted.degraded, *_replaced(request, written.fields)))
+    degraded = (*plan.degraded, *fitted.degraded, *refitted, *_replaced(request, written.fields))
+    return Controlled(changed, plan, degraded)
 
 
 def _replaced(request: Request, fields: dict[str, Any]) -> Iterator[Degradation]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 from bardo.engine.endpoints import Planned, endpoint_targets, is_missing_endpoint, plan_at_best
-from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm
+from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, UntakenField
 from bardo.engine.planning import Attempt, Draft
+from bardo.engine.refused_fields import refused_field
 from bardo.engine.route import Target
 from bardo.engine.typed.plan import refused_for_good, refused_forms
 from bardo.reasoning.replay import NOTHING, Recalled
@@ -94,10 +95,23 @@ def _mended(
         return draft.freeze()
     forms = frozenset() if draft.answer is None else refused_forms(draft.answer, refusal)
     if not forms:
-        return None
+        return (yield from _without_field(draft, attempt, refusal))
     for form in forms if refused_for_good(refusal) else ():
         yield RefusedForm(attempt.target, form)
     draft.settle(forms)
+    return draft.freeze()
+
+
+def _without_field(
+    draft: Draft, attempt: Attempt, refusal: UpstreamRefused
+) -> Generator[Lesson, BardoError | None, Attempt | None]:
+    """Yield which field is never taken, and return the attempt once more without the field that the refusal names."""
+    field = refused_field(attempt.wire.body, refusal)
+    if field is None:
+        return None
+    if field.for_good:
+        yield UntakenField(attempt.target, field)
+    draft.refused_fields = (*draft.refused_fields, field)
     return draft.freeze()
 
 

@@ -12,6 +12,7 @@ from bardo.catalog.meaningful import kind_of_part
 from bardo.dialects import dialect
 from bardo.dialects.reply_declaration import EVENTS, ReplyDeclaration
 from bardo.values.degradation import Degradation
+from bardo.values.errors import MalformedReply
 from bardo.values.events import (
     BlockFields,
     Degraded,
@@ -46,16 +47,21 @@ class ForeignContent:
         self._reported: set[str] = set()
         self._usage = Usage()
         self._thought = self._ended = False
+        self._broken: Failed | None = None
 
     def feed(self, item: Event) -> tuple[Event, ...]:
         """Pass on, after a report the first time something is lost."""
         look = _LOOK.get(type(item))
         if look is None or self._declared is None:
             return (item,)
+        if type(item) is Finish and self._breaks_off(item):
+            return ()
         return (*look(self, item), item, *self._carried(item))
 
     def finish(self) -> tuple[Event, ...]:
         """Report counts, now that none can come any more: those that nobody gave, and those that have no place."""
+        if self._broken is not None:
+            return (self._broken,)
         if not self._ended or self._declared is None:
             return ()
         return (*self._missing_counts(), *self._lost_counts())
@@ -164,12 +170,26 @@ class ForeignContent:
         asked = item.raw or item.reason
         return [*found, Degraded(Degradation("finish_reason", asked=asked, sent=lack.sent, why=_NO_WORD))]
 
+    def _breaks_off(self, item: Finish) -> bool:
+        """Whether the provider calls the reply broken, and the client's dialect would have to call it complete: it fails at its end.
+
+        So it is with Gemini's MALFORMED_FUNCTION_CALL: agents took the empty answer for the end of their work.
+        """
+        assert self._declared is not None
+        lacks = item.reason == "error" and "finish.error" in self._declared.lacks and not item.choice
+        if not lacks or item.raw in self._declared.finish_words:
+            return False
+        message = f"the model's reply broke off: the provider ended it with {item.raw or 'an error'}"
+        self._broken = Failed(MalformedReply(message, hint="ask again"))
+        return True
+
     def _look_at_usage(self, item: UsageUpdate) -> list[Event]:
         self._usage = item.usage
         return []
 
     def _look_at_failure(self, item: Failed) -> list[Event]:
         self._ended = False
+        self._broken = None
         return []
 
     def _lack(self, name: str) -> list[Event]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.engine.refused_fields import RefusedField
 from bardo.engine.route import Target
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import PORTABLE, ControlTarget, Known, Layer, PortableBudgets, RouteFact, know
@@ -47,7 +48,8 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 
     `known` is all that is known of its model's control, and `layers` what of it an operator and live servers say. `prompt` is None where
     no server showed its prompts. `seen_start` is how earlier replies began, `seen_start_off` how those to requests without thinking did.
-    `refused_forms` are the ways to ask for an answer in a schema that the target refused. `missing`: the server has no such endpoint.
+    `refused_forms` are the ways to ask for an answer in a schema that the target refused, `refused_fields` the fields. `missing`: the
+    server has no such endpoint.
     """
 
     known: Known
@@ -57,6 +59,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     seen_start_off: SeenStart | None = None
     refused_forms: frozenset[Form] = frozenset()
     missing: bool = False
+    refused_fields: tuple[RefusedField, ...] = ()
 
     def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
         """Return whether the server's prompt for a request with these template arguments opens the thinking; None where nobody knows."""
@@ -102,7 +105,14 @@ class MissingEndpoint(msgspec.Struct, frozen=True):
     target: Target
 
 
-Lesson = RouteFact | RefusedForm | MissingEndpoint
+class UntakenField(msgspec.Struct, frozen=True):
+    """A field that a target refuses whatever its value is."""
+
+    target: Target
+    field: RefusedField
+
+
+Lesson = RouteFact | RefusedForm | MissingEndpoint | UntakenField
 """What a provider's refusal taught: it holds for later calls too."""
 
 

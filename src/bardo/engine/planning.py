@@ -16,10 +16,11 @@ from bardo.dialects import dialect
 from bardo.engine.controlling import Controlled, control, dialects_of, repaired
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
+from bardo.engine.refused_fields import without_fields
 from bardo.engine.route import Target
 from bardo.engine.text_formats import PLAIN, Beginning, TextFormats, text_formats_of
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
-from bardo.reasoning.control import ControlPlan, RouteFact
+from bardo.reasoning.control import ControlPlan, RouteFact, untold
 from bardo.reasoning.replay import Recalled, amended, prefix_of, restore
 from bardo.reasoning.starting import toggles_thinking
 from bardo.structured.modes import Form
@@ -89,6 +90,7 @@ class Draft:
         "knowledge",
         "may_forward",
         "origin",
+        "refused_fields",
         "request",
         "shaped",
         "target",
@@ -111,6 +113,7 @@ class Draft:
         self.facts = knowledge.of(target)
         self.may_forward = may_forward
         self.degraded = (*degraded, *request.degraded)
+        self.refused_fields = self.facts.refused_fields
         self.origin: Origin | None = None
         self.ask: Binding | None = None
         self.answer: AnswerPlan | None = None
@@ -170,7 +173,10 @@ class Draft:
         wire = _as_it_came(done, row, asks_usage=withhold) if forward else None
         written = None if wire is not None else done.request
         wire = wire or dialect(row.dialect).encode_request(done.request, row)
-        reported = (*done.degraded, *wire.degraded)
+        plan, reported = done.plan, (*done.degraded, *wire.degraded)
+        if self.refused_fields:
+            wire, taken, lost = without_fields(wire, self.refused_fields)
+            plan, reported = untold(plan, taken), (*reported, *lost)
         if reported or asked.extra:
             refuse_losses(asked, row.id, dialects_of(self.target, self.facts), reported)
         shaping = () if self.answer is None else self.answer.degraded
@@ -180,7 +186,7 @@ class Draft:
             wire=amended(_with_own_headers(wire, asked, row.dialect), self.ask),
             formats=formats,
             off=_asks_for_none(done),
-            control=done.plan,
+            control=plan,
             forward=forward,
             withhold_usage=withhold,
             origin=self.origin,
@@ -283,7 +289,7 @@ def _toggles(done: Controlled) -> dict[str, Any]:
 def _as_it_came(done: Controlled, row: ProviderRow, *, asks_usage: bool) -> WireRequest | None:
     """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change."""
     request, language = done.request, dialect(row.dialect)
-    if not done.unchanged or language.mends(request):
+    if not done.unchanged or language.mends(request, row):
         return None
     losses = language.field_losses(request)
     thinking = language.encode_control(request, losses)

@@ -132,8 +132,16 @@ def _named(model: str, providers: Sequence[Provider]) -> Target | None:
     provider = next(by_id, None) or next(by_row, None)
     if provider is None:
         return None
+    return target_at(provider, model)
+
+
+def target_at(provider: Provider, model: str) -> Target:
+    """Return the target of a model at a given provider, whose own name may stand before the model's: `anthropic/claude-opus-5`."""
+    prefix, _, rest = model.partition("/")
+    own = rest and prefix in (provider.id, provider.row.id, *provider.row.aliases)
     # Some models' own names begin like that: `openrouter/auto`.
-    return Target(provider=provider, model=model if provider.lists(model) else rest)
+    whole = provider.lists(model) or (provider.row.serves(model) and not provider.row.serves(rest))
+    return Target(provider=provider, model=rest if own and not whole else model)
 
 
 def unknown_model(model: str, providers: Sequence[Provider]) -> UnknownModel:

@@ -21,7 +21,7 @@ DIALECT = Dialect(
     request_path=lambda request: "messages",
     encode_body=encode_body,
     encode_control=encode_control,
-    mends=has_blank_stop,
+    mends=lambda request, row: has_blank_stop(request),
     reply=ReplyDeclaration(
         expresses=frozenset(
             {

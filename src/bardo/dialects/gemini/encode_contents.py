@@ -25,6 +25,7 @@ from bardo.values.blocks import (
 )
 from bardo.values.request import Message
 
+_REFERENCE = "$ref"
 # What Google documents for a call that another model made: it says that there is no signature, and is none itself.
 NO_SIGNATURE = "skip_thought_signature_validator"
 
@@ -127,7 +128,7 @@ class ContentWriter:
         fields = fields_for(NAME, block.carried)
         media = [self._medium(one) for one in block.content if not isinstance(one, TextBlock)]
         beside = [part for part in media if part]
-        inside: Part = {"name": self._name(block), "response": _response(block)}
+        inside: Part = {"name": self._name(block), "response": self._response(block)}
         if self._own:
             inside["id"] = block.call_id
         if beside and self._signed:
@@ -137,6 +138,20 @@ class ContentWriter:
         part = {"functionResponse": {name: value for name, value in inside.items() if value is not None}, **others}
         # Models before Gemini 3 know no media inside a result.
         return [part] if self._signed else [part, *beside]
+
+    def _response(self, block: ToolResultBlock) -> dict[str, Any]:
+        """Return a result as the object Gemini wants."""
+        key, text = "error" if block.is_error else "output", block.text
+        if not is_object(text):
+            return {key: text}
+        found: dict[str, Any] = msgspec.json.decode(text)
+        if not self._own and _REFERENCE in text and _refers(found):
+            # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
+            # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.
+            why = "Gemini takes $ref for the name of a part, so the result goes as text"
+            self._losses.lose_each("tool_result", block.call_id, why, sent="text")
+            return {key: text}
+        return found if not block.is_error or "error" in found else {"error": found}
 
     def _name(self, block: ToolResultBlock) -> str:
         name = self._names.get(block.call_id) or block.name
@@ -186,10 +201,15 @@ def _are_results(content: Part) -> bool:
     return any("functionResponse" in part for part in content["parts"])
 
 
-def _response(block: ToolResultBlock) -> dict[str, Any]:
-    """Return a result as the object Gemini wants."""
-    text = block.text
-    if is_object(text):
-        found: dict[str, Any] = msgspec.json.decode(text)
-        return found if not block.is_error or "error" in found else {"error": found}
-    return {"error" if block.is_error else "output": text}
+def _refers(value: Any) -> bool:
+    """Whether JSON has the key of a reference anywhere."""
+    left = [value]
+    while left:
+        one = left.pop()
+        if isinstance(one, dict):
+            if _REFERENCE in one:
+                return True
+            left.extend(one.values())
+        elif isinstance(one, list):
+            left.extend(one)
+    return False

@@ -13,7 +13,7 @@ from bardo.dialects.openai_chat.decode_reply import ChatDecoder
 from bardo.dialects.openai_chat.decode_request import decode_request
 from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
 from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
-from bardo.dialects.openai_chat.encode_request import DECLARATION, encode_body, encode_control
+from bardo.dialects.openai_chat.encode_request import DECLARATION, differs, encode_body, encode_control
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
 from bardo.dialects.operations import ModelsForm
 from bardo.dialects.reply_declaration import Place, ReplyDeclaration
@@ -41,6 +41,7 @@ DIALECT = Dialect(
     request_path=lambda request: "chat/completions",
     encode_body=encode_body,
     encode_control=encode_control,
+    mends=differs,
     reply=ReplyDeclaration(
         places={
             "url_citation": Place("message.annotations", of_choice=True, nested="url_citation"),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from bardo.values.events import Finish, FinishReason
 
 NAME = "openai_chat"
+DEVELOPER = "developer"
+"""OpenAI's newer word for the role `system`, which many servers refuse and all read as `system`."""
 GEMINI = "google-gemini-v1"
 ANTHROPIC = "anthropic-claude-v1"
 BEDROCK = "bedrock-v1"

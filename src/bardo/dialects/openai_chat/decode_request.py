@@ -123,6 +123,11 @@ def _tool_choice(fields: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, A
 
 def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
     wanted = optional(fields, "response_format", dict)
+    config = optional(fields, "output_config", dict) or {}
+    if wanted is None and config.get("format") is not None:
+        # Anthropic's form of it: the schema stands in the object itself.
+        own = required(config, "format", dict, "output_config.")
+        wanted = {"type": own.get("type"), "json_schema": {"schema": own.get("schema")}}
     if wanted is None or wanted.get("type") == "text":
         return None
     if wanted.get("type") == "json_object":

@@ -8,7 +8,7 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow, Quirks
 from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.losses import Losses
-from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.constants import DEVELOPER, NAME
 from bardo.dialects.openai_chat.encode_messages import MessageWriter
 from bardo.dialects.reasoning_fields import with_own_words
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
@@ -44,6 +44,8 @@ DECLARATION = Declaration(
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:
     """Return the body for one provider."""
     quirks = row.quirks
+    if not quirks.developer_role and _names_developer(request):
+        losses.lose("messages.role", DEVELOPER, "this provider calls that role system", sent="system")
     writer = MessageWriter(quirks, losses, own=request.dialect == NAME)
     body: dict[str, Any] = {
         "model": request.model,
@@ -63,6 +65,22 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     body |= losses.own_extra(request)
     body = merge_fields(body, encode_control(request, losses))
     return body | _stream(request, quirks, body.pop("stream_options", None))
+
+
+def differs(request: Request, row: ProviderRow) -> bool:
+    """Whether a body of this dialect names its output limit, or a role, in a word that the provider does not take."""
+    limits = {"max_tokens", "max_completion_tokens"}.intersection(request.body or {})
+    if limits and limits != {row.quirks.output_limit_field}:
+        return True
+    return not row.quirks.developer_role and _names_developer(request)
+
+
+def _names_developer(request: Request) -> bool:
+    """Whether a client of this dialect gave a message the role that bardo reads and writes as `system`."""
+    messages = (request.body or {}).get("messages") if request.dialect == NAME else None
+    return isinstance(messages, list) and any(
+        isinstance(message, dict) and message.get("role") == DEVELOPER for message in messages
+    )
 
 
 def _stream(request: Request, quirks: Quirks, asked: Any) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """Reasoning control: a policy in the form one model honours, what was observed of it, and what goes with it."""
 
 from bardo.reasoning.control.amounts import PORTABLE, PortableBudgets, nearest_level
+from bardo.reasoning.control.messages import fit_messages
 from bardo.reasoning.control.parameters import Fitted, fit_parameters
-from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of
+from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of, untold
 from bardo.reasoning.control.planning import as_told, plan_reasoning
 from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
 from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
@@ -24,6 +25,7 @@ __all__ = [
     "RouteFact",
     "Verdict",
     "as_told",
+    "fit_messages",
     "fit_parameters",
     "intent_of",
     "know",
@@ -34,4 +36,5 @@ __all__ = [
     "receipt",
     "receipt_header",
     "repair_refusal",
+    "untold",
 ]

@@ -68,7 +68,7 @@ def _level_alone(ask: Ask, asked: Effort) -> ControlPlan:
 def by_budget(ask: Ask) -> ControlPlan:
     """Return how a budget is asked for: in tokens, by the nearest level, or by turning it on."""
     known = ask.known
-    if known.takes_budget:
+    if known.keeps_budget:
         return in_tokens(ask, ask.policy.budget or 0)
     if known.takes_level or (known.form.effort is not None and known.form.levels and not known.switches):
         return _level(ask, ask.budgets.level(ask.policy.budget or 0))

@@ -32,9 +32,10 @@ class Fitted(NamedTuple):
 
 
 class _Bench:
-    """The parameters of one request while rules work on them."""
+    """The parameters of one request while rules work on them. `foreign`: the client speaks another dialect than the provider."""
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, *, foreign: bool) -> None:
+        self.foreign = foreign
         self.values: dict[str, Any] = {
             name: value
             for name, value in msgspec.structs.asdict(request.sampling).items()
@@ -91,15 +92,15 @@ def fit_parameters(request: Request, plan: ControlPlan, *, parameters: Parameter
     the choice of tool does; the returned plan says which. Raises Unsupported where tools cannot be sent at all.
     """
     table = parameters or builtin_parameters()
-    rules = _rules(plan, table)
+    rules = rules_of(plan, table)
     plan = _with_tools(request, plan)
     plan, choice, degraded = _forced(request, plan, rules)
     if request.max_output_tokens != plan.max_output_tokens:
         request = msgspec.structs.replace(request, max_output_tokens=plan.max_output_tokens)
-    holding = [rule for rule in rules if _holds(rule, plan)]
+    holding = [rule for rule in rules if holds(rule, plan, request)]
     if not holding:
         return Fitted(_with_choice(request, choice), {}, plan, degraded)
-    bench = _Bench(request)
+    bench = _Bench(request, foreign=request.dialect not in ("", plan.target.dialect))
     for rule in holding:
         _apply(rule, bench, holding, table)
     chosen = _with_choice(request, choice)
@@ -108,7 +109,8 @@ def fit_parameters(request: Request, plan: ControlPlan, *, parameters: Parameter
     return Fitted(_rebuilt(chosen, bench), bench.fields, plan, (*degraded, *bench.degraded))
 
 
-def _rules(plan: ControlPlan, table: Parameters) -> tuple[ParameterRule, ...]:
+def rules_of(plan: ControlPlan, table: Parameters) -> tuple[ParameterRule, ...]:
+    """Return the rules about the plan's model where it is served."""
     known = plan.known
     if known is None:
         return ()
@@ -117,7 +119,10 @@ def _rules(plan: ControlPlan, table: Parameters) -> tuple[ParameterRule, ...]:
     return table.rules(owner, plan.target.dialect, known.found.id, named)
 
 
-def _holds(rule: ParameterRule, plan: ControlPlan) -> bool:
+def holds(rule: ParameterRule, plan: ControlPlan, request: Request) -> bool:
+    """Whether a rule about the model holds for this call of it."""
+    if rule.with_tools_or_json and not (request.tools or request.output_format):
+        return False
     match rule.when:
         case "thinking":
             return plan.thinks is True
@@ -125,6 +130,8 @@ def _holds(rule: ParameterRule, plan: ControlPlan) -> bool:
             return plan.budget is not None
         case "level":
             return plan.level == rule.level
+        case "cannot_think":
+            return plan.known is not None and plan.known.control == ("none",) and plan.known.classified
     return True
 
 
@@ -137,12 +144,17 @@ def _apply(rule: ParameterRule, bench: _Bench, holding: Sequence[ParameterRule],
     for name, path in rule.rename.items():
         if name in bench.values:
             bench.move(name, path)
-    for name in rule.drop:
+    foreign = rule.drop_foreign if bench.foreign else ()
+    for name in (*rule.drop, *foreign):
         if name in bench.values:
             _drop(name, bench, rule.why, _stand_in(holding, table))
     for name, (least, most) in rule.within.items():
         if name in bench.values and not least <= bench.values[name] <= most:
             bench.lose(name, rule.why)
+    for name, instead in rule.replace.items():
+        value = bench.values.get(name)
+        if isinstance(value, str) and value in instead:
+            bench.change(name, instead[value], rule.why)
     _limit(rule, bench)
     for names in rule.one_of:
         for name in [name for name in names if name in bench.values][1:]:
@@ -215,7 +227,7 @@ def _with_choice(request: Request, choice: ToolChoice | None) -> Request:
 def _rebuilt(request: Request, bench: _Bench) -> Request:
     values = bench.values
     sampling = Sampling(**{name: values[name] for name in _SAMPLING & values.keys()})
-    extra = {name: value for name, value in request.extra.items() if value is None or name in values}
+    extra = {name: values.get(name) for name, value in request.extra.items() if value is None or name in values}
     return msgspec.structs.replace(
         request,
         sampling=sampling,

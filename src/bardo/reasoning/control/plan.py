@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import msgspec
 
-from bardo.catalog.fragments import Fragment, fill
+from bardo.catalog.fragments import Fragment, fill, value_at, without_path
 from bardo.reasoning.control.amounts import DEFAULT_OUTPUT, PortableBudgets
 from bardo.reasoning.control.target import ControlTarget, Known, LayerName
 from bardo.values.degradation import Degradation
@@ -165,6 +166,17 @@ def translated_levels(known: Known) -> tuple[Effort, ...]:
 def rank(effort: Effort) -> int:
     """Return the place of a level among all levels."""
     return EFFORTS.index(effort)
+
+
+def untold(plan: ControlPlan, taken: Mapping[str, Any]) -> ControlPlan:
+    """Return the plan of a body that fields were taken out of, by their dotted paths: what is left of its own fields is what is sent."""
+    fields = plan.fields
+    for path in taken:
+        if value_at(fields, path) is not None:
+            fields = without_path(fields, path)
+    if fields is plan.fields:
+        return plan
+    return msgspec.structs.replace(plan, fields=fields, emitted=plan.emitted if fields else "nothing")
 
 
 def uncontrolled(ask: Ask) -> ControlPlan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.edge.directory import Directory
-from bardo.engine.route import Provider, Target, resolve
+from bardo.engine.route import Provider, Target, resolve, target_at
 from bardo.surfaces.presets import provider_named, target_of_catalog
 from bardo.values.errors import InvalidRequest, UnknownModel
 
@@ -15,7 +15,7 @@ async def target_named(model: str, provider: str, directory: Directory, *, disco
     their lists. Raises UnknownModel or InvalidRequest.
     """
     if provider:
-        return Target(provider=_with_address(provider, directory), model=model)
+        return target_at(_with_address(provider, directory), model)
     try:
         return (await directory.targets(model) if discovers else resolve(model, directory.providers))[0]
     except UnknownModel as problem:

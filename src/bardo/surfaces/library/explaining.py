@@ -17,7 +17,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.engine.explaining import explain as explain_route
 from bardo.engine.explanation import Explanation
-from bardo.engine.route import Provider, Target, resolve
+from bardo.engine.route import Provider, Target, resolve, target_at
 from bardo.surfaces.presets import provider_named, target_of_catalog
 from bardo.values.errors import InvalidRequest, UnknownModel
 from bardo.values.request import Request
@@ -74,7 +74,7 @@ def providers_of(settings: Settings) -> list[Provider]:
 def find_targets(model: str, provider: str, providers: Sequence[Provider]) -> tuple[list[Target], str]:
     """Return who is meant, best first, and why where no route was looked for. Raises UnknownModel or InvalidRequest."""
     if provider:
-        return [Target(provider=provider_named(provider, providers), model=model)], "it was named"
+        return [target_at(provider_named(provider, providers), model)], "it was named"
     try:
         return resolve(model, providers), ""
     except UnknownModel as problem:

@@ -1,0 +1,77 @@
+"""What providers say where they refuse one field of a request, from `catalog/data/field_refusals.toml`."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bardo.values.errors import ConfigError
+
+_LONGEST = 4000
+
+
+class FieldRefusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Words of a refusal: the group `field` of `pattern` is the field that is not taken, `instead` its name at this provider.
+
+    `of_param`: the field is the one that the provider's error object names, where `pattern` fits the text. `for_good`: the field is
+    refused whatever its value is, so the next call need not send it.
+    """
+
+    pattern: str
+    of_param: bool = False
+    for_good: bool = False
+
+
+class NamedField(NamedTuple):
+    """A field that a refusal names, the name to send it under (empty: none), and whether it is refused whatever its value is."""
+
+    name: str
+    instead: str = ""
+    for_good: bool = False
+
+
+class FieldRefusals(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All rows. `keep` are the fields that no request goes without."""
+
+    refusal: tuple[FieldRefusal, ...]
+    keep: tuple[str, ...]
+
+    def named(self, said: str, param: str) -> list[NamedField]:
+        """Return the fields that a refusal may be about, the likeliest first. `param` is what its error object names."""
+        text = said[:_LONGEST]
+        found: list[NamedField] = []
+        for pattern, row in _patterns(self.refusal):
+            match = pattern.search(text)
+            if match is None:
+                continue
+            groups = match.groupdict()
+            name = param if row.of_param else groups["field"]
+            if name:
+                found.append(NamedField(name, groups.get("instead") or "", row.for_good))
+        return found
+
+
+@cache
+def _patterns(rows: tuple[FieldRefusal, ...]) -> tuple[tuple[re.Pattern[str], FieldRefusal], ...]:
+    return tuple((re.compile(row.pattern), row) for row in rows)
+
+
+@cache
+def builtin_field_refusals() -> FieldRefusals:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/field_refusals.toml").read_text(encoding="utf-8")
+    return read_field_refusals(tomllib.loads(text))
+
+
+def read_field_refusals(data: Mapping[str, Any]) -> FieldRefusals:
+    """Return typed rows. Raises ConfigError naming what is wrong."""
+    try:
+        return msgspec.convert(data, FieldRefusals)
+    except msgspec.ValidationError as problem:
+        raise ConfigError(f"field_refusals.toml: {problem}") from problem
