@@ -93,6 +93,7 @@ NAMES = [
     "ToolCallChunk",
     "ToolCallEnd",
     "ToolCallStart",
+    "ToolChoice",
     "ToolInvocation",
     "ToolResultBlock",
     "TypedResponse",

@@ -111,7 +111,7 @@ if TYPE_CHECKING:
         ReasoningStepType,
         ReasoningVisibility,
     )
-    from bardo.values.request import Message, ReasoningPolicy, StructuredOptions, Tool
+    from bardo.values.request import Message, ReasoningPolicy, StructuredOptions, Tool, ToolChoice
     from bardo.values.response import Response, ToolInvocation
     from bardo.values.usage import Usage
 
@@ -149,7 +149,7 @@ _HOMES: dict[str, str] = {
         "UsageUpdate WithheldThought "
     ),
     "bardo.values.reasoning": "ReasoningChain ReasoningCost ReasoningStep ReasoningStepType ReasoningVisibility",
-    "bardo.values.request": "Message ReasoningPolicy StructuredOptions Tool",
+    "bardo.values.request": "Message ReasoningPolicy StructuredOptions Tool ToolChoice",
     "bardo.values.operations": "Embeddings ModelInfo TokenCount",
     "bardo.values.response": "Response ToolInvocation",
     "bardo.values.usage": "Usage",
@@ -239,6 +239,7 @@ __all__ = [
     "ToolCallChunk",
     "ToolCallEnd",
     "ToolCallStart",
+    "ToolChoice",
     "ToolInvocation",
     "ToolResultBlock",
     "TypedResponse",

@@ -29,7 +29,7 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
     return BardoOptions(
         include=tuple(includable(name, f"bardo.include[{place}]") for place, name in enumerate(include)),
         omit_reasoning=reasoning == "omit",
-        on_impossible=_on_impossible(asked),
+        on_impossible=read_on_impossible(optional(asked, "on_impossible", str, "bardo."), "bardo.on_impossible"),
         reasoning=None if shown else policy_of(reasoning, "bardo.reasoning", also=("include", "omit")),
         structured=read_structured(asked.get("structured"), "bardo.structured"),
         allow_loss=_allowed(asked),
@@ -83,12 +83,11 @@ def policy_of(asked: Any, at: str, *, also: Sequence[str] = ()) -> ReasoningPoli
     raise InvalidRequest(f"{at} is {asked!r}", hint=hint, param=at)
 
 
-def _on_impossible(asked: dict[str, Any]) -> OnImpossible:
-    given = optional(asked, "on_impossible", str, "bardo.") or "floor"
+def read_on_impossible(given: str | None, at: str) -> OnImpossible:
+    """Return what becomes of a call that asks for no thinking where there is always some. Raises InvalidRequest."""
     for known in ON_IMPOSSIBLE:
-        if given == known:
+        if (given or "floor") == known:
             return known
-    at = "bardo.on_impossible"
     raise InvalidRequest(f"{at} is {given!r}", hint=f"use one of {', '.join(ON_IMPOSSIBLE)}", param=at)
 
 

@@ -7,22 +7,26 @@ milliseconds for each thousand characters of broken text, so whoever serves othe
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import msgspec
 
 from bardo.structured.bounds import MAX_READ
 from bardo.structured.completeness import settled
-from bardo.structured.extraction import Extraction, JsonSchema
+from bardo.structured.extraction import Extraction, Failure, Json, JsonSchema
 from bardo.structured.markup import without_reasoning
 from bardo.structured.reading import FoundValue
 from bardo.structured.scanning import strict_values
 from bardo.structured.search import Search, may_answer
+from bardo.structured.types import WrongShape, schema_of
 from bardo.structured.validation import Checker, checker
 from bardo.values.events import FinishReason
 
 
 def extract(
     text: str,
-    schema: JsonSchema | Checker,
+    schema: JsonSchema | Checker | type,
     *,
     finish: FinishReason | None = None,
     cut: bool = False,
@@ -31,6 +35,8 @@ def extract(
 ) -> Extraction:
     """Return the answer a text holds, judged by `schema`; what is wrong with it is told in the Extraction, never raised.
 
+    `schema` may be a type too, as for `response_type` of a client: then `value` is an instance of it where there is no error.
+
     `finish` is why the provider says the reply ended. With "stop", or where it is not given, the text counts as all that the model had to
     say: closing brackets that are missing behind a complete value are repaired, and `repaired` and `truncated` tell so. With "unknown"
     they are not. With "length" and the like only a value that was closed before the end is an answer, and the rest is `truncated`. An open
@@ -38,14 +44,27 @@ def extract(
     `refused` as `finish="refusal"`. `reasoning_removed`: the text is known to hold no thinking markup. Raises InvalidRequest where the
     schema is not one that can be used.
     """
-    judge = checker(schema)
+    if isinstance(schema, Checker | Mapping | bool):
+        judge, decode = checker(schema), None
+    else:
+        typed = schema_of(schema)
+        judge, decode = checker(typed.schema), typed.decode
     cut = cut or was_cut(finish)
     refused = refused or finish == "refusal"
-    found = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
-    if found is not None:
-        return found
     known = finish != "unknown"
-    return extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
+    found = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
+    if found is None:
+        found = extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
+    return found if decode is None or not found.ok else _typed(found, decode)
+
+
+def _typed(found: Extraction, decode: Callable[[Json], Any]) -> Extraction:
+    """Return the extraction with a value of the caller's type, or with what the type's own checks say."""
+    try:
+        return msgspec.structs.replace(found, value=decode(found.value))
+    except WrongShape as problem:
+        failure = Failure(path=problem.path, message=problem.message, keyword="type")
+        return msgspec.structs.replace(found, error="invalid", message=str(problem), failures=(failure,))
 
 
 def was_cut(finish: FinishReason | None) -> bool:

@@ -18,6 +18,7 @@ from bardo.values.blocks import (
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
 from bardo.values.events import Finish
+from bardo.values.notebook import html_of, one_line
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.usage import Usage
 
@@ -69,6 +70,21 @@ class Response(msgspec.Struct, frozen=True, kw_only=True):
     carried: Carried | None = None
     choice_carried: Carried | None = None
     bardo: dict[str, Any] = {}
+
+    def __repr__(self) -> str:
+        calls = [call.name for call in self.tool_calls]
+        thinking = sum(len(block.readable) for block in self.reasoning_blocks)
+        error = None if self.error is None else f"{type(self.error).__name__}: {self.error}"
+        parts = (
+            ("model", self.model), ("text", self.text), ("refusal", self.refusal), ("tool_calls", calls),
+            ("thinking_characters", thinking), ("finish", self.finish.reason), ("error", error),
+            ("degraded", len(self.degraded)),
+        )  # fmt: skip
+        return one_line(type(self).__name__, parts)
+
+    def _repr_html_(self) -> str:
+        """Return the reply as notebooks show it."""
+        return html_of(self)
 
     @property
     def text(self) -> str:

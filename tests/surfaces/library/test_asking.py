@@ -91,3 +91,52 @@ def test_an_unknown_key_of_an_option_is_refused() -> None:
     assert "structured.retries" in refusal.value.hint
     asked = build_request("Hello.", "m", {"structured": {"retries": 2}, "allow_loss": ["audio"]}, stream=False)
     assert asked.options == BardoOptions(structured=StructuredOptions(retries=2), allow_loss=("audio",))
+
+
+def give(city: str) -> str:
+    """Give it."""
+    return city
+
+
+def test_further_options_find_their_places() -> None:
+    request = built(
+        "x", n=2, max_tokens=7, top_k=4, min_p=0.1, frequency_penalty=0.5, presence_penalty=0.25, repetition_penalty=1.1,
+        on_impossible="fail", extra={"logit_bias": {"1": 2}}, tools=[give],
+    )  # fmt: skip
+    sampling = request.sampling
+    assert (request.choices, request.max_output_tokens, request.extra) == (2, 7, {"logit_bias": {"1": 2}})
+    assert (sampling.top_k, sampling.min_p, sampling.repetition_penalty) == (4, 0.1, 1.1)
+    assert (sampling.frequency_penalty, sampling.presence_penalty) == (0.5, 0.25)
+    assert request.options.on_impossible == "fail"
+    assert request.tools[0].schema is not None
+    assert request.tools[0].schema["required"] == ["city"]
+
+
+@pytest.mark.parametrize(
+    ("choice", "mode", "name"),
+    [
+        ("required", "required", ""),
+        ("none", "none", ""),
+        ("give", "named", "give"),
+        (give, "named", "give"),
+        ({"type": "function", "function": {"name": "give"}}, "named", "give"),
+    ],
+)
+def test_the_choice_of_a_tool_is_a_word_a_name_or_the_function(choice: Any, mode: str, name: str) -> None:
+    found = built("x", tools=[give], tool_choice=choice, parallel_tool_calls=False).tool_choice
+    assert found is not None
+    assert (found.mode, found.name, found.parallel) == (mode, name, False)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"n": 0}, "n is 0"),
+        ({"max_tokens": 1, "max_output_tokens": 2}, "different things"),
+        ({"on_impossible": "cry"}, "on_impossible is 'cry'"),
+        ({"tool_choice": 5}, "tool_choice is 5"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_named(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidRequest, match=said):
+        built("x", **options)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
@@ -11,11 +11,22 @@ import msgspec
 from bardo.dialects.openai_chat.decode_request import decode_tool
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import policy_of as read_policy
-from bardo.dialects.options import read_structured
+from bardo.dialects.options import read_on_impossible, read_structured
+from bardo.surfaces.library.functions import tool_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
 from bardo.values.operations import TASKS, EmbedRequest, Task
-from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, Sampling, StructuredOptions, Tool
+from bardo.values.request import (
+    BardoOptions,
+    Message,
+    OnImpossible,
+    ReasoningPolicy,
+    Request,
+    Sampling,
+    StructuredOptions,
+    Tool,
+    ToolChoice,
+)
 from bardo.values.response import Response
 
 Prompt = str | Sequence[Message | Response | dict[str, Any]]
@@ -23,18 +34,42 @@ Reasoning = str | int | ReasoningPolicy | None
 
 
 class Options(TypedDict, total=False):
-    """Everything that may be said beside the prompt and the model."""
+    """Everything that may be said beside the prompt and the model.
+
+    `tools` are Tools, dicts as OpenAI's Chat has them, or Python functions; `tool_choice` is `auto`, `none`, `required`, a tool's name or
+    its function. `max_tokens` is another name of `max_output_tokens`. `n` asks for so many answers: the others are in `alternatives`.
+    `timeout` is the most seconds that the whole call may take. `on_impossible` says what becomes of a call that asks for no thinking where
+    the model always thinks: `fail`, `floor` or `reroute`. `extra` are further fields of a Chat Completions body, sent to providers that
+    speak it and reported elsewhere.
+    """
 
     system: str
     reasoning: Reasoning
-    tools: Sequence[Tool | dict[str, Any]]
+    tools: Sequence[Tool | dict[str, Any] | Callable[..., Any]]
+    tool_choice: str | dict[str, Any] | Callable[..., Any] | ToolChoice | None
+    parallel_tool_calls: bool | None
     max_output_tokens: int | None
+    max_tokens: int | None
+    n: int
     temperature: float | None
     top_p: float | None
+    top_k: int | None
+    min_p: float | None
+    frequency_penalty: float | None
+    presence_penalty: float | None
+    repetition_penalty: float | None
     seed: int | None
     stop: str | Sequence[str]
     structured: StructuredOptions | dict[str, Any] | None
+    on_impossible: OnImpossible
     allow_loss: Sequence[str]
+    timeout: float | None
+    extra: Mapping[str, Any] | None
+
+
+_SAMPLED = (
+    "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
+)  # fmt: skip
 
 
 def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
@@ -56,24 +91,66 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     return Request(
         model=model,
         messages=tuple(turns),
-        tools=tuple(
-            tool if isinstance(tool, Tool) else decode_tool(tool, f"tools[{place}]")
-            for place, tool in enumerate(options.get("tools", ()))
-        ),
-        max_output_tokens=options.get("max_output_tokens"),
+        tools=tuple(_tool(tool, place) for place, tool in enumerate(options.get("tools", ()))),
+        tool_choice=_tool_choice(options.get("tool_choice"), options.get("parallel_tool_calls")),
+        max_output_tokens=_most_tokens(options),
+        choices=_choices(options.get("n", 1)),
         sampling=Sampling(
-            temperature=options.get("temperature"),
-            top_p=options.get("top_p"),
-            seed=options.get("seed"),
+            **{name: value for name, value in options.items() if name in _SAMPLED},  # type: ignore[arg-type]
             stop=(stop,) if isinstance(stop, str) else tuple(stop),
         ),
+        extra=dict(options.get("extra") or {}),
         reasoning=policy_of(options.get("reasoning")),
         stream=stream,
         options=BardoOptions(
             structured=read_structured(options.get("structured"), "structured"),
+            on_impossible=read_on_impossible(options.get("on_impossible"), "on_impossible"),
             allow_loss=tuple(options.get("allow_loss", ())),
         ),
     )
+
+
+def seconds_of(options: Options) -> float | None:
+    """Return the most seconds that the call may take. Raises InvalidRequest for what is none."""
+    seconds = options.get("timeout")
+    if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
+        raise InvalidRequest(f"timeout is {seconds!r}", hint="give a number of seconds above 0", param="timeout")
+    return seconds
+
+
+def _tool(tool: Any, place: int) -> Tool:
+    if isinstance(tool, Tool):
+        return tool
+    return decode_tool(tool, f"tools[{place}]") if isinstance(tool, dict) or not callable(tool) else tool_of(tool)
+
+
+def _tool_choice(choice: Any, parallel: bool | None) -> ToolChoice | None:
+    if choice is None:
+        return None if parallel is None else ToolChoice(parallel=parallel)
+    if isinstance(choice, ToolChoice):
+        return choice if parallel is None else msgspec.structs.replace(choice, parallel=parallel)
+    if isinstance(choice, str) and choice in ("auto", "none", "required"):
+        return ToolChoice(mode=choice, parallel=parallel)  # type: ignore[arg-type]
+    function = choice.get("function") if isinstance(choice, dict) else None
+    name = function.get("name") if isinstance(function, dict) else getattr(choice, "__name__", choice)
+    if not isinstance(name, str) or not name:
+        hint = "use auto, none, required, or the name of a tool"
+        raise InvalidRequest(f"tool_choice is {choice!r}"[:200], hint=hint, param="tool_choice")
+    return ToolChoice(mode="named", name=name, parallel=parallel)
+
+
+def _most_tokens(options: Options) -> int | None:
+    given, other = options.get("max_output_tokens"), options.get("max_tokens")
+    if given is not None and other is not None and given != other:
+        hint = "give one of them"
+        raise InvalidRequest("max_tokens and max_output_tokens say different things", hint=hint, param="max_tokens")
+    return other if given is None else given
+
+
+def _choices(asked: Any) -> int:
+    if isinstance(asked, bool) or not isinstance(asked, int) or asked < 1:
+        raise InvalidRequest(f"n is {asked!r}", hint="give a whole number from 1 on", param="n")
+    return asked
 
 
 def build_embed_request(

@@ -17,8 +17,8 @@ from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.unary_call import count_tokens, embed
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.library.asking import Options, Prompt, build_embed_request, build_request
-from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream
+from bardo.surfaces.library.asking import Options, Prompt, build_embed_request, build_request, seconds_of
+from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream, within
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import ClientMisuse
 from bardo.values.operations import Embeddings, ModelInfo, Task, TokenCount
@@ -74,11 +74,12 @@ class AsyncClient:
         """
         request = build_request(prompt, model, options, stream=False)
         wanted = None if response_type is None else AnswerType(response_type)
-        if wanted is None:
-            live = await self._whole(request)
-            return live.response_with_receipt()
-        live = await self._whole(wanted.of(request), wanted)
-        return wanted.typed_response(live)
+        async with within(seconds_of(options)):
+            if wanted is None:
+                live = await self._whole(request)
+                return live.response_with_receipt()
+            live = await self._whole(wanted.of(request), wanted)
+            return wanted.typed_response(live)
 
     async def _whole(self, request: Request, wanted: AnswerType | None = None) -> LiveReply:
         live = await self._runner().open(request, validator=None if wanted is None else wanted.validate)
@@ -101,7 +102,7 @@ class AsyncClient:
         """
         request = build_request(prompt, model, options, stream=True)
         wanted = None if response_type is None else AnswerType(response_type)
-        return AsyncReplyStream(self._runner, request, wanted)
+        return AsyncReplyStream(self._runner, request, wanted, seconds=seconds_of(options))
 
     async def embed(
         self,

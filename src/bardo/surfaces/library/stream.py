@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar
 
 import msgspec
@@ -14,6 +15,7 @@ from bardo.edge.runner import Runner
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.structured import Json
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
+from bardo.values.errors import UpstreamTimeout
 from bardo.values.events import ContentChunk, Event, Partial, ThinkChunk
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -24,7 +26,16 @@ T = TypeVar("T")
 class AsyncReplyStream:
     """One streamed reply. What one stream reads past waits for the other, so they may be read in any order or side by side."""
 
-    def __init__(self, runner: Callable[[], Runner], request: Request, wanted: AnswerType | None = None) -> None:
+    def __init__(
+        self,
+        runner: Callable[[], Runner],
+        request: Request,
+        wanted: AnswerType | None = None,
+        *,
+        seconds: float | None = None,
+    ) -> None:
+        self._seconds = seconds
+        self._ends: float | None = None
         self._runner = runner
         self._request = request if wanted is None else with_partials(wanted.of(request))
         self._wanted = wanted
@@ -38,13 +49,20 @@ class AsyncReplyStream:
 
     async def __aenter__(self) -> Self:
         validator = None if self._wanted is None else self._wanted.validate
-        self._live = await self._runner().open(self._request, validator=validator)
+        if self._seconds is not None:
+            self._ends = asyncio.get_running_loop().time() + self._seconds
+        async with within(self._seconds):
+            self._live = await self._runner().open(self._request, validator=validator)
         self._updates = self._live.updates()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         if self._live is not None:
             await self._live.close()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        """Give every event, in order, as `events` does."""
+        return self.events
 
     @property
     async def reasoning_stream(self) -> AsyncIterator[str]:
@@ -111,7 +129,11 @@ class AsyncReplyStream:
         async with self._turn:
             if waiting:
                 return True
-            update = await anext(self._updates, None)
+            if self._ends is None:
+                update = await anext(self._updates, None)
+            else:
+                async with within(self._seconds, ends=self._ends):
+                    update = await anext(self._updates, None)
             if update is not None:
                 self._sort(update.events)
         return update is not None
@@ -140,6 +162,10 @@ class ReplyStream:
 
     def __exit__(self, *_: object) -> None:
         self._run(self._inner.__aexit__())
+
+    def __iter__(self) -> Iterator[Event]:
+        """Give every event, in order, as `events` does."""
+        return self.events
 
     @property
     def reasoning_stream(self) -> Iterator[str]:
@@ -182,6 +208,21 @@ class ReplyStream:
                 yield self._run(_next(items))
             except StopAsyncIteration:
                 return
+
+
+@asynccontextmanager
+async def within(seconds: float | None, *, ends: float | None = None) -> AsyncIterator[None]:
+    """Bound a block by `seconds` from now, or by the loop's time `ends`. Raises UpstreamTimeout where it takes longer."""
+    now = asyncio.get_running_loop().time()
+    left = seconds if ends is None else ends - now
+    try:
+        async with asyncio.timeout(left) as bound:
+            yield
+    except TimeoutError as problem:
+        if not bound.expired():
+            raise
+        hint = "give a longer timeout, or ask for less"
+        raise UpstreamTimeout(f"the call took longer than {seconds:g} seconds", hint=hint) from problem
 
 
 def with_partials(request: Request) -> Request:
