@@ -21,7 +21,7 @@ from bardo.edge.replay_store.store import Bounds, ReplayStore
 from bardo.edge.settings import ReplaySettings
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Target
-from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, keys_in, remember, turns_of
+from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, is_only_text, keys_in, remember, turns_of
 from bardo.reasoning.replay.guard import OnChange
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -70,7 +70,7 @@ class ReplayKeeper:
 
         `reply` names it: what is kept of it later replaces this. `fields` are those its provider takes back unmodified, by choice.
         """
-        if self._store is None:
+        if self._store is None or is_only_text(response, request):
             return
         reader = self._reader(attempt.target)
         omits_ids = bool(request.dialect) and dialect(request.dialect).omits_call_ids

@@ -147,6 +147,14 @@ def remember(
     ]
 
 
+def is_only_text(response: Response, request: Request) -> bool:
+    """Whether nothing is ever kept of a reply, as of most: its one choice is text without state, and it answers no tool's result."""
+    for block in response.blocks:
+        if type(block) is not TextBlock or block.opaque:
+            return False
+    return not response.alternatives and not _answers_tools(request)
+
+
 def _worth(blocks: Sequence[ReplyBlock], request: Request) -> bool:
     calls = thinks = False
     for block in blocks:
