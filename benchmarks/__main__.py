@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import control, decode, gateway, growth, parse, soak, structured
+from benchmarks import control, decode, gateway, growth, parse, soak, stages, structured
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.contestants import CannotStart
 from benchmarks.figures import Table, Target, targets_markdown
@@ -78,7 +78,8 @@ def _parse(bench: Bench) -> Found:
 
 _RUN: dict[str, Callable[[Bench], Found]] = {
     "gateway": _gateway,
-    "growth": lambda bench: (growth.run(bench), []),
+    "stages": lambda bench: ([stages.run(bench)], []),
+    "growth": lambda bench: growth.run(bench),
     "soak": lambda bench: ([soak.run(bench)], []),
     "decode": lambda bench: ([decode.run(bench)], []),
     "parse": _parse,

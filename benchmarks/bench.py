@@ -108,11 +108,18 @@ class Bench:
             self.tell(text)
 
     def measure(
-        self, gateway: Gateway | None, asked: tuple[Asked, ...], *, concurrency: int, seconds: float, least: int = 1
+        self,
+        gateway: Gateway | None,
+        asked: tuple[Asked, ...],
+        *,
+        concurrency: int,
+        seconds: float,
+        least: int = 1,
+        rate: float = 0.0,
     ) -> Sample:
         """Send requests to a gateway, or to the upstream itself, and return what one of them cost."""
         port = self.upstream_port if gateway is None else gateway.port
-        job = Job(port=port, asked=asked, concurrency=concurrency, seconds=seconds, least=least)
+        job = Job(port=port, asked=asked, concurrency=concurrency, seconds=seconds, least=least, rate=rate)
         before = gateway.started.cpu_seconds() if gateway else 0.0
         result = msgspec.json.decode(self._generator.tell(msgspec.json.encode(job).decode()), type=Result)
         used = gateway.started.cpu_seconds() - before if gateway else 0.0

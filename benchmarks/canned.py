@@ -1,6 +1,6 @@
 """What the static upstream says: Chat Completions replies as bytes, made once and sent many times.
 
-The model's name asks for the reply: `whole`, `burst-200` (200 text deltas at once), `paced-200` (one each millisecond).
+The model's name asks for the reply: `whole`, `burst-200` (200 text deltas at once), `paced-200` (one every 2.5 ms).
 Every delta holds WORD, so that a reader can count what reached it through any translation.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 WORD = "quokka"
 WHOLE_BYTES = 2048
-PACE_SECONDS = 0.001
+PACE_SECONDS = 0.0025
 _USAGE = {"prompt_tokens": 256, "completion_tokens": 512, "total_tokens": 768}
 _CONTENT = (f"{WORD} " * (WHOLE_BYTES // (len(WORD) + 1) + 1))[:WHOLE_BYTES]
 

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
+from bardo.catalog.load import builtin
+from bardo.engine.planning import plan
+from bardo.engine.route import Provider
+from bardo.engine.route import Target as Provided
+from bardo.engine.typed.plan import AnswerPlan, answer_plan
+from bardo.reasoning.control import ControlPlan
+from bardo.structured import StructuredSettings
+from bardo.values.blocks import TextBlock
+from bardo.values.request import Message, OutputFormat, Request
 from benchmarks.bench import Bench, Sample
 from benchmarks.canned import events_of
 from benchmarks.contestants import FLOOR, Gateway, Lane, bardo
-from benchmarks.figures import Figure, Row, Table
+from benchmarks.figures import Figure, Row, Table, Target
 from benchmarks.gateway import LANES
 from benchmarks.load import Asked
 from benchmarks.processes import Cores
@@ -17,13 +28,80 @@ STREAMS = {"200 events": "burst-200", "2,000 events": "burst-2000", "20,000 even
 PROMPTS = {"1 KB": 1_000, "100 KB": 100_000, "1 MB": 1_000_000}
 _NOTE = "In brackets: times the first column."
 
+_SETTINGS = StructuredSettings()
+
 Cell = tuple[str, str]
 Cells = Mapping[Cell, tuple[Gateway, Asked]]
 
 
-def run(bench: Bench) -> list[Table]:
-    """Measure bardo as streams, prompts and workers grow, and the peers as prompts grow."""
-    return [_events(bench), _prompts(bench), _workers(bench)]
+PLAN = "plan of a typed answer, 1,000 properties, warm"
+_ROUTER = "sglang-router"
+
+
+def run(bench: Bench) -> tuple[list[Table], list[Target]]:
+    """Measure bardo as streams, prompts, schemas and workers grow, and the peers as prompts grow."""
+    prompts, plans = _prompts(bench), schema_plans(bench)
+    return [_events(bench), prompts, plans, _workers(bench)], [*_router_targets(prompts), _plan_target(plans)]
+
+
+def _router_targets(prompts: Table) -> Iterator[Target]:
+    """Yield what a request of 1 MB costs over what the router that forwards takes for it."""
+    own, other = (
+        next((row.figures.get("1 MB") for row in prompts.rows if row.measure.startswith(f"{name}, chat client")), None)
+        for name in ("bardo", _ROUTER)
+    )
+    found = None if own is None or other is None else own.median / other.median
+    yield Target(says=f"a request of 1 MB, processor, over that of {_ROUTER}", limit=1, unit="×", found=found)
+
+
+def _plan_target(plans: Table) -> Target:
+    figure = plans.figure(PLAN, "bardo")
+    return Target(says=PLAN, limit=5, unit="µs", found=figure.median if figure else None)
+
+
+def schema_plans(bench: Bench) -> Table:
+    """Time how a schema is asked for that was asked for before: by the plan alone, in process."""
+    rows = []
+    for count in (10, 100, 1_000):
+        request, target = _typed_request(count), _typed_target()
+        control = plan(request, target).control
+        assert control is not None
+        work = partial(_plan, request, target, control)
+        times = 200 if bench.pace.quick else 2000
+        figure = Figure.of([_microseconds(work, times) for _ in range(bench.pace.rounds + 1)][1:])
+        measure = PLAN.replace("1,000", f"{count:,}")
+        rows.append(Row(measure=measure, unit="µs", figures={"bardo": figure} if figure else {}))
+    return Table(subject="growth", title="growth: size of a schema", columns=("bardo",), rows=tuple(rows))
+
+
+def _plan(request: Request, target: Provided, control: ControlPlan) -> AnswerPlan | None:
+    assert request.output_format is not None
+    return answer_plan(request, request.output_format, target, control, settings=_SETTINGS)
+
+
+def _typed_request(properties: int) -> Request:
+    names = [f"p{number}" for number in range(properties)]
+    schema = {
+        "type": "object",
+        "properties": {name: {"type": "string"} for name in names},
+        "required": names,
+        "additionalProperties": False,
+    }
+    wanted = OutputFormat(mode="json_schema", name="answer", schema=schema)
+    return Request(model="bench", messages=(Message("user", (TextBlock("Answer."),)),), output_format=wanted)
+
+
+def _typed_target() -> Provided:
+    row = builtin().provider("openai")
+    assert row is not None
+    return Provided(provider=Provider(id=row.id, row=row, base_url=row.base_url), model="gpt-5")
+
+
+def _microseconds(work: Callable[[], object], count: int) -> float:
+    begin = time.process_time()
+    for _ in range(count):
+        work()
+    return (time.process_time() - begin) * 1e6 / count
 
 
 def _events(bench: Bench) -> Table:

@@ -41,11 +41,16 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """Requests to be sent in turn: for `seconds`, and at least `least` of them."""
+    """Requests to be sent in turn: for `seconds`, and at least `least` of them.
+
+    `rate` is how many are due in a second, whether those before are answered or not: a request that waits for a connection is late, and its
+    time counts from when it was due. 0: each connection sends its next request when it has the last reply.
+    """
 
     port: int
     asked: tuple[Asked, ...]
     concurrency: int = 1
+    rate: float = 0.0
     seconds: float = 0.0
     least: int = 1
 
@@ -89,6 +94,10 @@ class Run:
             return None
         self._started += 1
         return self.wires[self._started % len(self.wires)]
+
+    def due(self) -> float:
+        """Return when the request that was taken last is to be sent, by `time.perf_counter`; 0 for at once."""
+        return self._began + (self._started - 1) / self._job.rate if self._job.rate else 0.0
 
     def left(self) -> None:
         """Note that a connection has nothing more to do."""
@@ -157,7 +166,15 @@ class Connection(asyncio.Protocol):
             return
         wire, self._words = following
         self._pieces, self._size, self._head, self._length = [], 0, 0, None
-        self._waiting, self._first_at, self._sent_at = True, 0.0, time.perf_counter()
+        due = self._run.due()
+        wait = due - time.perf_counter()
+        if wait > 0:
+            asyncio.get_running_loop().call_later(wait, self._write, wire, due)
+        else:
+            self._write(wire, due)
+
+    def _write(self, wire: bytes, due: float) -> None:
+        self._waiting, self._first_at, self._sent_at = True, 0.0, due or time.perf_counter()
         self._transport.write(wire)
 
     def _read_head(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import sys
 from collections.abc import Awaitable, Callable
@@ -26,9 +27,14 @@ from benchmarks.contestants import (
 from benchmarks.control import RECEIPT, works
 from benchmarks.decode import decode, encode, read, stream_in, translate
 from benchmarks.figures import Figure, Row, Table, Target, targets_markdown
+from benchmarks.growth import schema_plans
 from benchmarks.load import Asked, Job, Result, execute, spread, without_chunks
 from benchmarks.processes import Cores, Started, runs, tree
+from benchmarks.sampled_app import OTHER, STAGES, stage_of
+from benchmarks.stages import spent
 from benchmarks.upstream import at_once, listen, request_end
+
+from bardo.engine.reply_reader import ReplyReader
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmarks read /proc")
 
@@ -232,3 +238,43 @@ def test_the_subject_control_does_all_that_it_times() -> None:
     assert isinstance(verdicts, list)
     assert all("verdict=honoured" in header for header in verdicts)
     assert len({type(one) for one in done.values()}) == 1
+
+
+def test_requests_are_sent_when_they_are_due() -> None:
+    asked = (CHAT.asked("whole"),)
+    result = against_upstream(lambda port: execute(Job(port=port, asked=asked, concurrency=4, least=8, rate=200)))
+    assert (result.requests, result.failed) == (8, 0), result.first_failure
+    assert result.seconds >= 7 / 200
+
+
+def test_a_stack_is_in_the_stage_of_its_innermost_known_function() -> None:
+    found: list[str] = []
+
+    class Row:
+        """Looks when it is asked for its first field."""
+
+        def __getattr__(self, name: str) -> object:
+            found.append(stage_of(sys._getframe()))
+            raise AttributeError(name)
+
+    with contextlib.suppress(AttributeError):
+        ReplyReader(Row(), streamed=False)  # type: ignore[arg-type]
+    assert (found, stage_of(sys._getframe())) == (["reply"], OTHER)
+
+
+def test_the_stages_of_a_request_are_all_of_it() -> None:
+    with Bench(TINY, lambda _: None) as bench:
+        gateway = bench.start(bardo(factory="benchmarks.sampled_app:create_app"))
+        assert gateway is not None
+        spent(gateway)
+        bench.measure(gateway, (gateway.contestant.lanes[0].asked("whole"),), concurrency=2, seconds=0, least=50)
+        seen = spent(gateway)
+    assert set(seen) <= set(STAGES)
+    assert sum(seen.values()) > 0
+
+
+def test_a_schema_is_planned_for_in_every_size() -> None:
+    with Bench(TINY, lambda _: None) as bench:
+        plans = schema_plans(bench)
+    assert [row.unit for row in plans.rows] == ["µs"] * 3
+    assert all(row.figures for row in plans.rows)
