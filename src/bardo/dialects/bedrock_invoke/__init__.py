@@ -18,6 +18,7 @@ from bardo.dialects.bedrock_invoke.payloads import NAME
 
 DIALECT = Dialect(
     name=NAME,
+    model_field="",
     stream_framing="eventstream",
     decode_request=decode_request,
     declaration=CONVERSE.declaration,

@@ -15,6 +15,7 @@ from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
+    model_field="",
     stream_framing="sse",
     decode_request=decode_request,
     declaration=DECLARATION,

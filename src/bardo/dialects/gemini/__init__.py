@@ -20,6 +20,7 @@ from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
+    model_field="modelVersion",
     stream_framing="sse",
     decode_request=requests_in.decode_request,
     declaration=requests_out.DECLARATION,

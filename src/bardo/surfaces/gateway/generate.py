@@ -9,6 +9,7 @@ from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.live_reply import LiveReply
+from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.receipt import early_headers, late_headers
 from bardo.surfaces.gateway.answer import Answer, KeepAlive, until_gone
@@ -39,8 +40,9 @@ async def answer_request(
     request = with_headers(with_header_options(request, scope), scope)
     key = key_of(scope)
     if request.stream:
-        encoder = dialect(route.dialect).open_encoder(request, route.arrival)
-        encoder = with_partials(encoder, dialect(route.dialect), request.options.include)
+        spoken = dialect(route.dialect)
+        named = ClientModelEncoder(spoken.open_encoder(request, route.arrival), request.model)
+        encoder = with_partials(named, spoken, request.options.include)
         may_forward = _may_forward(route, request)
         work = stream_replies(context, [(request, encoder)], key, answer, may_forward=may_forward)
     else:
@@ -78,7 +80,11 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
     response = live.response()
     headers = [*early_headers(live.request_id, live.attempt, response), *late_headers(response, live.attempt)]
     as_it_came = live.forwarded and not live.reader.lacks_ids
-    body = raw if as_it_came else dialect(route.dialect).encode_response(response, live.request)
+    spoken, asked = dialect(route.dialect), live.request.model
+    if as_it_came:
+        body = with_client_model(raw, spoken, response, asked)
+    else:
+        body = spoken.encode_response(named_as_asked(response, asked), live.request)
     await answer.whole(200, body, headers)
 
 
@@ -129,9 +135,10 @@ async def stream_replies(
 async def _send_stream(live: LiveReply, encoder: ReplyEncoder, answer: Answer, *, last: bool) -> None:
     await answer.start(early_headers(live.request_id, live.attempt), encoder.content_type)
     forward = live.forwarded
+    named = ForwardedModel(dialect(live.request.dialect), live.request.model) if forward else None
     try:
         async for update in live.updates():
-            written = _forwarded(update, encoder) if forward else _translated(update, encoder)
+            written = _translated(update, encoder) if named is None else _forwarded(update, named, encoder)
             if written:
                 await answer.piece(written)
     except Exception:  # noqa: BLE001 - a stream that has begun ends with an error event, never silently
@@ -156,9 +163,10 @@ def _translated(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
     return b"".join([written for event in update.events for written in encoder.feed(event)])
 
 
-def _forwarded(update: ReplyUpdate, encoder: ReplyEncoder) -> bytes:
+def _forwarded(update: ReplyUpdate, named: ForwardedModel, encoder: ReplyEncoder) -> bytes:
     """Return the provider's own frames, what is written anew, and an error event where the reply broke."""
     again = update.rewritten or [event for event in update.events if type(event) is Failed]
+    raw = named.in_frames(update)
     if not again:
-        return update.raw
-    return update.raw + b"".join([written for one in again for written in encoder.feed(one)])
+        return raw
+    return raw + b"".join([written for one in again for written in encoder.feed(one)])

@@ -1,0 +1,46 @@
+"""The model that a reply names: the one its client asked for, whichever provider answered, whole and streamed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bardo.dialects import dialect
+from bardo.engine.client_model import with_client_model
+from bardo.values.response import Response
+from support.gateway import House, model_of
+from support.talk import ask
+from surfaces.gateway.cells import whole_and_streamed
+
+NAMED = ("openai_chat", "openai_responses", "anthropic_messages", "gemini", "gemini_interactions", "ollama")
+
+
+def names_in(value: Any) -> set[str]:
+    """Return the names of models in the objects of a reply."""
+    if isinstance(value, list):
+        return {name for one in value for name in names_in(one)}
+    if not isinstance(value, dict):
+        return set()
+    own = {one for name, one in value.items() if name in ("model", "modelVersion") and isinstance(one, str)}
+    return own | {name for key, one in value.items() if key != "bardo" for name in names_in(one)}
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek", "gemini", "openai_responses"])
+@pytest.mark.parametrize("spoken", NAMED)
+def test_a_reply_names_the_model_its_client_asked_for(town: House, spoken: str, provider: str, stream: bool) -> None:
+    asked = model_of(provider)
+    answer = ask(town.address, spoken, asked, stream=stream)
+    assert answer.status == 200
+    assert answer.headers["x-bardo-model"] == asked.removeprefix(f"{provider}/")
+    lines = [json.loads(line) for line in answer.body.splitlines()] if spoken == "ollama" else []
+    assert names_in(lines or (answer.payloads if stream else answer.json)) == {asked}
+
+
+def test_only_the_field_of_the_reply_changes() -> None:
+    body = b'{"content": [{"type": "tool_use", "input": {"model": "up"}}], "model": "up"}'
+    named = with_client_model(body, dialect("anthropic_messages"), Response(model="up"), "mine")
+    assert b'{"model": "up"}' in named
+    assert b'"model":"mine"' in named
