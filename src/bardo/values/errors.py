@@ -32,6 +32,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from bardo.values.context_overflow import find_overflow
+
 Kind = Literal[
     "invalid_request",
     "authentication",
@@ -211,8 +213,8 @@ class UpstreamTimeout(ProviderError):
 class UpstreamRefused(ProviderError):
     """The provider answered with an error of its own.
 
-    `status`, `upstream_code`, `upstream_type` and `retry_after` (seconds) are the provider's; `detail` is its error object.
-    A status that is not one of an error (400 to 599) becomes 502: HTTP servers and clients know no other.
+    `status`, `upstream_code`, `upstream_type`, `upstream_id` (of the request) and `retry_after` (seconds) are the provider's; `detail` is
+    its error object, in `dialect`. `overflow` says how long a prompt that is too long was. A status beside 400 to 599 becomes 502.
     """
 
     def __init__(
@@ -227,8 +229,12 @@ class UpstreamRefused(ProviderError):
         retry_after: str | None = None,
         detail: Any = None,
         hint: str = "",
+        dialect: str = "",
+        upstream_id: str = "",
     ) -> None:
         super().__init__(message, hint=hint, provider=provider)
+        self.dialect = dialect
+        self.upstream_id = upstream_id
         self.status = status if 400 <= status <= 599 else 502
         self.upstream_code = upstream_code
         self.upstream_type = upstream_type
@@ -237,6 +243,10 @@ class UpstreamRefused(ProviderError):
         self.detail = detail
         self.kind = kind_of_status(self.status)
         self.retryable = self.status in RETRYABLE_STATUSES
+        about_it = self.kind in ("invalid_request", "too_large", "server")
+        self.overflow = find_overflow(message, upstream_code, upstream_type, detail) if about_it else None
+        if self.overflow is not None:
+            self.status, self.kind = 400, "invalid_request"
 
 
 class MalformedReply(ProviderError):

@@ -56,9 +56,11 @@ def _frame(event: Any) -> bytes:
 
 
 @contextmanager
-def scripted(presets: Sequence[str], replay: ReplayKeeper | None = None) -> Iterator[Scripted]:
+def scripted(
+    presets: Sequence[str], replay: ReplayKeeper | None = None, *, played: Scripted | None = None
+) -> Iterator[Scripted]:
     """Run a gateway over providers of these presets."""
-    played = Scripted()
+    played = played or Scripted()
     transport = FakeTransport(played.answer)
     keyring = Keyring({"KEY": "secret-of-a-test"})
     entries = tuple(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.anthropic_messages.constants import NAME
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
+from bardo.values.context_overflow import in_anthropic_words
 from bardo.values.errors import BardoError, InvalidRequest, Kind, Unsupported, UpstreamRefused
 
 _QUOTED = 500
@@ -48,12 +51,20 @@ def encode_error(error: BardoError) -> bytes:
 
 def error_object(error: BardoError) -> dict[str, Any]:
     """Return the error as the object that stands in a body or in an `error` event."""
-    said: dict[str, Any] = {"type": _type_of(error), "message": str(error), "code": error.code}
+    own = own_refusal(error, NAME)
+    said: dict[str, Any] = {
+        "type": _type_of(error),
+        "message": message_in(in_anthropic_words, error, NAME),
+        "code": error.code,
+    }
     if isinstance(error, InvalidRequest | Unsupported) and error.param:
         said["param"] = error.param
     if isinstance(error, Unsupported) and error.details:
         said["details"] = error.details
-    return {"type": "error", "error": said}
+    if own is not None and isinstance(own.detail, dict) and own.detail.get("details") is not None:
+        said["details"] = own.detail["details"]
+    request_id = (own.upstream_id if own is not None else "") or error.request_id
+    return {"type": "error", "error": said, **({"request_id": request_id} if request_id else {})}
 
 
 def _type_of(error: BardoError) -> str:
@@ -68,7 +79,9 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
         value = decode_leniently(body)
     except ValueError:
         value = excerpt(body)
-    return refusal(value, provider=provider, status=status, retry_after=headers.get("retry-after"))
+    error = refusal(value, provider=provider, status=status, retry_after=headers.get("retry-after"))
+    error.upstream_id = error.upstream_id or headers.get("request-id", "")
+    return error
 
 
 def refusal(value: Any, *, provider: str, status: int | None = None, retry_after: str | None = None) -> UpstreamRefused:
@@ -85,6 +98,8 @@ def refusal(value: Any, *, provider: str, status: int | None = None, retry_after
         param=_text(fields.get("param")),
         retry_after=retry_after,
         detail=said if fields else None,
+        dialect=NAME,
+        upstream_id=(_text(value.get("request_id")) or "") if isinstance(value, dict) else "",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.bedrock_converse.constants import NAME
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.wire import encode_json
 from bardo.streams.eventstream import message_headers
@@ -124,6 +125,7 @@ def refusal(
         upstream_type=kind,
         retry_after=retry_after,
         detail=fields or None,
+        dialect=NAME,
     )
     if (kind or "").lower() in _MODEL_FAILED:
         # 424 reads like the caller's mistake, and is the model's.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.cohere.constants import NAME
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.refusal_words import own_refusal
 from bardo.dialects.wire import encode_json
 from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 
@@ -21,7 +23,8 @@ def encode_error(error: BardoError) -> bytes:
 
 def ending(error: BardoError) -> dict[str, Any]:
     """Return what the last event of a stream says of an error."""
-    kind = error.upstream_type if isinstance(error, UpstreamRefused) else None
+    own = own_refusal(error, NAME)
+    kind = None if own is None else own.upstream_type
     return {
         "finish_reason": "ERROR",
         "error": str(error),
@@ -31,7 +34,8 @@ def ending(error: BardoError) -> dict[str, Any]:
 
 
 def _code(error: BardoError) -> str:
-    return (error.upstream_code if isinstance(error, UpstreamRefused) else None) or error.code
+    own = own_refusal(error, NAME)
+    return (None if own is None else own.upstream_code) or error.code
 
 
 def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
@@ -61,6 +65,7 @@ def refusal(value: Any, *, provider: str, status: int = 502, retry_after: str | 
         param=_word(inner.get("param")),
         retry_after=retry_after,
         detail=fields or None,
+        dialect=NAME,
     )
 
 

@@ -7,11 +7,15 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.gemini.constants import NAME
+from bardo.dialects.refusal_words import message_in, own_refusal
+from bardo.values.context_overflow import in_gemini_words
 from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
 
 _TYPE = "type.googleapis.com/google.rpc."
 _QUOTED = 500
 
+_OWN = (NAME, "gemini_interactions")
 _STATUSES: dict[Kind, str] = {
     "invalid_request": "INVALID_ARGUMENT",
     "authentication": "UNAUTHENTICATED",
@@ -33,7 +37,7 @@ def encode_error(error: BardoError) -> bytes:
     upstream = _own_object(error)
     body = {
         "code": error.status,
-        "message": str(error),
+        "message": message_in(in_gemini_words, error, *_OWN),
         "status": upstream.get("status") or _STATUSES[error.kind],
         "details": [*_details(error), *upstream.get("details", ())],
     }
@@ -46,7 +50,8 @@ def decode_error(status: int, body: bytes, headers: dict[str, str], provider: st
     if found is None:
         quoted = body.decode("utf-8", "replace").strip()[:_QUOTED]
         message = quoted or f"the provider answered {status} without a word"
-        return UpstreamRefused(message, provider=provider, status=status, retry_after=headers.get("retry-after"))
+        wait = headers.get("retry-after")
+        return UpstreamRefused(message, provider=provider, status=status, retry_after=wait, dialect=NAME)
     return refused(found, provider=provider, status=status, retry_after=headers.get("retry-after"))
 
 
@@ -73,6 +78,7 @@ def refused(error: Any, *, provider: str, status: int | None = None, retry_after
         param=_violated_field(details),
         retry_after=retry_after or _retry_delay(details),
         detail=error,
+        dialect=NAME,
     )
 
 
@@ -89,7 +95,8 @@ def _details(error: BardoError) -> list[dict[str, Any]]:
 
 def _own_object(error: BardoError) -> dict[str, Any]:
     """Return the upstream's error object where it is Gemini's, else nothing."""
-    detail = error.detail if isinstance(error, UpstreamRefused) else None
+    own = own_refusal(error, *_OWN)
+    detail = None if own is None else own.detail
     if not isinstance(detail, dict) or not isinstance(detail.get("status"), str):
         return {}
     details = [entry for entry in _list(detail.get("details")) if isinstance(entry, dict)]

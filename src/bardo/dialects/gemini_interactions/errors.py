@@ -6,7 +6,10 @@ from typing import Any
 
 from bardo.dialects.gemini.errors import decode_error as decode_error
 from bardo.dialects.gemini.errors import refused
+from bardo.dialects.gemini_interactions.constants import NAME
+from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
+from bardo.values.context_overflow import in_gemini_words
 from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
 
 _CODES: dict[Kind, str] = {
@@ -23,6 +26,7 @@ _CODES: dict[Kind, str] = {
     "server": "internal",
     "upstream": "unavailable",
 }
+_OWN = (NAME, "gemini")
 _STATUSES = {
     "invalid_request": 400,
     "invalid_argument": 400,
@@ -47,11 +51,12 @@ def encode_error(error: BardoError) -> bytes:
 
 def error_fields(error: BardoError) -> dict[str, Any]:
     """Return the error object. A code of this dialect comes back as it was."""
-    code = error.upstream_code if isinstance(error, UpstreamRefused) else None
-    param = error.param if isinstance(error, InvalidRequest | UpstreamRefused) else None
+    own = own_refusal(error, *_OWN)
+    code = None if own is None else own.upstream_code
+    param = error.param if isinstance(error, InvalidRequest) else None if own is None else own.param
     return {
         "code": code if code in _STATUSES else _CODES[error.kind],
-        "message": str(error),
+        "message": message_in(in_gemini_words, error, *_OWN),
         "bardo": {"code": error.code, **({"param": param} if param else {})},
     }
 

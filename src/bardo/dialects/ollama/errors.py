@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.ollama.constants import NAME
 from bardo.dialects.wire import encode_json
 from bardo.values.errors import BardoError, UpstreamRefused
 
@@ -46,4 +47,5 @@ def refusal(value: Any, *, provider: str, status: int = 500, retry_after: str | 
         upstream_code=code if isinstance(code, str) else None,
         retry_after=retry_after,
         detail=fields or None,
+        dialect=NAME,
     )

@@ -7,6 +7,9 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
+from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.refusal_words import message_in, overflow_of, own_refusal
+from bardo.values.context_overflow import in_openai_words
 from bardo.values.errors import BardoError, Kind, UpstreamRefused
 
 _TYPES: dict[Kind, str] = {
@@ -24,6 +27,7 @@ _TYPES: dict[Kind, str] = {
     "upstream": "upstream_error",
 }
 
+_OWN = (NAME, "openai_responses")
 _STATUSES: dict[str, int] = {
     "invalid_request_error": 400,
     "context_length_exceeded": 400,
@@ -42,12 +46,17 @@ _STATUSES: dict[str, int] = {
 
 
 def error_object(error: BardoError) -> dict[str, Any]:
-    """Return the object that stands under `error`: the provider's own type, code and param where it gave them."""
+    """Return the object that stands under `error`: type, code and param of a provider that speaks one of OpenAI's dialects are its own."""
+    own = own_refusal(error, *_OWN)
+    kind, code = (own.upstream_type, own.upstream_code) if own is not None else (None, None)
+    if overflow_of(error) is not None:
+        code = "context_length_exceeded"
+    foreign = own is None and isinstance(error, UpstreamRefused)
     return {
-        "message": str(error),
-        "type": getattr(error, "upstream_type", None) or _TYPES[error.kind],
-        "param": getattr(error, "param", None),
-        "code": getattr(error, "upstream_code", None) or error.code,
+        "message": message_in(in_openai_words, error, *_OWN),
+        "type": kind or _TYPES[error.kind],
+        "param": None if foreign else getattr(error, "param", None),
+        "code": code or error.code,
     }
 
 
@@ -101,6 +110,7 @@ def _refused(detail: Any, *, status: int, provider: str, retry_after: str | None
         param=as_text(param) or None,
         retry_after=retry_after,
         detail=detail,
+        dialect=NAME,
     )
 
 

@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from bardo.dialects.lenient import decode_leniently, excerpt
-from bardo.values.errors import BardoError, InvalidRequest, Kind, Unsupported, UpstreamRefused
-
-_TYPES: dict[Kind, str] = {
-    "invalid_request": "invalid_request_error",
-    "authentication": "authentication_error",
-    "permission": "permission_error",
-    "billing": "insufficient_quota",
-    "not_found": "not_found_error",
-    "method_not_allowed": "invalid_request_error",
-    "too_large": "invalid_request_error",
-    "rate_limit": "rate_limit_error",
-    "timeout": "timeout_error",
-    "overloaded": "overloaded_error",
-    "server": "server_error",
-    "upstream": "upstream_error",
-}
+from bardo.dialects.openai_chat.errors import encode_error as encode_error
+from bardo.dialects.openai_chat.errors import error_object as error_object
+from bardo.dialects.openai_responses.state import NAME
+from bardo.values.errors import UpstreamRefused
 
 # A failure inside a stream has no status of its own; its code says which it would have been.
 _STATUSES = {
@@ -40,21 +26,6 @@ _STATUSES = {
     "model_not_found": 404,
     "invalid_api_key": 401,
 }
-
-
-def error_object(error: BardoError) -> dict[str, Any]:
-    """Return the error as this dialect's servers write it; a provider's own code and type stay."""
-    kind, code, param = _TYPES[error.kind], error.code, None
-    if isinstance(error, UpstreamRefused):
-        kind, code, param = error.upstream_type or kind, error.upstream_code or code, error.param
-    elif isinstance(error, InvalidRequest | Unsupported):
-        param = error.param
-    return {"message": str(error), "type": kind, "param": param, "code": code}
-
-
-def encode_error(error: BardoError) -> bytes:
-    """Write an error body."""
-    return msgspec.json.encode({"error": error_object(error)})
 
 
 def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
@@ -96,6 +67,7 @@ def _refused(
         param=_word(fields.get("param")),
         retry_after=retry_after,
         detail=found,
+        dialect=NAME,
     )
 
 

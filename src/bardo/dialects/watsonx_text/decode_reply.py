@@ -200,4 +200,5 @@ def _refused(
         upstream_code=as_text(fields.get("code")) or None,
         retry_after=retry_after,
         detail=value,
+        dialect=NAME,
     )

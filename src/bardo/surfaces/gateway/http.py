@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from io import BytesIO
@@ -74,16 +75,29 @@ def encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
     return [(_header_name(name), value.encode("latin-1", "replace")) for name, value in headers]
 
 
+def _with_request_ids(headers: Headers) -> list[tuple[str, str]]:
+    """Return the headers with the request's id, made where there is none, by the names that OpenAI's and Anthropic's libraries read."""
+    given = [*headers]
+    found = next((value for name, value in given if name.lower() == "x-bardo-request-id"), "")
+    own = found or f"req_{random.getrandbits(96):024x}"
+    return [*given, ("x-request-id", own), ("request-id", own)]
+
+
 async def send_whole(send: Send, status: int, body: bytes, headers: Headers, *, content_type: str) -> None:
     """Send an answer in one piece."""
-    own = [("content-type", content_type), ("content-length", str(len(body))), *headers]
+    own = [("content-type", content_type), ("content-length", str(len(body))), *_with_request_ids(headers)]
     await send({"type": "http.response.start", "status": status, "headers": encode_headers(own)})
     await send({"type": "http.response.body", "body": body})
 
 
 async def start_stream(send: Send, headers: Headers, *, content_type: str) -> None:
     """Begin an answer that comes in pieces, which no proxy is to hold back."""
-    own = [("content-type", content_type), ("cache-control", "no-cache"), ("x-accel-buffering", "no"), *headers]
+    own = [
+        ("content-type", content_type),
+        ("cache-control", "no-cache"),
+        ("x-accel-buffering", "no"),
+        *_with_request_ids(headers),
+    ]
     await send({"type": "http.response.start", "status": 200, "headers": encode_headers(own)})
 
 

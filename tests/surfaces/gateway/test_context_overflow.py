@@ -1,0 +1,175 @@
+"""A prompt that is too long: each client reads its own API's words, by which agents shorten their conversation. Whole and in streams."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bardo.dialects import dialect
+from bardo.edge.fake import FakeReply
+from bardo.edge.http import Call
+from bardo.values.context_overflow import find_overflow
+from support.talk import ask
+from surfaces.gateway.cells import whole_and_streamed
+from surfaces.gateway.scripted import Scripted, scripted
+
+REFUSALS: dict[str, dict[str, Any]] = {
+    "openai-chat": {
+        "error": {
+            "message": "This model's maximum context length is 1000 tokens. However, your messages resulted in 1200 tokens.",
+            "type": "invalid_request_error",
+            "param": "messages",
+            "code": "context_length_exceeded",
+        }
+    },
+    "responses-compatible": {
+        "error": {
+            "message": "Your input exceeds the context window of this model. Please adjust your input and try again.",
+            "type": "invalid_request_error",
+            "param": "input",
+            "code": "context_length_exceeded",
+        }
+    },
+    "anthropic": {
+        "type": "error",
+        "error": {"type": "invalid_request_error", "message": "prompt is too long: 1200 tokens > 1000 maximum"},
+        "request_id": "req_of_the_provider",
+    },
+    "gemini": {
+        "error": {
+            "code": 400,
+            "message": "The input token count (1200) exceeds the maximum number of tokens allowed (1000).",
+            "status": "INVALID_ARGUMENT",
+        }
+    },
+}
+WORDS = {
+    "openai_chat": ("maximum context length is 1000 tokens", "exceeds the context window"),
+    "openai_responses": ("maximum context length is 1000 tokens", "exceeds the context window"),
+    "anthropic_messages": ("prompt is too long: 1200 tokens > 1000 maximum", "prompt is too long"),
+    "gemini": (
+        "The input token count (1200) exceeds the maximum number of tokens allowed (1000).",
+        "The input token count exceeds",
+    ),
+}
+
+
+class Refusing(Scripted):
+    """Refuses every request as one provider does."""
+
+    refusal: Any = None
+
+    def answer(self, call: Call) -> FakeReply:
+        return FakeReply(
+            status=400, headers={"content-type": "application/json"}, chunks=(json.dumps(self.refusal).encode(),)
+        )
+
+
+@whole_and_streamed
+@pytest.mark.parametrize("provider", REFUSALS)
+@pytest.mark.parametrize("spoken", WORDS)
+def test_a_client_reads_its_own_words(spoken: str, provider: str, stream: bool) -> None:
+    with scripted([provider], played=Refusing()) as played:
+        assert isinstance(played, Refusing)
+        played.refusal = REFUSALS[provider]
+        answer = ask(played.address, spoken, f"{provider}/claude-sonnet-4-5", stream=stream)
+    assert answer.status == 400
+    error = answer.json["error"]
+    counted, uncounted = WORDS[spoken]
+    assert (uncounted if provider == "responses-compatible" else counted) in error["message"]
+    assert answer.headers["x-request-id"] == answer.headers["request-id"] == answer.headers["x-bardo-request-id"]
+    if spoken in ("openai_chat", "openai_responses"):
+        assert (error["type"], error["code"]) == ("invalid_request_error", "context_length_exceeded")
+    elif spoken == "anthropic_messages":
+        assert error["type"] == "invalid_request_error"
+        own = provider == "anthropic"
+        assert answer.json["request_id"] == ("req_of_the_provider" if own else answer.headers["request-id"])
+    else:
+        assert (error["code"], error["status"]) == (400, "INVALID_ARGUMENT")
+
+
+IN_STREAMS: dict[str, list[Any]] = {
+    "openai-chat": [
+        {"error": {"message": REFUSALS["openai-chat"]["error"]["message"], "code": 400, "type": "BadRequestError"}}
+    ],
+    "responses-compatible": [
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress", "model": "m", "output": []}},
+        {
+            "type": "response.failed",
+            "response": {
+                "id": "r",
+                "status": "failed",
+                "model": "m",
+                "output": [],
+                "error": REFUSALS["responses-compatible"]["error"],
+            },
+        },
+    ],
+    "anthropic": [
+        {
+            "type": "message_start",
+            "message": {"id": "m", "role": "assistant", "model": "m", "content": [], "usage": {}},
+        },
+        {"type": "error", "error": REFUSALS["anthropic"]["error"]},
+    ],
+    "gemini": [REFUSALS["gemini"]],
+}
+
+
+@pytest.mark.parametrize("provider", IN_STREAMS)
+@pytest.mark.parametrize("spoken", WORDS)
+def test_an_error_within_a_stream(spoken: str, provider: str) -> None:
+    with scripted([provider]) as played:
+        played.replies.append(IN_STREAMS[provider])
+        answer = ask(played.address, spoken, f"{provider}/claude-sonnet-4-5", stream=True)
+    counted, uncounted = WORDS[spoken]
+    assert (uncounted if provider == "responses-compatible" else counted) in answer.text
+    if spoken in ("openai_chat", "openai_responses"):
+        assert "context_length_exceeded" in answer.text
+
+
+def test_types_and_codes_of_another_dialect_do_not_leak() -> None:
+    refusal = {
+        "error": {"code": 400, "message": "no", "status": "FAILED_PRECONDITION", "details": [{"reason": "R_EASON"}]}
+    }
+    error = dialect("gemini").decode_error(400, json.dumps(refusal).encode(), {}, "g")
+    for spoken in ("openai_chat", "openai_responses", "anthropic_messages", "cohere", "bedrock_converse"):
+        body = dialect(spoken).encode_error(error).decode()
+        assert "FAILED_PRECONDITION" not in body
+        assert "R_EASON" not in body
+
+
+def test_details_of_anthropic_are_kept() -> None:
+    said = {
+        "type": "error",
+        "error": {"type": "not_found_error", "message": "m", "details": {"a": 1}},
+        "request_id": "req_1",
+    }
+    error = dialect("anthropic_messages").decode_error(404, json.dumps(said).encode(), {}, "a")
+    body = json.loads(dialect("anthropic_messages").encode_error(error))
+    assert (body["error"]["details"], body["request_id"]) == ({"a": 1}, "req_1")
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000", (209573, 200000)),
+        ("This model's maximum prompt length is 131072 but the request contains 537812 tokens.", (537812, 131072)),
+        ("Input is too long for requested model.", (0, 0)),
+        (
+            "Prompt contains 40000 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+            (40000, 32768),
+        ),
+        (
+            "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (3000 in the messages, 2000 in the "
+            "completion).",
+            (5000, 4096),
+        ),
+        ("Rate limit reached for 30000 tokens per minute", None),
+        ("max_tokens is too large: 500000. This model supports at most 128000 completion tokens", None),
+    ],
+)
+def test_what_a_refusal_says_of_the_length(message: str, found: tuple[int, int] | None) -> None:
+    assert find_overflow(message, None, None, None) == found
