@@ -15,6 +15,7 @@ from bardo.dialects.declaration import Declaration
 from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
 from bardo.dialects.reply_declaration import ReplyDeclaration
+from bardo.dialects.same_bytes import with_original_form
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
@@ -191,8 +192,10 @@ class Dialect:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
         losses = self.field_losses(request)
         report_message_lacks(request, losses)
-        body = write_json(self.encode_body(request, row, losses))
-        return WireRequest(path=self.request_path(request), body=body, degraded=losses.all)
+        body = self.encode_body(request, row, losses)
+        if request.dialect == self.name and request.body is not None:
+            body = with_original_form(body, request.body)
+        return WireRequest(path=self.request_path(request), body=write_json(body), degraded=losses.all)
 
     def field_losses(self, request: Request) -> Losses:
         """Return what the request's fields, its tools among them, say that cannot be expressed. The messages are not looked at."""
