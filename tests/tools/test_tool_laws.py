@@ -44,7 +44,8 @@ def vocabulary(name: str) -> list[str]:
     shapes = shapes_of(row)
     steps = [step for shape in (*shapes.calls, *shapes.parameters) for step in shape]
     literals = [part.text for step in steps for part in (step, *step.group) if part.text]
-    markers = [*row.begin, *row.end, *literals]
+    begun = [one.replace("{name}", "weather") for one in row.inline]
+    markers = [*row.begin, *row.end, *row.leads, *begun, *literals]
     parts = [marker[:at] for marker in markers for at in (1, len(marker) // 2, len(marker) - 1)]
     return sorted({*markers, *parts, *WORDS} - {""})
 
@@ -72,13 +73,16 @@ def calls(name: str) -> list[str]:
         else '[{"name": "weather", "arguments": {"city": "x"}}, {"arguments": {}, "name": "clock"}]',
         "python": "[weather(city='x', days=[1, {'k': None}]), clock()]",
         "call": "weather(city='x')",
+        "elements": "".join(
+            f"{row.element_mark}<{tag}" for tag in ("city>x", "/city>", "unit>", "c>y", "/c>", "/unit>")
+        ),
         "gemma": '{city:<|"|>x<|"|>,days:3}',
     }
     for hole, value in holes.items():
         shapes = [shape.replace("{" + hole + "}", value) for shape in shapes]
     begin, end = (row.begin[0] if row.begin else ""), (row.end[0] if row.end else "")
     # A marker that is a part of its call stands there already.
-    return [shape if begin and shape.startswith(begin) else f"{begin}{shape}{end}" for shape in shapes]
+    return [shape if begin and shape.startswith(row.begin) else f"{begin}{shape}{end}" for shape in shapes]
 
 
 def filled(parts: tuple[str, ...], key: str) -> str:

@@ -157,7 +157,7 @@ FAMILIES = {
     "harmony, a built-in tool": Case(
         "gpt-oss",
         "<|channel|>analysis to=python code<|message|>1+1<|call|>",
-        "<|channel|>analysis to=python †code<|message|>1+1<|call|>",
+        "‹python #1 †1+1†›",
     ),
     "llama3_json": Case(
         "llama3_json",
@@ -413,7 +413,8 @@ TEXT = {
     "a JSON answer like a call": Case(
         "llama3_json", '{"name": "Bob", "parameters": {}}', '{"name": "Bob", "parameters": {}}'
     ),
-    "a JSON call later in the text": Case("llama3_json", f"Hi {JSON}", f"Hi {JSON}"),
+    "a quoted JSON call": Case("llama3_json", f"Like `{JSON}`?", f"Like `{JSON}`?"),
+    "a JSON answer after words": Case("llama3_json", 'Hi {"name": "Bob"}', 'Hi {"name": "Bob"}'),
     "a list answer": Case("llama4_pythonic", "[1, 2]", "[1, 2]"),
     "a link": Case("llama4_pythonic", "[weather](http://x)", "[weather](http://x)"),
     "code after the tag": Case("llama3_json", "<|python_tag|>print(1)", "<|python_tag|>†print(1)"),

@@ -14,6 +14,7 @@ import re
 from collections.abc import Mapping
 
 from bardo.reasoning.formats import ReasoningFormat, spellings
+from bardo.reasoning.mentions import is_plain_tag
 from bardo.reasoning.phases import Maybe, Move, Moves, Phase, Phases, Run, content, reasoning, stripped
 
 
@@ -47,7 +48,7 @@ def _closing(row: ReasoningFormat) -> dict[str, Move]:
     """Return what ends a block. A delimiter that ends it in both ways is consumed."""
     after = "closed" if row.answer_start else "after"
     ends = {end: Move(after) for end in row.ends}
-    implicit = {marker: Move(after, "again") for marker in row.implicit_ends}
+    implicit = {marker: Move(after, "again", unless_mentioned=is_plain_tag(marker)) for marker in row.implicit_ends}
     return implicit | ends | {start: Move("calling", "entered") for start in spellings(row.call_start)}
 
 

@@ -54,6 +54,8 @@ class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """Where an opener counts: anywhere outside fenced code, or only after leading whitespace."""
     leading_closer: bool = False
     """A reply that skips thinking begins with a closer alone, which is consumed."""
+    stray_end: Literal["reasoning", "text"] = "reasoning"
+    """What a whole reply closes that it never opened: reasoning that the prompt began, or nothing, as its models write every opener."""
     dropped: tuple[str, ...] = ()
     """Structure around the answer, consumed wherever it occurs outside reasoning."""
     answer_start: str | tuple[str, ...] = ()

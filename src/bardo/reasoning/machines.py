@@ -7,6 +7,7 @@ from typing import Protocol
 
 from bardo.reasoning.classes import ClassFormat, ClassSplitter
 from bardo.reasoning.formats import Machine, ReasoningFormat
+from bardo.reasoning.mentions import opens_block
 from bardo.reasoning.registry import find_format
 from bardo.reasoning.splitter import Segment, Splitter
 
@@ -97,4 +98,6 @@ def lacks_opener(text: str, row: ReasoningFormat) -> bool:
     A stream cannot know this in time; it is for whole replies of which the prompt is not known.
     """
     ends = [text.find(end) for end in row.ends if end in text]
-    return bool(ends) and not any(start in text[: min(ends)] for start in row.starts)
+    if not ends or row.stray_end == "text":
+        return False
+    return not opens_block(text[: min(ends)], row.starts, at_line=row.starts_inside is True)

@@ -114,6 +114,8 @@ class Move:
     """Whether an open block ends here, though what follows is reasoning too."""
     note: str = ""
     """What the caller should be told."""
+    unless_mentioned: bool = False
+    """Whether a marker that a sentence only names does nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,8 @@ class Phase:
     """Finds a marker (with a group), or the beginning of one at the end of the text (without)."""
     final: re.Pattern[str]
     """Finds a marker in text that will not grow."""
+    mentionable: bool
+    """Whether some marker does nothing where it is only mentioned."""
     fenced_growing: re.Pattern[str]
     """As `growing`, but only for markers that count in fenced code: those that open nothing."""
     fenced_final: re.Pattern[str]
@@ -209,6 +213,7 @@ def _phase(
         first=common_first(moves, shapes),
         growing=growing(moves, shapes),
         final=final(moves, shapes),
+        mentionable=any(move.unless_mentioned for move in moves.values()),
         fenced_growing=growing(in_code),
         fenced_final=final(in_code),
     )

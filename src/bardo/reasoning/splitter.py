@@ -13,6 +13,7 @@ import msgspec
 
 from bardo.reasoning.delimiters import delimiter_phases, suffixed_phases
 from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.mentions import is_mention
 from bardo.reasoning.messages import GRAMMARS, message_phases
 from bardo.reasoning.phases import Phase, Phases
 from bardo.streams.fences import FenceWatch
@@ -113,9 +114,11 @@ class Splitter:
                 found = (phase.fenced_final if final else phase.fenced_growing).match(text, edge)
             if found is None:
                 search_from = edge + 1
-            elif found.lastindex is None:
+            elif found.lastindex is None or (mention := _mention(phase, found, final)) is None:
                 self._hold(text[edge:])
                 return segments
+            elif mention:
+                search_from = found.end()
             else:
                 start = search_from = self._move(phase, found, segments)
 
@@ -187,6 +190,13 @@ class _Segments:
         if self._parts:
             self._done.append(Segment(self._reasoning, "".join(self._parts), closes))
             self._parts = []
+
+
+def _mention(phase: Phase, found: re.Match[str], final: bool) -> bool | None:
+    """Return whether a marker is only mentioned; None while that is not known."""
+    if not phase.mentionable or not phase.move(found.group()).unless_mentioned:
+        return False
+    return is_mention(found.string, found.end(), final=final)
 
 
 def _blank(text: str) -> bool:

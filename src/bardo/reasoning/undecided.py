@@ -14,6 +14,7 @@ import msgspec
 
 from bardo.reasoning.classes import ClassFormat
 from bardo.reasoning.formats import ReasoningFormat
+from bardo.reasoning.mentions import opens_block
 from bardo.reasoning.splitter import Segment, Splitter
 from bardo.streams.fences import FenceWatch
 
@@ -28,7 +29,8 @@ _TAGGED = frozenset({"delimiters", "suffixed"})
 
 def can_be_undecided(row: ReasoningFormat) -> bool:
     """Return whether a format has replies that begin inside a block: one with a closing delimiter, read by the splitter."""
-    return row.machine in _TAGGED and bool(row.starts and row.ends) and not isinstance(row, ClassFormat)
+    tagged = row.machine in _TAGGED and not isinstance(row, ClassFormat)
+    return tagged and bool(row.starts and row.ends) and row.stray_end == "reasoning"
 
 
 def closes_unopened(text: str, row: ReasoningFormat) -> bool:
@@ -37,7 +39,7 @@ def closes_unopened(text: str, row: ReasoningFormat) -> bool:
     if not can_be_undecided(row) or not any(end in text for end in ends):
         return False
     before = text[: _first_end(text, ends)[0]]
-    return not any(start in before for start in starts) and not _quotes(before)
+    return not opens_block(before, starts, at_line=False) and not _quotes(before)
 
 
 class UndecidedSplitter:
@@ -137,7 +139,7 @@ class UndecidedSplitter:
         if place + length > self._limit:
             return self._likely_inside
         before = text[:place]
-        if any(start in before for start in self._starts):
+        if opens_block(before, self._starts, at_line=self._likely_inside):
             return False
         return self._likely_inside or not _quotes(before)
 

@@ -6,7 +6,7 @@ Formats that write parameters as text say nothing of types; the declared JSON Sc
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from bardo.tools.literals import PYTHON, pass_literal
@@ -24,6 +24,16 @@ _KINDS = {
     dict: "object",
     type(None): "null",
 }
+# Types that tools written in Python declare by mistake.
+_PYTHON_NAMES = {
+    "str": "string",
+    "int": "integer",
+    "float": "number",
+    "double": "number",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+}
 
 
 class DeclaredTools:
@@ -36,12 +46,47 @@ class DeclaredTools:
         """Whether a tool of this name may be called."""
         return not self._schemas or name in self._schemas
 
-    def types(self, name: str, parameter: str) -> frozenset[str]:
-        """Return the JSON types the parameter may have; `string` where nothing is said."""
+    def parameter(self, name: str, key: str) -> Place:
+        """Return what is declared of a parameter."""
         root = self._schemas.get(name, {})
-        properties = root.get("properties")
-        schema = properties.get(parameter) if isinstance(properties, dict) else None
-        return _types(schema, root, SCHEMA_DEPTH) or TEXT
+        return Place(root, root).property(key)
+
+    def has(self, name: str, key: str) -> bool:
+        """Whether the tool declares a parameter of this name."""
+        return key in self.keys(name)
+
+    def keys(self, name: str) -> Collection[str]:
+        """Return the names of the parameters that the tool declares."""
+        properties = self._schemas.get(name, {}).get("properties")
+        return properties.keys() if isinstance(properties, dict) else ()
+
+
+class Place:
+    """One place in a schema, of which `root` is the whole; nothing is known of a place that is not declared."""
+
+    __slots__ = ("_root", "_schema")
+
+    def __init__(self, schema: Any, root: Mapping[str, Any]) -> None:
+        self._schema = schema
+        self._root = root
+
+    @property
+    def types(self) -> frozenset[str]:
+        """The JSON types that may stand here; none where nothing is said."""
+        return _types(self._schema, self._root, SCHEMA_DEPTH)
+
+    def property(self, key: str) -> Place:
+        """Return the place of a member of the object."""
+        for branch in _branches(self._schema, self._root, SCHEMA_DEPTH):
+            properties = branch.get("properties")
+            if isinstance(properties, dict) and key in properties:
+                return Place(properties[key], self._root)
+        return Place(None, self._root)
+
+    def item(self) -> Place:
+        """Return the place of an item of the list."""
+        listed = (branch.get("items") for branch in _branches(self._schema, self._root, SCHEMA_DEPTH))
+        return Place(next((items for items in listed if isinstance(items, dict)), None), self._root)
 
 
 def as_json(text: str, types: frozenset[str]) -> str | None:
@@ -89,18 +134,28 @@ def _types(schema: Any, root: Mapping[str, Any], depth: int) -> frozenset[str]:
     if not isinstance(schema, dict) or depth == 0:
         return frozenset()
     named = schema.get("type")
-    if isinstance(named, str):
-        return frozenset({named})
-    if isinstance(named, list):
-        return frozenset(each for each in named if isinstance(each, str))
+    if isinstance(named, str | list):
+        listed = [named] if isinstance(named, str) else named
+        return frozenset(_PYTHON_NAMES.get(each, each) for each in listed if isinstance(each, str))
     if "const" in schema:
         return _kinds_of([schema["const"]])
     if isinstance(schema.get("enum"), list):
         return _kinds_of(schema["enum"])
+    return frozenset().union(*(_types(each, root, depth - 1) for each in _alternatives(schema, root)))
+
+
+def _branches(schema: Any, root: Mapping[str, Any], depth: int) -> Iterator[dict[str, Any]]:
+    """Yield a schema, and what it consists of."""
+    if not isinstance(schema, dict) or depth == 0:
+        return
+    yield schema
+    for each in _alternatives(schema, root):
+        yield from _branches(each, root, depth - 1)
+
+
+def _alternatives(schema: Mapping[str, Any], root: Mapping[str, Any]) -> list[Any]:
     branches = [branch for word in ("anyOf", "oneOf", "allOf") for branch in _listed(schema.get(word))]
-    return frozenset().union(
-        *(_types(each, root, depth - 1) for each in [*branches, _referred(schema.get("$ref"), root)])
-    )
+    return [*branches, _referred(schema.get("$ref"), root)]
 
 
 def _kinds_of(values: Sequence[Any]) -> frozenset[str]:

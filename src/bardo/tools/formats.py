@@ -22,6 +22,7 @@ Machine = Literal["json", "header", "parameters", "notation"]
 _MACHINES: dict[str, Machine] = {
     "{json}": "json",
     "{parameters}": "parameters",
+    "{elements}": "parameters",
     "{python}": "notation",
     "{call}": "notation",
 }
@@ -45,6 +46,7 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     Holes of a call: `{name}`; `{id}`; `{recipient}`, a name after `functions.`; `{identifier}`, an id such as `functions.name:0`
     that holds the name; `{word}`, which is skipped; `{arguments}`, a JSON object; `{parameters}`, any number of parameters;
+    `{elements}`, any number of elements named like parameters, which may hold elements themselves;
     `{json}`, a whole call or a list of calls as JSON; `{python}`, a list of calls as Python writes them, and `{call}`, one of
     those; `{gemma}`, an object as Gemma writes it.
 
@@ -62,12 +64,22 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How one parameter looks, likewise."""
     bare: bool = False
     """Whether a text may begin with a call that no marker announces."""
+    inline: tuple[str, ...] = ()
+    """How a call begins that no marker announces and that stands after text; `{name}` is the name of a declared tool."""
+    leads: tuple[str, ...] = ()
+    """Markers that count only at the beginning of a text, because the prompt holds what comes before them."""
     opens: Literal["anywhere", "start"] = "anywhere"
     """Where a marker counts: anywhere outside fenced code, or only after leading white space."""
     separators: tuple[str, ...] = ()
     """What may stand between two calls of a section."""
     trims_newlines: bool = False
-    """Whether one line break on each side of a parameter's value belongs to the format."""
+    """Whether one line break on each side of a parameter's value belongs to the format; the one after it only with the one before."""
+    cdata: bool = False
+    """Whether a value may stand in `<![CDATA[…]]>`, which is no part of it."""
+    raw_arguments: bool = False
+    """Whether arguments that are no JSON are passed on as they are, with a note."""
+    element_mark: str = ""
+    """What stands before each tag of an element."""
     name_is_key: bool = False
     """Whether a call in JSON has the name as its only key."""
     patterns: tuple[str, ...] = ()

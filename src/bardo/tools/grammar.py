@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from bardo.tools.calls import OpenCall
+from bardo.tools.elements import ElementReader
 from bardo.tools.formats import ToolCallFormat
 from bardo.tools.json_calls import read_arguments, read_json_calls
 from bardo.tools.literals import NOTATIONS, PYTHON, pass_literal
@@ -91,9 +92,11 @@ class CallGrammar:
         self._scanner = scanner
         self._call = call
         self._name_is_key = row.name_is_key
+        self._raw_arguments = row.raw_arguments
         self._shapes = shapes_of(row)
         self._before = 0
-        self._parameters = ParameterReader(scanner, call, self._shapes, trims=row.trims_newlines, hold=hold)
+        self._parameters = ParameterReader(scanner, call, row, hold=hold)
+        self._elements = ElementReader(scanner, call, row.element_mark, hold=hold)
 
     def fitting(self, *, again: bool = False) -> Reading[Shape | None]:
         """Return the shape that can begin here. After a call, a bare name is not taken for `again` one."""
@@ -139,9 +142,11 @@ class CallGrammar:
         stops = (*step.until, *self._shapes.borders)
         match step.kind:
             case "arguments":
-                yield from read_arguments(scanner, call, stops)
+                yield from read_arguments(scanner, call, stops, raw=self._raw_arguments)
             case "parameters":
                 yield from self._parameters.read(step)
+            case "elements":
+                yield from self._elements.read(stops)
             case "json":
                 yield from read_json_calls(scanner, call, stops, name_is_key=self._name_is_key)
             case "python":

@@ -9,11 +9,11 @@ from bardo.tools.jsontext import NOT_JSON, pass_value, read_string, read_value
 from bardo.tools.scanner import Malformed, Reading, Scanner
 
 
-def read_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
+def read_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...], *, raw: bool = False) -> Reading[None]:
     """Announce the call and pass its arguments on; where they are broken, all up to one of `stops` is passed on as it is.
 
     A JSON string that holds the JSON is unpacked; no arguments at all are an empty object. Raises Malformed where nothing like
-    arguments stands here, and, after the announcement, where they are broken.
+    arguments stands here, and, after the announcement, where they are broken. `raw`: whatever stands here is the arguments.
     """
     call.check_name()
     yield from scanner.blank()
@@ -30,6 +30,10 @@ def read_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> 
     elif (yield from scanner.choose(("null",))) or (yield from _nothing(scanner, stops)):
         call.begin()
         call.arguments("{}")
+    elif raw:
+        call.begin()
+        yield from scanner.pass_until(stops, call.arguments)
+        call.note(NOT_JSON)
     else:
         raise Malformed("arguments are missing")
 

@@ -160,8 +160,10 @@ def _as_json(word: str) -> str:
 
 def _python_number(word: str) -> str:
     """Return a number as JSON writes it, or nothing."""
+    digits = word.removeprefix("-")
     try:
-        return str(int(word, 0))
+        # Models pad dates with zeros, which Python does not read.
+        return str(int(word, 10 if digits.isascii() and digits.isdigit() else 0))
     except ValueError:
         return _python_float(word)
 

@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from bardo.tools.calls import OpenCall
-from bardo.tools.declared import TEXT, as_json
+from bardo.tools.declared import TEXT
+from bardo.tools.formats import ToolCallFormat
 from bardo.tools.json_calls import read_arguments
-from bardo.tools.jsontext import CUT_OFF, escape
+from bardo.tools.jsontext import CUT_OFF
 from bardo.tools.scanner import Give, Malformed, Reading, Scanner
-from bardo.tools.shapes import Shape, Shapes, ShapeStep
+from bardo.tools.shapes import Shape, ShapeStep, shapes_of
+from bardo.tools.values import Trimmed, Value, WrappedValue
 
 KEY = re.compile(r"[^\"'<>\r\n{}|]*")
 WORD = re.compile(r"[\w.\-]*")
 KEY_LIMIT = 256
+CDATA = "<![CDATA["
+NOT_TEXT = frozenset({"object", "array", "number", "integer", "boolean", "null"})
+WRAPPERS = frozenset({"arguments", "parameters", "properties", "input"})
+"""Parameters that models make up and write all arguments in, as one object."""
+_HEADER = ["literal", "key", "literal"]
+
+
+class _NextBegan(Exception):
+    """A parameter ended where the next one begins. Never leaves this module."""
 
 
 class ParameterReader:
     """Reads the parameters of calls in one format. A value longer than `hold` that would need conversion stays text."""
 
-    def __init__(self, scanner: Scanner, call: OpenCall, shapes: Shapes, *, trims: bool, hold: int) -> None:
+    def __init__(self, scanner: Scanner, call: OpenCall, row: ToolCallFormat, *, hold: int) -> None:
         self._scanner = scanner
         self._call = call
-        self._shapes = shapes
-        self._trims = trims
+        self._shapes = shapes_of(row)
+        self._trims = row.trims_newlines
+        self._cdata = row.cdata
         self._hold = hold
         self._key = ""
-        self._types = TEXT
+        self._types = self._default = TEXT
+        self._seen: set[str] = set()
+        self._wrapper: WrappedValue | None = None
 
     def read(self, step: ShapeStep) -> Reading[None]:
         """Read parameters until something else stands here. Raises Malformed."""
@@ -40,6 +53,7 @@ class ParameterReader:
         if not self._call.begun and not (yield from self._scanner.stands((*firsts, *stops))):
             raise Malformed("neither parameters nor an end stand where they should")
         self._call.begin()
+        self._seen.clear()
         while (yield from self._next(firsts, stops)):
             yield from self._one()
         self._call.close_parameters()
@@ -60,14 +74,26 @@ class ParameterReader:
     def _one(self) -> Reading[None]:
         first = yield from self._scanner.stands(self._shapes.parameter_firsts)
         shape = next(shape for shape in self._shapes.parameters if shape[0].text == first)
-        self._key, self._types = "", frozenset[str]()
+        self._key, self._types, self._default = "", frozenset[str](), TEXT
         self._scanner.mark()
         try:
             yield from self._walk(shape)
+        except _NextBegan:
+            self._call.note("a parameter has no end: the next one began", self._key)
         except Malformed:
             if header := self._scanner.release():
                 self._call.note("a parameter is broken", header)
             raise
+        finally:
+            self._seen.add(self._key)
+        if self._wrapper is not None:
+            yield from self._unwrap(self._wrapper)
+
+    def _unwrap(self, wrapper: WrappedValue) -> Reading[None]:
+        self._wrapper = None
+        yield from self._scanner.blank()
+        followed = yield from self._scanner.stands(self._shapes.parameter_firsts)
+        wrapper.settle(alone=not followed)
 
     def _walk(self, shape: Shape) -> Reading[None]:
         for step in shape:
@@ -96,85 +122,56 @@ class ParameterReader:
             if step.kind == "type":
                 self._types = frozenset({word.lower()})
             elif word.lower() != "true":
-                self._types = frozenset({"object", "array", "number", "integer", "boolean", "null"})
+                self._default = NOT_TEXT
 
     def _value(self, closers: tuple[str, ...]) -> Reading[None]:
-        call = self._call
         self._scanner.release()
-        types = self._types or call.declared.types(call.name, self._key)
-        call.key(self._key)
-        value = _Value(call, types, self._hold)
-        sink = _Trimmed(value.give) if self._trims else None
-        if sink:
-            yield from self._scanner.choose(("\r\n", "\n"))
-        found = yield from self._scanner.pass_until(closers, sink.give if sink else value.give)
+        value = self._begin_value()
+        lead: list[str] = []
+        if self._cdata:
+            yield from self._scanner.blank(lead.append)
+        if self._cdata and (yield from self._scanner.choose((CDATA,))):
+            yield from self._to(("]]>",), value, value.give)
+            yield from self._scanner.choose(("]]>",))
+        elif self._trims and (yield from self._scanner.choose(("\r\n", "\n"))):
+            yield from self._lines(closers, value)
+        else:
+            value.give("".join(lead))
+            yield from self._to(closers, value, value.give)
+        if isinstance(value, WrappedValue):
+            self._wrapper = value
+        else:
+            value.close()
+
+    def _begin_value(self) -> Value:
+        call, key = self._call, self._key
+        declared = call.declared.keys(call.name)
+        if key in WRAPPERS and declared and key not in declared and not self._seen:
+            return WrappedValue(call, key, declared, self._hold)
+        types = self._types or call.declared.parameter(call.name, key).types or self._default
+        call.key(key)
+        return Value(call, types, self._hold)
+
+    def _lines(self, closers: tuple[str, ...], value: Value) -> Reading[None]:
+        """Read a value that stands on lines of its own. It also ends where another declared parameter begins."""
+        trimmed = Trimmed(value.give)
+        headers = self._headers()
+        found = yield from self._scanner.pass_until((*closers, *headers), trimmed.give)
         if not found:
-            if sink:
-                sink.release()
+            trimmed.release()
             value.cut_off()
             raise Malformed(CUT_OFF)
-        value.close()
+        if found in headers:
+            value.close()
+            raise _NextBegan
 
+    def _headers(self) -> tuple[str, ...]:
+        """Return what the parameters begin with that are declared and did not come yet, on a line of their own."""
+        keys = sorted(set(self._call.declared.keys(self._call.name)) - self._seen - {self._key})
+        shapes = [shape for shape in self._shapes.parameters if [step.kind for step in shape[:3]] == _HEADER]
+        return tuple(f"\n{shape[0].text}{key}{shape[2].text}" for shape in shapes for key in keys)
 
-class _Value:
-    """One parameter's value on its way to JSON. Text goes on at once; what must be converted is held."""
-
-    def __init__(self, call: OpenCall, types: frozenset[str], hold: int) -> None:
-        self._call = call
-        self._types = types
-        self._hold = hold
-        self._held: list[str] = []
-        self._size = 0
-        self._text = False
-        if types <= TEXT:
-            self._go_on_as_text()
-
-    def give(self, text: str) -> None:
-        if self._text:
-            self._call.arguments(escape(text))
-            return
-        self._held.append(text)
-        self._size += len(text)
-        if self._size > self._hold:
-            self._call.note("a value is too long to be read by its type, and stays text")
-            self._go_on_as_text()
-
-    def close(self) -> None:
-        if self._text:
-            self._call.arguments('"')
-            return
-        text = "".join(self._held)
-        converted = as_json(text, self._types)
-        if converted is None:
-            self._call.note("a value is not of its declared type, and stays text", text)
-        self._call.arguments(f'"{escape(text)}"' if converted is None else converted)
-
-    def cut_off(self) -> None:
-        """The reply ended inside: nothing is closed, so that nobody takes the value for whole."""
-        self._call.arguments("".join(self._held))
-
-    def _go_on_as_text(self) -> None:
-        self._text = True
-        self._call.arguments('"' + escape("".join(self._held)))
-        self._held = []
-
-
-class _Trimmed:
-    """Passes text on but for a line break at its very end."""
-
-    def __init__(self, give: Give) -> None:
-        self._give: Callable[[str], None] = give
-        self._held = ""
-
-    def give(self, text: str) -> None:
-        text = self._held + text
-        kept = text[:-1] if text.endswith(("\n", "\r")) else text
-        kept = kept[:-1] if text.endswith("\r\n") else kept
-        self._held = text[len(kept) :]
-        if kept:
-            self._give(kept)
-
-    def release(self) -> None:
-        """Give the line break back after all."""
-        if self._held:
-            self._give(self._held)
+    def _to(self, closers: tuple[str, ...], value: Value, give: Give) -> Reading[None]:
+        if not (yield from self._scanner.pass_until(closers, give)):
+            value.cut_off()
+            raise Malformed(CUT_OFF)

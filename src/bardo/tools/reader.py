@@ -22,6 +22,9 @@ HOLD = 65_536
 LEAST_HOLD = 256
 """Any marker and any name fit in."""
 QUOTED = 200
+NAME_HOLE = "{name}"
+_BRACKETS = ("{", "[")
+_LINES = ("\n{", "\n[")
 
 
 class ToolCallReader:
@@ -47,6 +50,10 @@ class ToolCallReader:
         self._fences = FenceWatch()
         self._call = OpenCall(self._scanner, self._pieces, DeclaredTools(tools), make_id)
         self._grammar = CallGrammar(self._scanner, self._call, format, hold=hold)
+        self._inline = _inline(format, tools)
+        self._openers = (*self._shapes.openers, *self._inline)
+        self._last = ""
+        self._linewise = any(shape[0].kind == "json" for shape in self._shapes.calls)
         self._announced = False
         self._reading = self._reply()
 
@@ -70,6 +77,8 @@ class ToolCallReader:
         return self._pieces.take()
 
     def _reply(self) -> Reading[None]:
+        if self.format.leads:
+            yield from self._lead()
         if self.format.bare:
             yield from self._bare_calls()
         if self.format.opens == "start":
@@ -79,12 +88,20 @@ class ToolCallReader:
             yield from self._section(opener)
 
     def _next_opener(self) -> Reading[str]:
-        finder = markers(self._shapes.openers)
+        finder = markers(self._openers)
         while True:
             found = yield from self._scanner.pass_to(finder, self._text)
-            if not found or not self._fences.inside:
+            # A call that nothing announces is an example where it is quoted.
+            quoted = self._fences.inside or (found in self._inline and self._last == "`")
+            if not found or not quoted:
                 return found
             self._text(self._scanner.skip())
+
+    def _lead(self) -> Reading[None]:
+        """Read a call of which the prompt holds the beginning."""
+        yield from self._scanner.blank(self._text)
+        if lead := (yield from self._scanner.stands(self.format.leads)):
+            yield from self._section(lead)
 
     def _calls_at_start(self) -> Reading[None]:
         yield from self._scanner.blank(self._text)
@@ -95,7 +112,8 @@ class ToolCallReader:
 
     def _bare_calls(self) -> Reading[None]:
         yield from self._scanner.blank(self._text)
-        if (yield from self._grammar.fitting(again=True)):
+        marked = yield from self._scanner.stands(self._shapes.openers)
+        if not marked and (yield from self._grammar.fitting()):
             self._call.strict = True
             yield from self._section("")
             self._call.strict = False
@@ -103,13 +121,17 @@ class ToolCallReader:
     def _section(self, opener: str) -> Reading[None]:
         """Read calls until the section is over."""
         self._scanner.mark()
+        strict = self._call.strict
+        self._call.strict = strict or opener in self._inline
         yield from self._enter(opener)
-        while (yield from self._one_call()):
-            if not (yield from self._another()):
-                return
+        more = True
+        while more:
+            more = yield from (self._another() if (yield from self._one_call()) else self._next_line())
+        self._call.strict = strict
 
     def _enter(self, opener: str) -> Reading[None]:
-        self._announced = bool(opener) and not any(first.startswith(opener) for first in self._shapes.firsts)
+        part_of_call = opener in self._inline or any(first.startswith(opener) for first in self._shapes.firsts)
+        self._announced = bool(opener) and not part_of_call
         if self._announced:
             yield from self._scanner.choose((opener,))
 
@@ -133,6 +155,17 @@ class ToolCallReader:
         self._scanner.mark()
         return True
 
+    def _next_line(self) -> Reading[bool]:
+        """After a line that was no call, read on to the next one of the section that may be; False where there is none."""
+        if not (self._announced and self.format.end and self._linewise):
+            return False
+        if self._last != "\n" or not (yield from self._scanner.stands(_BRACKETS)):
+            found = yield from self._scanner.pass_until((*_LINES, *self._shapes.borders), self._text)
+            if found not in _LINES:
+                return False
+        self._scanner.mark()
+        return True
+
     def _another(self) -> Reading[bool]:
         """Read up to the next call of the section; False where the section is over."""
         try:
@@ -145,8 +178,8 @@ class ToolCallReader:
         yield from self._scanner.blank()
         separated = yield from self._scanner.choose(self.format.separators)
         yield from self._scanner.blank()
-        if (yield from self._scanner.choose(self.format.end)):
-            return (yield from self._after_end())
+        if ended := (yield from self._scanner.choose(self.format.end)):
+            return (yield from self._after_end(ended))
         if opener := (yield from self._scanner.stands(self._shapes.openers)):
             yield from self._enter(opener)
             return True
@@ -158,10 +191,13 @@ class ToolCallReader:
         self._text(self._scanner.release())
         return False
 
-    def _after_end(self) -> Reading[bool]:
-        """White space between two sections belongs to neither."""
+    def _after_end(self, ended: str) -> Reading[bool]:
+        """White space between two sections belongs to neither; a second end of another kind belongs to the first."""
         self._scanner.mark()
         yield from self._scanner.blank()
+        if (yield from self._scanner.choose(tuple(end for end in self.format.end if end != ended))):
+            self._scanner.mark()
+            yield from self._scanner.blank()
         if opener := (yield from self._scanner.stands(self._shapes.openers)):
             yield from self._enter(opener)
             return True
@@ -179,8 +215,8 @@ class ToolCallReader:
             return False
         self._pieces.note("something else stands after the call", self._scanner.release(), index=self._pieces.index)
         self._scanner.mark()
-        if (yield from self._scanner.choose(self.format.end)):
-            return (yield from self._after_end())
+        if ended := (yield from self._scanner.choose(self.format.end)):
+            return (yield from self._after_end(ended))
         yield from self._enter(found)
         return True
 
@@ -192,5 +228,13 @@ class ToolCallReader:
             self._pieces.note(why, text[:QUOTED])
 
     def _text(self, text: str) -> None:
+        self._last = text[-1:] or self._last
         self._fences.feed(text)
         self._pieces.text(text)
+
+
+def _inline(row: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
+    """Return how calls begin in the text that nothing announces."""
+    names = [tool.name for tool in tools if not tool.hosted]
+    named = [one.replace(NAME_HOLE, name) for one in row.inline if NAME_HOLE in one for name in names]
+    return (*(one for one in row.inline if NAME_HOLE not in one), *named)

@@ -19,6 +19,7 @@ CALL_HOLES = {
     "word",
     "arguments",
     "parameters",
+    "elements",
     "json",
     "python",
     "call",
