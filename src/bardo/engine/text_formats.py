@@ -26,6 +26,7 @@ from bardo.reasoning.undecided import (
 from bardo.streams.stage import Stage
 from bardo.tools.formats import ToolCallFormat, tool_call_format_for_model
 from bardo.tools.stage import InlineToolCalls
+from bardo.tools.thinking import CallsInThinking
 from bardo.values.events import Event
 from bardo.values.request import Tool
 
@@ -82,6 +83,8 @@ class TextFormats(msgspec.Struct, frozen=True, kw_only=True):
                     explained=self.explained,
                 )
             )
+        if self.calls is not None and self.calls.in_thinking:
+            stages.append(CallsInThinking(self.calls))
         if self.calls is not None:
             stages.append(InlineToolCalls(self.calls, tools=self.tools, make_id=make_id))
         return stages

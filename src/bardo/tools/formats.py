@@ -68,6 +68,8 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How a call begins that no marker announces and that stands after text; `{name}` is the name of a declared tool."""
     leads: tuple[str, ...] = ()
     """Markers that count only at the beginning of a text, because the prompt holds what comes before them."""
+    in_thinking: bool = False
+    """Whether servers leave a section inside thinking that they separate from the text."""
     opens: Literal["anywhere", "start"] = "anywhere"
     """Where a marker counts: anywhere outside fenced code, or only after leading white space."""
     separators: tuple[str, ...] = ()
