@@ -153,6 +153,10 @@ LOOSE = {
     "a list of calls after words": Case(
         "llama4_pythonic", "Well: [weather(city='Paris', days=3), clock()] Bye", f"Well: {BOTH} Bye"
     ),
+    "a list after words": Case(
+        "llama4_pythonic", "See [1], [a(b)] and [magic(a=1)]", "See [1], [a(b)] and [magic(a=1)]"
+    ),
+    "a quoted list of calls": Case("llama4_pythonic", "Like `[clock()]`?", "Like `[clock()]`?"),
     "a link after words": Case("llama4_pythonic", "See [weather](http://x)", "See [weather](http://x)"),
     "a number padded with zeros": Case(
         "lfm2", "<|tool_call_start|>[weather(days=07)]<|tool_call_end|>", '‹weather #1 {"days": 7}›'
@@ -169,6 +173,11 @@ LOOSE = {
         "qwen3_coder",
         "<tool_call><function=weather><parameter=city>\nParis\n<parameter=days>\n3\n</parameter></function></tool_call>",
         '‹weather #1 {"city": "Paris"†city†, "days": 3}›',
+    ),
+    "a tag in a value of a parameter that came": Case(
+        "qwen3_coder",
+        "<tool_call><function=weather><parameter=city>\n\n<parameter=city>\n</parameter></function></tool_call>",
+        '‹weather #1 {"city": "\\n<parameter=city>"}›',
     ),
     "a tag in a value that is no parameter": Case(
         "qwen3_coder",
@@ -233,7 +242,3 @@ def test_a_type_in_python_s_words_is_understood() -> None:
     tool = Tool(name="clock", schema={"properties": {"at": {"type": "float"}}})
     text = "<tool_call><function=clock><parameter=at>\n1.5\n</parameter></function></tool_call>"
     assert show(read("qwen3_coder", [text], tools=[tool])) == '‹clock #1 {"at": 1.5}›'
-
-
-def test_without_tools_a_list_after_words_is_text() -> None:
-    assert show(read("llama4_pythonic", ["Well: [clock()]"], tools=())) == "Well: [clock()]"

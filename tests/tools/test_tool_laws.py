@@ -44,8 +44,7 @@ def vocabulary(name: str) -> list[str]:
     shapes = shapes_of(row)
     steps = [step for shape in (*shapes.calls, *shapes.parameters) for step in shape]
     literals = [part.text for step in steps for part in (step, *step.group) if part.text]
-    begun = [one.replace("{name}", "weather") for one in row.inline]
-    markers = [*row.begin, *row.end, *row.leads, *begun, *literals]
+    markers = [*row.begin, *row.end, *row.leads, *row.inline, *literals]
     parts = [marker[:at] for marker in markers for at in (1, len(marker) // 2, len(marker) - 1)]
     return sorted({*markers, *parts, *WORDS} - {""})
 

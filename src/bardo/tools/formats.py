@@ -65,7 +65,7 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     bare: bool = False
     """Whether a text may begin with a call that no marker announces."""
     inline: tuple[str, ...] = ()
-    """How a call begins that no marker announces and that stands after text; `{name}` is the name of a declared tool."""
+    """How calls begin that no marker announces and that stand after text."""
     leads: tuple[str, ...] = ()
     """Markers that count only at the beginning of a text, because the prompt holds what comes before them."""
     in_thinking: bool = False

@@ -9,13 +9,15 @@ from bardo.tools.declared import TEXT
 from bardo.tools.formats import ToolCallFormat
 from bardo.tools.json_calls import read_arguments
 from bardo.tools.jsontext import CUT_OFF
-from bardo.tools.scanner import Give, Malformed, Reading, Scanner
+from bardo.tools.scanner import Give, Malformed, Reading, Scanner, markers
 from bardo.tools.shapes import Shape, ShapeStep, shapes_of
 from bardo.tools.values import Trimmed, Value, WrappedValue
 
 KEY = re.compile(r"[^\"'<>\r\n{}|]*")
 WORD = re.compile(r"[\w.\-]*")
 KEY_LIMIT = 256
+KEYS_LIMIT = 128
+"""Declared parameters that end one without an end of its own."""
 CDATA = "<![CDATA["
 NOT_TEXT = frozenset({"object", "array", "number", "integer", "boolean", "null"})
 WRAPPERS = frozenset({"arguments", "parameters", "properties", "input"})
@@ -156,20 +158,22 @@ class ParameterReader:
         """Read a value that stands on lines of its own. It also ends where another declared parameter begins."""
         trimmed = Trimmed(value.give)
         headers = self._headers()
-        found = yield from self._scanner.pass_until((*closers, *headers), trimmed.give)
+        ends = markers((*closers, *headers))
+        while (found := (yield from self._scanner.pass_to(ends, trimmed.give))) in headers:
+            if headers[found] not in self._seen | {self._key}:
+                value.close()
+                raise _NextBegan
+            trimmed.give(self._scanner.skip())
         if not found:
             trimmed.release()
             value.cut_off()
             raise Malformed(CUT_OFF)
-        if found in headers:
-            value.close()
-            raise _NextBegan
 
-    def _headers(self) -> tuple[str, ...]:
-        """Return what the parameters begin with that are declared and did not come yet, on a line of their own."""
-        keys = sorted(set(self._call.declared.keys(self._call.name)) - self._seen - {self._key})
+    def _headers(self) -> dict[str, str]:
+        """Return what the declared parameters begin with on a line of their own, and which they are."""
+        keys = sorted(self._call.declared.keys(self._call.name))[:KEYS_LIMIT]
         shapes = [shape for shape in self._shapes.parameters if [step.kind for step in shape[:3]] == _HEADER]
-        return tuple(f"\n{shape[0].text}{key}{shape[2].text}" for shape in shapes for key in keys)
+        return {f"\n{shape[0].text}{key}{shape[2].text}": key for shape in shapes for key in keys}
 
     def _to(self, closers: tuple[str, ...], value: Value, give: Give) -> Reading[None]:
         if not (yield from self._scanner.pass_until(closers, give)):

@@ -22,7 +22,6 @@ HOLD = 65_536
 LEAST_HOLD = 256
 """Any marker and any name fit in."""
 QUOTED = 200
-NAME_HOLE = "{name}"
 _BRACKETS = ("{", "[")
 _LINES = ("\n{", "\n[")
 
@@ -50,8 +49,7 @@ class ToolCallReader:
         self._fences = FenceWatch()
         self._call = OpenCall(self._scanner, self._pieces, DeclaredTools(tools), make_id)
         self._grammar = CallGrammar(self._scanner, self._call, format, hold=hold)
-        self._inline = _inline(format, tools)
-        self._openers = (*self._shapes.openers, *self._inline)
+        self._openers = (*self._shapes.openers, *format.inline)
         self._last = ""
         self._linewise = any(shape[0].kind == "json" for shape in self._shapes.calls)
         self._announced = False
@@ -92,7 +90,7 @@ class ToolCallReader:
         while True:
             found = yield from self._scanner.pass_to(finder, self._text)
             # A call that nothing announces is an example where it is quoted.
-            quoted = self._fences.inside or (found in self._inline and self._last == "`")
+            quoted = self._fences.inside or (found in self.format.inline and self._last == "`")
             if not found or not quoted:
                 return found
             self._text(self._scanner.skip())
@@ -122,7 +120,7 @@ class ToolCallReader:
         """Read calls until the section is over."""
         self._scanner.mark()
         strict = self._call.strict
-        self._call.strict = strict or opener in self._inline
+        self._call.strict = strict or opener in self.format.inline
         yield from self._enter(opener)
         more = True
         while more:
@@ -130,7 +128,7 @@ class ToolCallReader:
         self._call.strict = strict
 
     def _enter(self, opener: str) -> Reading[None]:
-        part_of_call = opener in self._inline or any(first.startswith(opener) for first in self._shapes.firsts)
+        part_of_call = opener in self.format.inline or any(first.startswith(opener) for first in self._shapes.firsts)
         self._announced = bool(opener) and not part_of_call
         if self._announced:
             yield from self._scanner.choose((opener,))
@@ -231,10 +229,3 @@ class ToolCallReader:
         self._last = text[-1:] or self._last
         self._fences.feed(text)
         self._pieces.text(text)
-
-
-def _inline(row: ToolCallFormat, tools: Sequence[Tool]) -> tuple[str, ...]:
-    """Return how calls begin in the text that nothing announces."""
-    names = [tool.name for tool in tools if not tool.hosted]
-    named = [one.replace(NAME_HOLE, name) for one in row.inline if NAME_HOLE in one for name in names]
-    return (*(one for one in row.inline if NAME_HOLE not in one), *named)
