@@ -56,7 +56,8 @@ UNOPENED = {
     "an opener in a sentence": ("deepseek_r1", "the <think> tag. hm</think>42", True),
     "an opener in a sentence of a model that opens": ("qwen3", "the <think> tag. hm</think>42", False),
     "a closer after an answer": ("mistral", "42[/THINK]", False),
-    "a closer of a channel": ("gemma4", "42<channel|>", False),
+    "a closer after an answer, of a model that writes its openers": ("minimax_m3", "42</mm:think>", False),
+    "a closer of a channel": ("gemma4", "hm<channel|>42", True),
 }
 
 
@@ -74,7 +75,12 @@ def test_a_reply_that_names_the_opener_while_it_thinks_is_split_at_its_end() -> 
 
 ANSWERS = {
     "a closer after an answer is content": ("mistralai/Magistral-Small", "42 [/THINK] x", None, "42 [/THINK] x"),
-    "a channel's closer is structure": ("google/gemma-4-31b-it", "42<channel|>", None, "42"),
+    "a channel's closer is structure": (
+        "google/gemma-4-31b-it",
+        "<|channel>thought\n<channel|>42<channel|>",
+        None,
+        "42",
+    ),
     "an empty channel": ("google/gemma-4-31b-it", "<|channel>thought<channel|>42", None, "42"),
     "a channel that opens twice": ("google/gemma-4-31b-it", "<|channel><|channel>thought\nhm<channel|>42", "hm", "42"),
     "the end of a turn": ("inclusionAI/Ling-3.0", "42<|role_end|>", None, "42"),
