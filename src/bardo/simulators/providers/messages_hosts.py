@@ -1,0 +1,34 @@
+"""Anthropic's dialect as hosts of other models speak it: a bearer token, their own paths, and no rules of Claude's models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers.anthropic import Anthropic
+from bardo.simulators.reply import Reply
+
+
+class MessagesHost(Anthropic):
+    """A further endpoint of a server with another dialect, at `{prefix}/v1/messages`."""
+
+    name = "messages"
+    prefix = "/anthropic"
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        return None
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        return None
+
+
+class ZAIMessages(MessagesHost):
+    """api.z.ai/api/anthropic/v1/messages."""
+
+    prefix = "/api/anthropic"
+
+
+class OpenRouterMessages(MessagesHost):
+    """openrouter.ai/api/v1/messages."""
+
+    prefix = "/api"
