@@ -69,6 +69,41 @@ def at(base_url: str, preset: str) -> list[str]:
 
 def test_an_endpoint_follows_the_address_of_the_configuration() -> None:
     assert at("http://lab:1/v1", "openai") == ["http://lab:1/v1", "http://lab:1/v1"]
+    assert at("http://lab:1/v1", "minimax") == ["http://lab:1/v1"]
+    assert at("https://api.minimax.io/v1", "minimax")[1] == "https://api.minimax.io/anthropic/v1"
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "path"),
+    [
+        ("deepseek", "deepseek-v4-flash", "/anthropic/v1/messages"),
+        ("moonshot", "kimi-k2.6", "/anthropic/v1/messages"),
+        ("zai", "glm-4.7", "/api/anthropic/v1/messages"),
+        ("minimax", "MiniMax-M3", "/anthropic/v1/messages"),
+        ("openrouter", "anthropic/claude-sonnet-4.5", "/api/v1/messages"),
+        ("bankr", "claude-sonnet-4-5", "/v1/messages"),
+        ("bankr", "gpt-5", "/v1/chat/completions"),
+    ],
+)
+def test_a_client_of_anthropic_gets_its_own_dialect_where_the_provider_speaks_it(
+    provider: str, model: str, path: str
+) -> None:
+    assert explained(MESSAGES, model, provider).path == path
+
+
+def test_a_budget_that_a_host_does_not_heed_is_no_reason_for_its_endpoint() -> None:
+    found = explained(CHAT, "kimi-k2.6", "moonshot", reasoning_effort="low")
+    assert found.path == "/v1/chat/completions"
+    assert found.body["thinking"] == {"type": "enabled"}
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [("grok", "xai"), ("kimi", "moonshot"), ("glm", "zai"), ("claude", "anthropic")]
+)
+def test_providers_are_called_as_people_call_them(name: str, row: str) -> None:
+    found = builtin().provider(name)
+    assert found is not None
+    assert found.id == row
 
 
 def test_losses_are_ranked_by_what_they_do() -> None:

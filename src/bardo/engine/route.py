@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urljoin
 
 import msgspec
 
@@ -36,15 +36,15 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def endpoints(self) -> tuple[Provider, ...]:
         """The provider at each of its endpoints, this one first: with another dialect, and maybe another address.
 
-        An endpoint with an address of its own is left out where the configuration names another server, unless the path of that server
-        ends as the row's does: then the endpoint's path stands in its place.
+        An endpoint with an address of its own is left out where the configuration names another server: where it is there, nobody knows.
         """
-        others = (self._at(row) for row in self.row.at_endpoints[1:])
-        return (self, *(other for other in others if other is not None))
+        usual = self.row.base_url
+        at_usual = self.base_url.rstrip("/") == usual.rstrip("/")
+        others = [row for row in self.row.at_endpoints[1:] if at_usual or row.base_url == usual]
+        return (self, *(self._at(row, row.base_url if at_usual else self.base_url) for row in others))
 
-    def _at(self, row: ProviderRow) -> Provider | None:
-        base_url = _moved(self.base_url, self.row.base_url, row.base_url)
-        return None if base_url is None else msgspec.structs.replace(self, row=row, base_url=base_url)
+    def _at(self, row: ProviderRow, base_url: str) -> Provider:
+        return msgspec.structs.replace(self, row=row, base_url=base_url)
 
     def lists(self, model: str) -> bool:
         """Whether the provider is known to serve exactly this model id."""
@@ -69,20 +69,6 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: Provider
     model: str
-
-
-def _moved(configured: str, usual: str, wanted: str) -> str | None:
-    """Return the address of an endpoint that usually is at `wanted`, where the provider is at `configured` instead of `usual`."""
-    usual, wanted, given = usual.rstrip("/"), wanted.rstrip("/"), configured.rstrip("/")
-    if given == usual:
-        return wanted
-    if usual == wanted:
-        return configured
-    usual_path, wanted_path = urlsplit(usual).path, urlsplit(wanted).path
-    same_host = urlsplit(usual).netloc == urlsplit(wanted).netloc
-    if not same_host or not usual_path or not given.endswith(usual_path):
-        return None
-    return given.removesuffix(usual_path) + wanted_path
 
 
 def endpoints_of(target: Target) -> list[Target]:

@@ -61,12 +61,14 @@ _TAKES_SYSTEM = re.compile(r"claude-(?:(?:fable|mythos)-5|opus-(?:4-8|5)|(?:sonn
 """The models that take messages with the role `system` (pydantic-ai-slim 2.68.0, 2026-11)."""
 
 
-def read(incoming: Incoming, *, counting: bool = False) -> Conversation:
-    """Read what the request says; `counting` needs no `max_tokens`. Raises Refusal."""
+def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) -> Conversation:
+    """Read what the request says; `counting` needs no `max_tokens`, and without `budgets` a budget has no effect. Raises Refusal."""
     body = incoming.fields
     if not isinstance(incoming.body, dict):
         raise Refusal("bad_json", "The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)")
     _check_fields(body, counting=counting)
+    if budgets:
+        _check_budget(body)
     messages = rows(body.get("messages"))
     for place, message in enumerate(messages):
         _check_message(place, message, messages[place - 1] if place else {}, text(body.get("model")))
@@ -96,10 +98,10 @@ def _check_fields(body: Fields, *, counting: bool) -> None:
         raise Refusal("bad_value", "max_tokens: Input should be greater than or equal to 1", parameter="max_tokens")
     if not rows(body.get("messages")):
         raise Refusal("bad_value", "messages: at least one message is required", parameter="messages")
-    _check_budget(body, limit)
 
 
-def _check_budget(body: Fields, limit: int | None) -> None:
+def _check_budget(body: Fields) -> None:
+    limit = number(body.get("max_tokens"))
     budget = number(at(body, "thinking.budget_tokens"))
     if at(body, "thinking.type") != "enabled":
         return

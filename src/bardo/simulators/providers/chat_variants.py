@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators.providers.messages_hosts import MessagesHost
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
@@ -76,6 +77,7 @@ class Moonshot(Chat):
 
     name = "moonshot"
     catalog_name = "moonshot"
+    beside_it = (MessagesHost,)
     models = ("kimi-k3", "moonshot-v1-8k")
     owner = "moonshot"
     usage_place = "finish"

@@ -10,6 +10,7 @@ from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import masked
+from bardo.simulators.providers.messages_hosts import MessagesHost
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply
 from bardo.simulators.thinking_back import check_deepseek
@@ -21,6 +22,7 @@ class DeepSeek(Chat):
 
     name = "deepseek"
     catalog_name = "deepseek"
+    beside_it = (MessagesHost,)
     base_path = ""
     models = ("deepseek-v4-flash", "deepseek-v4-pro")
     owner = "deepseek"

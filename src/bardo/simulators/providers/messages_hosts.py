@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers import anthropic_request
 from bardo.simulators.providers.anthropic import Anthropic
 from bardo.simulators.reply import Reply
 
@@ -14,6 +16,9 @@ class MessagesHost(Anthropic):
 
     name = "messages"
     prefix = "/anthropic"
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        return anthropic_request.read(incoming, budgets=False)
 
     def beside(self, incoming: Incoming, path: str) -> Reply | None:
         return None

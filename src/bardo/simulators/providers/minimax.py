@@ -8,6 +8,7 @@ from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
 from bardo.simulators.marks import HEXADECIMAL, LOWER
+from bardo.simulators.providers.messages_hosts import MessagesHost
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import data_event
 from bardo.simulators.turns import ToolCall
@@ -26,6 +27,7 @@ class MiniMax(Chat):
 
     name = "minimax"
     catalog_name = "minimax"
+    beside_it = (MessagesHost,)
     models = ("MiniMax-M2.7", "MiniMax-M2.7-highspeed")
     owner = "minimax"
     usage_place = "always"

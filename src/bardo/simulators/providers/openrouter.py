@@ -10,6 +10,7 @@ from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.providers import openrouter_reasoning
+from bardo.simulators.providers.messages_hosts import OpenRouterMessages
 from bardo.simulators.providers.openrouter_reasoning import sealed
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, data_event, whole
@@ -36,6 +37,7 @@ class OpenRouter(Chat):
 
     name = "openrouter"
     catalog_name = "openrouter"
+    beside_it = (OpenRouterMessages,)
     embeds = "any"
     base_path = "/api/v1"
     models = ("anthropic/claude-haiku-4.5", "google/gemini-3-flash-preview", "openai/gpt-5", "x-ai/grok-4.1-fast")

@@ -9,6 +9,7 @@ from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
 from bardo.simulators.marks import DIGITS
 from bardo.simulators.provider import masked
+from bardo.simulators.providers.openai_responses import OpenAIResponses
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import data_event
 from bardo.simulators.turns import ToolCall
@@ -21,6 +22,7 @@ class XAI(Chat):
 
     name = "xai"
     catalog_name = "xai"
+    beside_it = (OpenAIResponses,)
     models = ("grok-4.3", "grok-code-fast-1")
     owner = "xai"
     usage_place = "always"

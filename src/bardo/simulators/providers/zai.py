@@ -8,6 +8,7 @@ from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
 from bardo.simulators.marks import HEXADECIMAL
+from bardo.simulators.providers.messages_hosts import ZAIMessages
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import ToolCall
 
@@ -17,8 +18,9 @@ class ZAI(Chat):
 
     name = "zai"
     catalog_name = "zai"
-    embeds = "any"
+    beside_it = (ZAIMessages,)
     base_path = "/api/paas/v4"
+    embeds = "any"
     models = ("glm-4.5-air", "glm-4.7")
     owner = "z-ai"
     usage_place = "finish"
