@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from bardo.simulators.providers.messages_hosts import MessagesHost
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
+from bardo.simulators.providers.messages_hosts import MessagesHost
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, whole
 from bardo.simulators.thinking_back import check_moonshot
