@@ -1,0 +1,1 @@
+"""Coding agents as people install them, run against a gateway over strict simulated providers."""
