@@ -7,7 +7,8 @@ import pytest
 from bardo.engine.forwarding import Forwarding
 from bardo.engine.reply_reader import ReplyReader
 from bardo.reasoning.control import observation
-from bardo.values.events import ReplyStart
+from bardo.values.events import ContentChunk, RefusalChunk, ReplyStart, ThinkChunk
+from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 from dialects.openai_chat.test_chat_recordings import STREAMS, row_of
 from recordings import Recording, each_recording
@@ -50,3 +51,14 @@ def test_frames_that_repeat_are_read_in_one_go_without_a_difference(recording: R
         assert getattr(quick, name) == getattr(slow, name), name
     assert observation(quick.reasoning) == observation(slow.reasoning)
     assert sent == sent_slowly
+
+
+@pytest.mark.parametrize("most", [0, 3, 5, 6, 9, 100])
+def test_a_run_of_pieces_is_held_as_far_as_each_of_them_would_be(most: int) -> None:
+    for kind in (ContentChunk, ThinkChunk, RefusalChunk):
+        pieces = [kind(0, text) for text in ("abc", "de", "f")]
+        at_once, singly = ResponseFold(most_text=most), ResponseFold(most_text=most)
+        at_once.feed_run(pieces)
+        for piece in pieces:
+            singly.feed(piece)
+        assert (at_once.response(), at_once.whole) == (singly.response(), singly.whole)

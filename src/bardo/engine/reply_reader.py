@@ -285,8 +285,8 @@ class ReplyReader:
         """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
         if not self._passes_text or (events and type(events[0]) is ToolCallChunk):
             return self._through(events)
-        for event in events:
-            self._fold.feed(event)
+        if events:
+            self._fold.feed_run(events)
         return events
 
     def _note(self, events: Sequence[Event]) -> Sequence[Event]:

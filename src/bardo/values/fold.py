@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -81,6 +81,15 @@ class ResponseFold:
         _TAKE[type(event)](self, event)
         self._made = None
         return ()
+
+    def feed_run(self, pieces: Sequence[Event]) -> None:
+        """Take pieces of text, thinking or refusal that belong to one block, at least one: at once, where all of them can be held."""
+        if len(pieces) > 1:
+            text = "".join([piece.text for piece in pieces])  # type: ignore[union-attr]
+            if len(text) <= self._room:
+                pieces = (msgspec.structs.replace(pieces[0], text=text),)
+        for piece in pieces:
+            self.feed(piece)
 
     def finish(self) -> tuple[Response, ...]:
         """Give the one Response."""
