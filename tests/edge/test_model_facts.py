@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime
 import json
+import logging
 from typing import Any
 
 import pytest
@@ -187,3 +188,18 @@ def test_the_first_call_sends_nothing_of_thinking_to_a_model_that_cannot() -> No
     assert "reasoning_effort" not in ollama.asked[0]
     assert "think" not in ollama.asked[0]
     assert (plan.layer, plan.emitted) == ("L1", "nothing")
+
+
+def test_a_model_that_shuts_down_is_a_line_in_the_log_once(caplog: pytest.LogCaptureFixture) -> None:
+    row = builtin().provider("anthropic")
+    assert row is not None
+    provider = Provider(id="claude", row=row, base_url="http://x")
+    early, late = (ModelFacts(clock=lambda at=at: at) for at in (1_780_000_000.0, 1_800_000_000.0))  # type: ignore[misc]
+    with caplog.at_level(logging.WARNING, logger="bardo.control"):
+        for facts in (early, early, late):
+            for model in ("claude-sonnet-4-5-20250929", "claude-opus-5"):
+                facts.warn_of_shutdown(Target(provider=provider, model=model))
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 2
+    assert "shuts down on 2026-11-30" in told[0]
+    assert "was to shut down on 2026-11-30" in told[1]

@@ -8,9 +8,9 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.engine.exchange import first_attempt
 from bardo.engine.planning import Attempt
-from bardo.engine.receipt import early_headers, late_headers
+from bardo.engine.receipt import early_headers, late_headers, receipt
 from bardo.engine.route import Provider, Target
-from bardo.values.blocks import TextBlock
+from bardo.values.blocks import Carried, TextBlock
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
@@ -58,3 +58,10 @@ def test_the_names_after_the_bound_are_counted() -> None:
 def test_a_name_stands_once() -> None:
     attempt = _attempt((Degradation("seed", asked=1), Degradation("seed", asked=2), Degradation("stop")))
     assert dict(early_headers("r", attempt))["X-Bardo-Degraded"] == "seed, stop"
+
+
+def test_the_reasoning_that_a_provider_left_out_is_in_the_receipt() -> None:
+    left_out = [{"type": "reasoning", "id": "rs_1", "action": "removed", "reason": "model_mismatch"}]
+    response = Response(carried=Carried("openai_responses", {"input_transformations": left_out}))
+    assert receipt(response, _attempt(()), forwarded=False)["input_transformations"] == left_out
+    assert "input_transformations" not in receipt(Response(), _attempt(()), forwarded=False)

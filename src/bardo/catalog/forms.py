@@ -26,10 +26,11 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     `needs`: what a model's control must hold for this form to be its own. `on` is thinking without an amount, `auto` what leaves the
     amount to the model. `off_level` is off for models with a level called `none`. `added_effort` writes an effort in addition to a budget
     or to off. `shown` and `hidden` go with thinking whose text is (not) wanted, `shown_asked` with a policy that is expressed by sending
-    nothing, `shown_alone` where no policy was given. `levels`: the levels the provider translates itself for models with another control.
-    `limit`: whether the output limit must be sent, always or with thinking. `exclusive` lists fields, by their paths, of which only one
-    may be sent. `soft`: the model decides whether to think. `apart`: effort and thinking are separate fields, and the effort does not turn
-    thinking on. `system_on` and `system_off` are written into the system prompt, for models that obey it.
+    nothing, `shown_alone` where no policy was given. `levels`: the levels the provider translates itself for models with another control;
+    `refused`: those that it takes of no model. `limit`: whether the output limit must be sent, always or with thinking. `exclusive` lists
+    fields, by their paths, of which only one may be sent. `soft`: the model decides whether to think. `apart`: effort and thinking are
+    separate fields, and the effort does not turn thinking on. `system_on` and `system_off` are written into the system prompt, for models
+    that obey it.
     `any_budget`: the server itself keeps a budget, whatever control the model has.
     """
 
@@ -49,6 +50,7 @@ class WireForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     shown_asked: Fragment | None = None
     hidden_alone: Fragment | None = None
     levels: tuple[Effort, ...] = ()
+    refused: tuple[Effort, ...] = ()
     least_budget: int = 0
     most_budget: int | None = None
     any_budget: bool = False

@@ -1,7 +1,12 @@
 """How rows are found by what people write: model ids that globs match, and names, whatever their spelling.
 
 A wildcard never splits a number: `claude-5-2*` matches `claude-5-2` and `claude-5-2-fast`, and not `claude-5-20260610`, which is a date
-behind another model's name. A row that wants digits there says so with a class: `kimi-k2-0[0-9]*`.
+behind another model's name; `gpt-5*` matches `gpt-5o` and `gpt-5.1`, and not `gpt-50`; `*2b` matches `x-2b` and not `x-12b`. A class that
+a glob writes out is no part of a number: `kimi-k2-0[0-9]*` matches `kimi-k2-0711`, and `o[0-9]*` matches `o5` and `o10`.
+
+Of several globs that match, the most specific one decides (`specificity`): one without wildcards, else the one with the most letters that
+must stand as they are, else the one with the most classes and `?`. A row that only assumes something gives way to one that does not, unless
+its glob lies within the other's: `claude-opus-5-[0-9]` before `claude-opus-5*`.
 """
 
 from __future__ import annotations
@@ -33,6 +38,25 @@ def _matches_any(text: str, globs: Iterable[str]) -> bool:
 @lru_cache(maxsize=4096)
 def _cached_match(text: str, globs: tuple[str, ...]) -> bool:
     return _matches_any(text, globs)
+
+
+def specificity(glob: str) -> tuple[bool, int, int]:
+    """Return how much a glob says of an id; of the globs that match one, the greatest decides.
+
+    In this order: whether it has no wildcard, how many letters must stand as they are, how many places must hold one letter of a class.
+    """
+    tokens = _TOKENS.findall(glob)
+    wild = sum(token.startswith("*") for token in tokens)
+    classes = sum(token == "?" or len(token) > 1 for token in tokens if not token.startswith("*"))
+    return wild == classes == 0, len(tokens) - wild - classes, classes
+
+
+def lies_within(narrow: str, wide: str) -> bool:
+    """Return whether `wide` matches all that `narrow` matches, a wildcard or class of `narrow` being no letter that `wide` names."""
+    sample = "".join(
+        "\0" if token[0] == "*" or token == "?" or len(token) > 1 else token for token in _TOKENS.findall(narrow)
+    )
+    return matches_glob(sample, wide)
 
 
 def fits(pattern: str, model_id: str) -> bool:

@@ -9,19 +9,21 @@ from __future__ import annotations
 import datetime
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, Literal
 
 import msgspec
 
-from bardo.catalog.matching import matches_glob, plain_id
+from bardo.catalog.matching import lies_within, matches_any, matches_glob, plain_id, specificity
 from bardo.values.errors import ConfigError
 from bardo.values.request import Effort
 
-Control = Literal["adaptive", "effort", "level", "budget", "toggle", "prompt_mode", "fixed", "none"]
-ForcedTool = Literal["yes", "not_thinking", "not_budgeted", "never"]
+Control = Literal["adaptive", "effort", "level", "budget", "toggle", "fixed", "none"]
+ForcedTool = Literal["yes", "named", "named_not_thinking", "not_thinking", "not_budgeted", "never"]
+Rank = tuple[bool, bool, int, int]
+"""How far a glob goes before others: without wildcards, of a row that goes first, by its letters, by its classes."""
 How = Literal["exact", "glob", "resolved", "assumed", "unclassified"]
 
 
@@ -39,7 +41,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     `control` lists the ways it is told how to think. `efforts` are its levels as they are spelled on the wire; `aliases` says as which
     level another one acts. `omit`: whether it thinks when nothing is sent. `off`: whether thinking can be turned off, `off_up_to`
     beside which highest effort, `nearest_off` by which fragment of the wire form where it cannot. `form` names a wire form, `switch` the
-    variable of the chat template that turns thinking on and off, where it is not `enable_thinking`.
+    variable of the chat template that turns thinking on and off, where it is not `enable_thinking`. `output_limit` is in tokens, `shutdown`
+    the first day on which it may not answer any more.
     """
 
     control: tuple[Control, ...] | None = None
@@ -53,19 +56,26 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     budget: BudgetRange | None = None
     form: str | None = None
     switch: str | None = None
+    output_limit: int | None = None
+    shutdown: datetime.date | None = None
 
 
 class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One family of models at its maker, or at a host that differs from its maker.
 
     `match` are globs of ids; dots and dashes are the same. `assumed`: nothing was read of these models, the row is a guess by their
-    name. `rules` name rows of `parameters.toml`.
+    name. `like`: what the row leaves open is as at the model of this id; a row without facts of its own is so a guess that a new model of a
+    line is like the newest one. `goes_first`: its globs go before those of other rows that have more letters. `hosted`: others made these
+    models, which only this provider serves under these ids. `rules` name rows of `parameters.toml`.
     `open_weights`: the weights are published, so the fields of `API_FIELDS` hold at the maker's own API and not where others serve them.
     """
 
     provider: str
     match: tuple[str, ...]
     assumed: bool = False
+    like: str = ""
+    goes_first: bool = False
+    hosted: bool = False
     open_weights: bool = False
     default_display: Literal["summarized", "omitted"] | None = None
     rules: tuple[str, ...] | None = None
@@ -74,7 +84,6 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The only dialect in which its maker lets it call tools while it thinks."""
     signed_calls: bool | None = None
     """Whether the calls of the current turn must have their signatures; models that want them take media inside results too."""
-    output_limit: int | None = None
     source: str = ""
     date: datetime.date | None = None
     note: str = ""
@@ -107,6 +116,14 @@ class Source(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     runs_weights: bool = False
 
 
+class Shutdown(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """When models end at a provider: on `date` they may not answer any more."""
+
+    provider: str
+    match: tuple[str, ...]
+    date: datetime.date
+
+
 class Spelling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A way an id is spelled where it is served: what `pattern` finds becomes `replace`."""
 
@@ -119,13 +136,21 @@ class Models:
     """Rows of models, found by what a provider calls them. Never changed once made."""
 
     def __init__(
-        self, tables: Iterable[Mapping[str, Any]], *, sources: Iterable[Source], spellings: Iterable[Spelling]
+        self,
+        tables: Iterable[Mapping[str, Any]],
+        *,
+        sources: Iterable[Source],
+        spellings: Iterable[Spelling],
+        shutdowns: Iterable[Shutdown] = (),
     ) -> None:
         self.sources = {source.id: source for source in sources}
-        self.rows = tuple(self._typed(table) for table in tables)
+        typed = [self._typed(table) for table in tables]
+        self._globs = _ranked(typed)
+        self.rows = tuple(self._filled(row) for row in typed)
+        self._globs = _ranked(self.rows)
         self._spellings = tuple(spellings)
+        self._shutdowns = tuple(shutdowns)
         self._rules = [(re.compile(one.pattern), one) for one in self._spellings]
-        self._globs = [(row, [plain_id(glob) for glob in row.match]) for row in self.rows]
         self.find = lru_cache(maxsize=4096)(self._find)
 
     def over(self, tables: Iterable[Mapping[str, Any]]) -> Models:
@@ -136,7 +161,9 @@ class Models:
         for name in {str(table.get("provider", "")) for table in added} - known:
             sources.append(Source(id=name, source="operator", date=datetime.date.min, host=True))
         own = [{"source": "operator", **table} for table in added]
-        return Models([*own, *map(_table, self.rows)], sources=sources, spellings=self._spellings)
+        return Models(
+            [*own, *map(_table, self.rows)], sources=sources, spellings=self._spellings, shutdowns=self._shutdowns
+        )
 
     def _typed(self, table: Mapping[str, Any]) -> ModelRow:
         try:
@@ -149,6 +176,21 @@ class Models:
         if source is None or row.source:
             return row
         return msgspec.structs.replace(row, source=source.source, date=source.date)
+
+    def _filled(self, row: ModelRow) -> ModelRow:
+        """Return a row with what it leaves open taken from the model that it is like. Raises ConfigError where there is none."""
+        if not row.like:
+            return row
+        name = plain_id(row.like)
+        known = self._longest(name, name, lambda one: one.provider == row.provider and not one.like)
+        if known is None:
+            raise ConfigError(
+                f"model row {row.match} of {row.provider}: no row is about {row.like!r}, which it is like"
+            )
+        own = {
+            field: value for field, value in _table(row).items() if value != "" and (value or field != "open_weights")
+        }
+        return msgspec.structs.replace(known, **{"note": "", **own})
 
     def spelled(self, model: str) -> str:
         """Return an id as the catalog spells it: without the path, geography, host's prefix, variant or date around it."""
@@ -167,6 +209,7 @@ class Models:
         made = self._as_served(made, owner)
         row = _laid_over(own, made) if own and self._host(own) else own or made
         maker = (own if own and not self._host(own) else made or own).provider if (own or made) else ""  # type: ignore[union-attr]
+        row = self._dated(row, owner, spelled)
         return FoundModel(row=row, id=name, maker=maker, how=_how(row, asked, spelled))
 
     def _as_served(self, made: ModelRow | None, owner: str) -> ModelRow | None:
@@ -176,21 +219,39 @@ class Models:
             return made
         return msgspec.structs.replace(made, **dict.fromkeys(API_FIELDS))
 
+    def _dated(self, row: ModelRow | None, owner: str, spelled: str) -> ModelRow | None:
+        """Return a row with the day on which the model shuts down at `owner`, where one is known."""
+        days = (one.date for one in self._shutdowns if one.provider == owner and matches_any(spelled, one.match))
+        day = next(days, None)
+        return row if row is None or day is None or row.shutdown else msgspec.structs.replace(row, shutdown=day)
+
     def _host(self, row: ModelRow) -> bool:
         source = self.sources.get(row.provider)
-        return source is not None and source.host
+        return row.hosted or (source is not None and source.host)
 
-    def _longest(self, spelled: str, asked: str, wanted: Any) -> ModelRow | None:
-        best: tuple[tuple[bool, int], ModelRow] | None = None
+    def _longest(self, spelled: str, asked: str, wanted: Callable[[ModelRow], bool]) -> ModelRow | None:
+        """Return the first of the rows whose glob decides: an assumption goes before a row only where it is about a part of its models."""
+        best: dict[bool, tuple[Rank, ModelRow, str]] = {}
         for row, globs in self._globs:
             if not wanted(row):
                 continue
-            for glob in globs:
-                if matches_glob(spelled, glob) or matches_glob(asked, glob):
-                    rank = ("*" not in glob, len(glob))
-                    if best is None or rank > best[0]:
-                        best = (rank, row)
-        return best and best[1]
+            before = best.get(row.assumed)
+            for glob, rank in globs:
+                if (before is None or rank > before[0]) and (matches_glob(spelled, glob) or matches_glob(asked, glob)):
+                    before = best[row.assumed] = (rank, row, glob)
+        known, assumed = best.get(False), best.get(True)
+        if known and assumed:
+            return assumed[1] if lies_within(assumed[2], known[2]) and assumed[2] != known[2] else known[1]
+        return (known or assumed or (None, None))[1]
+
+
+def _ranked(rows: Iterable[ModelRow]) -> list[tuple[ModelRow, list[tuple[str, Rank]]]]:
+    return [(row, [(glob, _rank(glob, row)) for glob in map(plain_id, row.match)]) for row in rows]
+
+
+def _rank(glob: str, row: ModelRow) -> Rank:
+    exact, letters, classes = specificity(glob)
+    return exact, row.goes_first, letters, classes
 
 
 def _how(row: ModelRow | None, asked: str, spelled: str) -> How:
@@ -223,4 +284,5 @@ def builtin_models() -> Models:
         data["models"],
         sources=msgspec.convert(data["source"], list[Source]),
         spellings=msgspec.convert(data["spelling"], list[Spelling]),
+        shutdowns=msgspec.convert(data["shutdown"], list[Shutdown]),
     )

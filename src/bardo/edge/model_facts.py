@@ -85,6 +85,7 @@ class ModelFacts:
         self._refused_fields: dict[PlaceName, tuple[RefusedField, ...]] = {}
         self._overridden: set[ControlTarget] = set()
         self._unclassified: set[PlaceName] = set()
+        self._shutdowns: set[PlaceName] = set()
 
     def knowledge(self, targets: Sequence[Target]) -> Knowledge:
         """Return what the plans of one call to `targets` are made from, as it is known now."""
@@ -142,7 +143,7 @@ class ModelFacts:
             _put(self._starts, (place, off), seen)
 
     def warn_of_unclassified(self, attempt: Attempt) -> None:
-        """Warn once of each model whose thinking is asked for in a form that nothing but the provider's kind speaks for."""
+        """Warn once of each model whose thinking is asked for in a form that nothing but an assumption speaks for."""
         plan = attempt.control
         if plan is None or not plan.unclassified:
             return
@@ -151,13 +152,29 @@ class ModelFacts:
             return
         self._unclassified.add(place)
         provider, _, model = place
+        like = plan.like
         _log.warning(
-            "nothing is known of %r at %s: its thinking is asked for in the form %s; `bardo probe` finds out more",
+            "nothing is known of %r at %s: %sits thinking is asked for in the form %s; `bardo probe` finds out more",
             model,
             provider,
+            f"it is taken to be like {like}, and " if like else "",
             plan.form,
-            extra={"provider": provider, "model": model, "form": plan.form},
+            extra={"provider": provider, "model": model, "form": plan.form, "like": like},
         )
+
+    def warn_of_shutdown(self, target: Target) -> None:
+        """Warn once of each model in use whose provider has named the day on which it shuts down."""
+        place = place_name(target)
+        if place in self._shutdowns or len(self._shutdowns) >= _MOST_WARNED:
+            return
+        self._shutdowns.add(place)
+        day = self.of(target).known.facts.shutdown
+        if day is None:
+            return
+        provider, _, model = place
+        when = "was to shut down" if day <= self.today() else "shuts down"
+        about = {"provider": provider, "model": model, "shutdown": day.isoformat()}
+        _log.warning("%r at %s %s on %s: move to another model", model, provider, when, day, extra=about)
 
     def today(self) -> datetime.date:
         """Return the date, in UTC."""

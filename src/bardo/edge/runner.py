@@ -128,6 +128,7 @@ class Runner(SecretHolder):
         attempt = self._attempt(next(exchange), exchange)
         while True:
             self.facts.warn_of_unclassified(attempt)
+            self.facts.warn_of_shutdown(attempt.target)
             try:
                 await live.begin(attempt, knowledge)
             except BardoError as problem:

@@ -144,4 +144,13 @@ def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[st
     fields = control.receipt(plan, seen, observe(plan, seen)) if plan is not None else {}
     if attempt.endpoint is not None:
         fields["endpoint"] = msgspec.to_builtins(attempt.endpoint)
-    return {**fields, "forwarded": forwarded}
+    return {**fields, **_transformed(response), "forwarded": forwarded}
+
+
+_DROPPED = "input_transformations"
+
+
+def _transformed(response: Response) -> dict[str, Any]:
+    """Return which earlier reasoning the provider left out, and why, where it says so: a list of its own objects."""
+    said = response.carried.fields.get(_DROPPED) if response.carried is not None else None
+    return {_DROPPED: said} if isinstance(said, list) and said else {}

@@ -227,7 +227,7 @@ def test_count_tokens_needs_no_limit() -> None:
         ({"model": 7}, "model"),
         ({"max_tokens": "many"}, "max_tokens"),
         ({"max_tokens": True}, "max_tokens"),
-        ({"max_tokens": 0}, "max_tokens"),
+        ({"max_tokens": -1}, "max_tokens"),
         ({"messages": "hi"}, "messages"),
         ({"messages": ["hi"]}, "messages[0]"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].role"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from typing import Any
 
 import pytest
@@ -76,6 +77,46 @@ SAID: dict[str, tuple[str, dict[str, Any], LiveFacts]] = {
         LiveFacts(control=("budget",)),
     ),
     "anthropic-no-thinking": ("anthropic", anthropic(thinking={"supported": False}), NO_THINKING),
+    "anthropic-off-is-refused": (
+        "anthropic",
+        anthropic(
+            thinking={
+                "supported": True,
+                "types": {"disabled": {"supported": False}, "between_tools": {"supported": True}},
+            }
+        ),
+        LiveFacts(off=False, nearest_off="between_tools"),
+    ),
+    "anthropic-limits": (
+        "anthropic",
+        {
+            "models": {
+                "data": [
+                    {"id": "m", "max_tokens": 128_000, "max_input_tokens": 9, "retires_at": "2027-01-31T00:00:00Z"}
+                ]
+            }
+        },
+        LiveFacts(output_limit=128_000, context=9, shutdown=datetime.date(2027, 1, 31)),
+    ),
+    "anthropic-no-such-day": ("anthropic", {"models": {"data": [{"id": "m", "retires_at": "soon"}]}}, LiveFacts()),
+    "openrouter-limits": (
+        "openrouter",
+        openrouter(
+            reasoning={"mandatory": True}, top_provider={"max_completion_tokens": 64_000}, expiration_date="2027-01-31"
+        ),
+        LiveFacts(omit="on", off=False, output_limit=64_000, shutdown=datetime.date(2027, 1, 31)),
+    ),
+    "cerebras-thinks": (
+        "cerebras",
+        {"models": {"data": [{"id": "m", "supported_features": ["tools", "reasoning"], "max_output_length": 8_000}]}},
+        LiveFacts(output_limit=8_000),
+    ),
+    "cerebras-does-not-think": (
+        "cerebras",
+        {"models": {"data": [{"id": "m", "supported_features": ["tools"], "context_length": 9}]}},
+        LiveFacts(control=("none",), omit="off", context=9),
+    ),
+    "cerebras-silent": ("cerebras", {"models": {"data": [{"id": "m"}]}}, LiveFacts()),
     "anthropic-older-list": ("anthropic", {"models": {"data": [{"id": "m"}]}}, LiveFacts()),
     "venice-levels": (
         "venice",

@@ -276,7 +276,8 @@ CASES: list[
     ),
     ("vLLM takes all", "vllm", "Qwen/Qwen3-32B", None, {"min_p": 0.1, "top_k": 5}, {"min_p": 0.1, "top_k": 5}, []),
     ("min_p becomes top_p", "openai-chat", "gpt-4o", None, {"min_p": 0.1}, {"top_p": 0.9}, ["min_p"]),
-    ("top_k becomes top_p", "mistral", "mistral-large-latest", None, {"top_k": 40}, {"top_p": 0.9}, ["top_k"]),
+    ("top_k becomes top_p", "xai", "grok-4.5", None, {"top_k": 40}, {"top_p": 0.9}, ["top_k"]),
+    ("Mistral takes top_k", "mistral", "mistral-large-latest", None, {"top_k": 40}, {"top_k": 40}, []),
     ("greedy stays greedy", "openai-chat", "gpt-4o", None, {"top_k": 1}, {"top_p": 0.01}, ["top_k"]),
     ("a broad top_k is no limit", "openai-chat", "gpt-4o", None, {"top_k": 500}, {}, ["top_k"]),
     (
@@ -343,6 +344,15 @@ def test_a_whole_number_stays_whole_within_its_limits() -> None:
     assert (sampling.top_k, type(sampling.top_k)) == (500, int)
 
 
+def test_kimi_takes_a_named_tool_and_no_other_force() -> None:
+    one, two = Tool(name="answer", schema={}), Tool(name="ask", schema={})
+    required = ToolChoice(mode="required")
+    assert fit("moonshot", "kimi-k3", tool_choice=FORCED, tools=(one, two)).request.tool_choice == FORCED
+    assert fit("moonshot", "kimi-k3", tool_choice=required, tools=(one,)).request.tool_choice == FORCED
+    fitted = fit("moonshot", "kimi-k3", tool_choice=required, tools=(one, two))
+    assert (fitted.request.tool_choice, lost(fitted)) == (ToolChoice(mode="auto"), ["tool_choice"])
+
+
 def test_nova_takes_no_limit_at_high() -> None:
     place = ("bedrock", "bedrock_converse")
     high = fit(place, "us.amazon.nova-2-lite-v1:0", HIGH, limit=500, temperature=0.3)
@@ -381,10 +391,9 @@ def test_thinking_gives_way_to_a_forced_tool(
     ("place", "model"),
     [
         (CLAUDE, "claude-opus-5-5"),
-        ("moonshot", "kimi-k3"),
         ("minimax", "MiniMax-M3"),
     ],
-    ids=["Opus 5.5", "Kimi K3", "MiniMax"],
+    ids=["Opus 5.5", "MiniMax"],
 )
 def test_a_tool_that_cannot_be_forced_is_left_to_the_model(place: str | tuple[str, str], model: str) -> None:
     fitted = fit(place, model, None, tool_choice=FORCED)

@@ -52,14 +52,14 @@ SAID = [
     (
         "OpenAI lists levels",
         effort("high"),
-        chat("openai-chat", "gpt-9"),
+        chat("openai-chat", "gpt-5.7"),
         "Unsupported value: 'reasoning_effort' does not support 'high' with this model. Supported values are: 'low' and 'medium'.",
         {"reasoning_effort": "medium"},
     ),
     (
         "OpenAI's list has no none",
         OFF,
-        chat("openai-chat", "gpt-9"),
+        chat("openai-chat", "gpt-5.7"),
         "Unsupported value: 'reasoning_effort' does not support 'none' with this model. Supported values are: 'low', 'medium', and 'high'.",
         {"reasoning_effort": "low"},
     ),
@@ -163,7 +163,7 @@ def test_a_refusal_is_repaired_by_its_own_words(
 
 
 def test_what_was_learned_holds_for_the_next_call_and_has_its_date() -> None:
-    target = chat("openai-chat", "gpt-9")
+    target = chat("openai-chat", "gpt-5.7")
     repair = repaired(effort("high"), target, "Supported values are: 'low' and 'medium'.")
     assert repair is not None
     assert (repair.fact.target, repair.fact.date, repair.fact.facts.efforts) == (target, TODAY, ("low", "medium"))
@@ -173,7 +173,7 @@ def test_what_was_learned_holds_for_the_next_call_and_has_its_date() -> None:
 
 def test_a_plan_is_repaired_once() -> None:
     error = "Supported values are: 'low' and 'medium'."
-    repair = repaired(effort("high"), chat("openai-chat", "gpt-9"), error)
+    repair = repaired(effort("high"), chat("openai-chat", "gpt-5.7"), error)
     assert repair is not None
     assert repair_refusal(repair.plan, "Supported values are: 'low'.", status=400, date=TODAY) is None
 
@@ -196,7 +196,7 @@ def test_nothing_is_widened() -> None:
     ],
 )
 def test_other_refusals_are_left_alone(error: str, status: int) -> None:
-    assert repaired(effort("high"), chat("openai-chat", "gpt-9"), error, status=status) is None
+    assert repaired(effort("high"), chat("openai-chat", "gpt-5.7"), error, status=status) is None
 
 
 def test_a_refusal_that_says_nothing_new_is_not_tried_again() -> None:
@@ -212,6 +212,6 @@ def test_a_caller_who_will_not_have_the_least_is_told() -> None:
 
 def test_an_operators_override_stands() -> None:
     override = Layer("operator", Facts(control=("effort",), efforts=("high",)))
-    target = chat("openai-chat", "gpt-9")
+    target = chat("openai-chat", "gpt-5.7")
     plan = plan_reasoning(effort("high"), target, facts=[override])
     assert repair_refusal(plan, "Supported values are: 'low'.", status=400, date=TODAY, facts=[override]) is None

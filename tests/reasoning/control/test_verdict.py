@@ -104,6 +104,7 @@ def test_a_receipt_says_intent_emission_layer_and_verdict() -> None:
         "intent": "low",
         "emitted": {"reasoning_effort": "high"},
         "layer": "L1",
+        "assumed": None,
         "reason": "ds4 alias map",
         "observed": {
             "reasoning_tokens": 90,

@@ -220,7 +220,7 @@ CASES: list[tuple[str, str, str, ReasoningPolicy | None, dict[str, Any]]] = [
     ("xAI 4.20 takes no level at all", "xai", "grok-4.20-0309-reasoning", effort("low"), {}),
     ("xAI 4.5 has no off", "xai", "grok-4.5", OFF, {"reasoning_effort": "low"}),
     ("Mistral has none and high", "mistral", "mistral-small-2603", effort("low"), {"reasoning_effort": "high"}),
-    ("Magistral has a prompt mode", "mistral", "magistral-medium-2509", effort("low"), {"prompt_mode": "reasoning"}),
+    ("Magistral takes an effort", "mistral", "magistral-medium-latest", effort("low"), {"reasoning_effort": "high"}),
     (
         "Cohere's budget",
         "cohere",
@@ -252,7 +252,7 @@ CASES: list[tuple[str, str, str, ReasoningPolicy | None, dict[str, Any]]] = [
         additional(**adaptive("low")),
     ),
     ("Bedrock's gpt-oss", "converse", "openai.gpt-oss-120b-1:0", effort("high"), additional(reasoning_effort="high")),
-    ("Bedrock's Qwen is off in silence", "converse", "qwen.qwen3-32b-v1:0", OFF, {}),
+    ("Bedrock's Qwen is off by a level", "converse", "qwen.qwen3-32b-v1:0", OFF, additional(reasoning_config="none")),
     ("Bedrock's Qwen", "converse", "qwen.qwen3-32b-v1:0", effort("high"), additional(reasoning_config="high")),
     (
         "Nova 2",

@@ -116,3 +116,25 @@ def test_the_operators_own_row_goes_before_the_server(folder: Path) -> None:
         found = bardo("catalog", "show", "qwen3-8b", "--provider", "llama_server", "--json").json["facts"]["off"]
     assert (found["layer"], found["value"]) == ("operator", False)
     assert [other["layer"] for other in found["others"]] == ["L1", "L2"]
+
+
+def test_the_day_on_which_a_model_shuts_down_is_shown(folder: Path) -> None:
+    shown = bardo("catalog", "show", "claude-sonnet-4-5", "--offline").out
+    assert "shuts down" in shown
+    assert "2026-11-30" in shown
+    with simulated(Simulator("anthropic", models=["claude-sonnet-4-5"]), folder=folder):
+        configured(folder, 'models = ["claude-sonnet-4-5"]')
+        findings = bardo("doctor", "--json").json["findings"]
+    (finding,) = (one for one in findings if one["area"].startswith("model "))
+    assert finding["status"] == "warning"
+    assert "shuts down on 2026-11-30" in finding["found"]
+
+
+@pytest.mark.parametrize(
+    ("model", "like"), [("claude-opus-5-2", "claude-opus-5-5"), ("gpt-5.7", "gpt-5.6-sol"), ("grok-5", "grok-4.7")]
+)
+def test_a_new_model_of_a_line_is_shown_as_an_assumption(folder: Path, model: str, like: str) -> None:
+    ran = bardo("catalog", "show", model, "--offline", "--json")
+    assert (ran.json["how"], ran.json["assumed_like"]) == ("assumed", like)
+    assert {fact["layer"] for fact in ran.json["facts"].values()} == {"L3"}
+    assert f"like {like}" in bardo("catalog", "show", model, "--offline").out

@@ -26,6 +26,7 @@ REASONS: dict[str, FinishReason] = {
     "tool_use": "tool_calls",
     "refusal": "refusal",
     "pause_turn": "pause",
+    "compaction": "pause",
 }
 """The dialect's stop reasons in our words."""
 

@@ -79,6 +79,7 @@ def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:
 
 def _limit(fields: dict[str, Any], counting: bool) -> int | None:
     limit = optional(fields, "max_tokens", int) if counting else required(fields, "max_tokens", int)
-    if limit is not None and limit < 1:
-        raise InvalidRequest("max_tokens must be at least 1", param="max_tokens")
+    # 0 fills the prompt cache without an answer: anthropic 2.12.0, message_create_params.py.
+    if limit is not None and limit < 0:
+        raise InvalidRequest("max_tokens must not be negative", param="max_tokens")
     return limit

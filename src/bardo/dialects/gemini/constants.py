@@ -31,6 +31,8 @@ REASONS: dict[str, FinishReason] = {
     "IMAGE_SAFETY": "refusal",
     "IMAGE_PROHIBITED_CONTENT": "refusal",
     "IMAGE_RECITATION": "refusal",
+    "IMAGE_OTHER": "error",
+    "NO_IMAGE": "error",
     "CONTINUATION": "pause",
     "MALFORMED_FUNCTION_CALL": "error",
     "MALFORMED_RESPONSE": "error",

@@ -109,7 +109,18 @@ class ChoiceReader:
             if isinstance(text, str) and text:
                 events = self._thought(text, field)
                 break
+        events = events or self._take_steps(delta.get("reasoning_steps"))
         return events + self._thinking.details(details, whole=whole) if isinstance(details, list) else events
+
+    def _take_steps(self, steps: Any) -> list[Event]:
+        """Read Perplexity's steps: each has a thought, beside the search or the page that it led to."""
+        found = steps if isinstance(steps, list) else ()
+        thoughts = [
+            step["thought"] for step in found if isinstance(step, dict) and isinstance(step.get("thought"), str)
+        ]
+        return [
+            event for thought in thoughts if thought for event in self._thought(f"{thought}\n\n", "reasoning_steps")
+        ]
 
     def _plain_before(self, message: dict[str, Any], details: list[Any]) -> list[Event]:
         """Read the thinking of a whole message that only its plain field has: bardo writes so what came before its first detail."""

@@ -20,7 +20,12 @@ def decode_usage(
     `cost` is what stands beside it, `google` Google's own counts of the same reply, which tell whether the output includes reasoning.
     """
     output_details = _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
-    input_details = _object(raw, "prompt_tokens_details") or _object(raw, "input_tokens_details")
+    # Writer and some replies of Mistral spell it in the singular.
+    input_details = (
+        _object(raw, "prompt_tokens_details")
+        or _object(raw, "prompt_token_details")
+        or _object(raw, "input_tokens_details")
+    )
     asked = _first(raw.get("prompt_tokens"), raw.get("input_tokens"))
     prompt = whole(asked)
     # Copilot and Perplexity put the count at the top level.
@@ -37,7 +42,14 @@ def decode_usage(
     )
     cached, written, capped = cache_within_input(
         prompt,
-        whole(_first(input_details.get("cached_tokens"), raw.get("prompt_cache_hit_tokens"), raw.get("cached_tokens"))),
+        whole(
+            _first(
+                input_details.get("cached_tokens"),
+                raw.get("prompt_cache_hit_tokens"),
+                raw.get("cached_tokens"),
+                raw.get("num_cached_tokens"),
+            )
+        ),
         whole(_first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))),
     )
     usage = Usage(

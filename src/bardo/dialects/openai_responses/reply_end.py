@@ -12,7 +12,7 @@ from bardo.dialects.openai_responses.state import NAME
 from bardo.dialects.openai_responses.usage import decode_usage
 from bardo.values.events import Degraded, Event, Failed, Finish, FinishReason, ReplyFields, ReplyStart, UsageUpdate
 
-LENGTH_WORDS = frozenset({"max_output_tokens", "max_tokens"})
+LENGTH_WORDS = frozenset({"max_output_tokens", "max_tokens", "max_messages"})
 REFUSAL_WORDS = frozenset({"content_filter"})
 
 

@@ -72,7 +72,11 @@ class MergedFact(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Merged(msgspec.Struct, frozen=True, kw_only=True):
-    """A model at a provider. `id` is how the catalog spells it, `how` how its row was found, `form` the wire form that is used."""
+    """A model at a provider.
+
+    `id` is how the catalog spells it, `how` how its row was found, `like` the model it is assumed to be like (empty where it is not),
+    `form` the wire form that is used.
+    """
 
     provider: str
     dialect: str
@@ -82,6 +86,7 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
     how: str
     form: str
     facts: tuple[MergedFact, ...]
+    like: str = ""
     live: Learned | None = None
 
     @property
@@ -118,6 +123,7 @@ def merge(
         maker=known.found.maker,
         how=known.found.how,
         form=known.form.name,
+        like=row.like if (row := known.row) is not None and row.assumed else "",
         facts=tuple(fact for fact in facts if fact is not None),
         live=learned,
     )

@@ -5,6 +5,7 @@ A list that is none makes the answer malformed; a strange row in it only says no
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -49,6 +50,14 @@ def text(value: Any) -> str | None:
 def count(value: Any) -> int | None:
     """Return a whole number above zero."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def day(value: Any) -> datetime.date | None:
+    """Return the day of a date, or of a date and time, as ISO 8601 writes it; None for anything else."""
+    try:
+        return datetime.date.fromisoformat(value[:10]) if isinstance(value, str) else None
+    except ValueError:
+        return None
 
 
 def levels(value: Any) -> tuple[Effort, ...]:

@@ -80,7 +80,7 @@ def output_limit(known: Known, cells: Sequence[Cell]) -> int:
     """Return the output limit, the same for all requests: another one for each cell would itself move the tokens."""
     budgets = [int(cell.value) for cell in cells if cell.setting == "budget"]
     wanted = max([*budgets, BUDGETS[-1]]) + ANSWER_ROOM
-    most = known.row.output_limit if known.row else None
+    most = known.facts.output_limit
     return wanted if most is None else min(wanted, most)
 
 

@@ -20,7 +20,7 @@ from bardo.reasoning.control.target import Known
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # What a row of a maker says beside its thinking goes with it: it stands in the place of the built-in one.
-_NOT_KEPT = ("provider", "match", "assumed", "source", "date", "note")
+_NOT_KEPT = ("provider", "match", "assumed", "like", "goes_first", "hosted", "shutdown", "source", "date", "note")
 
 
 def overlay_row(

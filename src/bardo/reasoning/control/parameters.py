@@ -198,6 +198,10 @@ def _with_tools(request: Request, plan: ControlPlan) -> ControlPlan:
     return yielded
 
 
+_NAMED = ("named", "named_not_thinking")
+"""A tool can be forced by its name only."""
+
+
 def _forced(
     request: Request, plan: ControlPlan, rules: Iterable[ParameterRule]
 ) -> tuple[ControlPlan, ToolChoice | None, tuple[Degradation, ...]]:
@@ -206,8 +210,11 @@ def _forced(
     if choice is None or choice.mode not in ("required", "named"):
         return plan, choice, ()
     taken = (plan.known and plan.known.row and plan.known.row.forced_tool) or "yes"
+    if taken in _NAMED and choice.mode == "required" and len(request.tools) == 1:
+        choice = msgspec.structs.replace(choice, mode="named", name=request.tools[0].name)
     refused = any(rule.no_forced_tool for rule in rules) or taken == "never"
-    excluded = (taken == "not_thinking" and plan.thinks is True) or (
+    refused = refused or (taken in _NAMED and choice.mode == "required")
+    excluded = (taken in ("not_thinking", "named_not_thinking") and plan.thinks is True) or (
         taken == "not_budgeted" and plan.budget is not None
     )
     if not refused and not excluded:

@@ -63,8 +63,14 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unclassified(self) -> bool:
-        """Whether nothing but the provider's static form spoke of the model: worth a line in the operator's log."""
-        return self.reason == "unclassified"
+        """Whether nothing but an assumption spoke of the model: worth a line in the operator's log."""
+        return self.reason in ("unclassified", "assumed")
+
+    @property
+    def like(self) -> str:
+        """The id of the model that this one is assumed to be like, empty where a row is about the model or nothing is known."""
+        row = self.known.row if self.known is not None else None
+        return row.like if row is not None and row.assumed else ""
 
 
 def intent_of(policy: ReasoningPolicy | None) -> str:
@@ -143,7 +149,7 @@ def room_for(known: Known, limit: int | None, thinking: int) -> int | None:
     needed = known.form.limit == "required" or (known.form.limit == "with_thinking" and thinking > 0)
     if limit is not None or not needed:
         return limit
-    most = (known.row and known.row.output_limit) or OUTPUT_LIMIT
+    most = known.facts.output_limit or OUTPUT_LIMIT
     return min(DEFAULT_OUTPUT + thinking, most)
 
 

@@ -70,7 +70,7 @@ def plan_reasoning(
     plan = _visible(ask, _written(ask))
     plan = msgspec.structs.replace(plan, degraded=(*plan.degraded, *_unsaid(policy, plan)))
     if not known.classified:
-        plan = msgspec.structs.replace(plan, reason="unclassified", layer="L3")
+        plan = msgspec.structs.replace(plan, reason="assumed" if known.row else "unclassified", layer="L3")
     return plan
 
 

@@ -78,11 +78,12 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def levels(self) -> tuple[Effort, ...]:
-        """The model's own levels, where it is told how to think by them, in rising order."""
+        """The model's own levels that can be written here, where it is told how to think by them, in rising order."""
         takes = {"effort", "level", "fixed"} & set(self.control)
         if self.facts.efforts is None and "effort" in takes:
             return ANY_WORD
-        return ladder(self.facts.efforts or ()) if takes else ()
+        offered = ladder(self.facts.efforts or ()) if takes else ()
+        return tuple(level for level in offered if level not in self.form.refused)
 
     @cached_property
     def takes_budget(self) -> bool:
@@ -103,7 +104,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def switches(self) -> bool:
         """Whether thinking can be turned on without an amount."""
-        return bool({"toggle", "adaptive", "prompt_mode"} & set(self.control)) and self.form.on is not None
+        return bool({"toggle", "adaptive"} & set(self.control)) and self.form.on is not None
 
     @cached_property
     def budget(self) -> BudgetRange:
@@ -153,7 +154,7 @@ def _resolve(target: ControlTarget, layers: tuple[Layer, ...], models: Models, f
 def _catalog(found: FoundModel, endpoint: Endpoint) -> Layer:
     if found.row is None:
         return Layer("L3", endpoint.assumed, "unclassified")
-    return Layer("L3", found.row, "unclassified") if found.row.assumed else Layer("L2", found.row)
+    return Layer("L3", found.row, "assumed") if found.row.assumed else Layer("L2", found.row)
 
 
 def _lay(layers: Sequence[Layer]) -> tuple[Facts, dict[str, LayerName], dict[str, str]]:

@@ -94,8 +94,8 @@ def _check_fields(body: Fields, *, counting: bool) -> None:
     for name in sorted(body.keys() - _KNOWN):
         raise Refusal("unknown_field", f"{name}: Extra inputs are not permitted", parameter=name)
     limit = number(body.get("max_tokens"))
-    if not counting and (limit is None or limit < 1):
-        raise Refusal("bad_value", "max_tokens: Input should be greater than or equal to 1", parameter="max_tokens")
+    if not counting and (limit is None or limit < 0):
+        raise Refusal("bad_value", "max_tokens: Input should be greater than or equal to 0", parameter="max_tokens")
     if not rows(body.get("messages")):
         raise Refusal("bad_value", "messages: at least one message is required", parameter="messages")
 

@@ -45,7 +45,7 @@ def _show(merged: Merged) -> None:
         facts(
             [
                 ("model", f"{merged.model} at {merged.provider} ({merged.dialect})"),
-                ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({merged.how})"),
+                ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({_how(merged)})"),
                 ("form", merged.form),
                 ("server", _server(merged)),
             ]
@@ -65,6 +65,10 @@ def _show(merged: Merged) -> None:
         say(
             "\nLayers disagree, and the first goes before: operator, L1 the server itself, L2 the catalog, L3 an assumption."
         )
+
+
+def _how(merged: Merged) -> str:
+    return f"{merged.how} to be like {merged.like}" if merged.like else merged.how
 
 
 def _server(merged: Merged) -> str:

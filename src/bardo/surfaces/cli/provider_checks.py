@@ -178,6 +178,11 @@ def _configured(provider: Provider) -> tuple[str, ...]:
 
 def _finding(merged: Merged) -> Finding:
     area = f"model {merged.provider}/{merged.model}"
+    if merged["shutdown"] is not None:
+        fix = "name another model in bardo.toml before that day"
+        return Finding(
+            area=area, status="warning", found=f"shuts down on {merged['shutdown']}; {facts_line(merged)}", fix=fix
+        )
     if not merged.disagreements:
         return Finding(area=area, status="ok", found=facts_line(merged))
     said = "; ".join(f"{TITLES[fact.field]}: {against_text(fact)}" for fact in merged.disagreements)

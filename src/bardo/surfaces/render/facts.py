@@ -20,6 +20,9 @@ TITLES = {
     "nearest_off": "instead of off",
     "budget": "budget",
     "form": "form",
+    "switch": "switch",
+    "output_limit": "longest reply",
+    "shutdown": "shuts down",
 }
 _WORDS: dict[str, dict[Any, str]] = {
     "omit": {"on": "thinks", "off": "does not think"},
@@ -31,6 +34,8 @@ def value_text(field: str, value: Any) -> str:
     """Return a fact's value in words."""
     if field in _WORDS:
         return _WORDS[field].get(value, str(value))
+    if field == "output_limit":
+        return f"{value:,} tokens"
     if isinstance(value, BudgetRange):
         return _range_text(value)
     if isinstance(value, dict):
@@ -74,6 +79,7 @@ def facts_json(merged: Merged) -> dict[str, Any]:
         "catalog_id": merged.id,
         "maker": merged.maker,
         "how": merged.how,
+        "assumed_like": merged.like or None,
         "form": merged.form,
         "facts": {fact.field: _fact_json(fact) for fact in merged.facts},
         "disagreements": [fact.field for fact in merged.disagreements],

@@ -13,7 +13,7 @@ LAYERS = {
     "operator": "the operator's override",
     "L1": "the server itself",
     "L2": "the catalog",
-    "L3": "an assumption by the provider's kind",
+    "L3": "an assumption",
 }
 REASONS = {
     "exact": "the model takes it as it is",
@@ -33,6 +33,7 @@ REASONS = {
     "gave way": "something else in the request does not go with thinking",
     "a level is needed": "silence would be off",
     "not asked": "the model does as it is used to",
+    "assumed": "no row is about this model; it is taken to be like the newest one of its line",
     "unclassified": "nothing is known of this model",
 }
 VERDICTS = {

@@ -8,6 +8,7 @@ from bardo.edge.introspect.live import LiveFacts
 from bardo.edge.introspect.looking import Answers
 from bardo.edge.introspect.readers.hosted import (
     read_anthropic,
+    read_cerebras,
     read_gemini,
     read_mistral,
     read_moonshot,
@@ -22,6 +23,7 @@ Reader = Callable[[Answers, str], dict[str, LiveFacts]]
 
 READERS: Mapping[str, Reader] = {
     "anthropic": read_anthropic,
+    "cerebras": read_cerebras,
     "ds4": read_ds4,
     "gemini": read_gemini,
     "llama-server": read_llama_server,
@@ -39,6 +41,7 @@ __all__ = [
     "READERS",
     "Reader",
     "read_anthropic",
+    "read_cerebras",
     "read_ds4",
     "read_gemini",
     "read_llama_server",

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from bardo.catalog.models import Control
 from bardo.edge.introspect.live import NO_THINKING, LiveFacts
-from bardo.edge.introspect.looking import Answers, count, fields, flag, inside, level, levels, listed, named
+from bardo.edge.introspect.looking import Answers, count, day, fields, flag, inside, level, levels, listed, named, words
 from bardo.values.request import EFFORTS
 
 
@@ -37,6 +39,8 @@ def _openrouter(row: dict[str, Any]) -> LiveFacts:
         default_effort=level(said.get("default_effort")),
         omit="on" if mandatory or enabled else "off" if enabled is False else None,
         off=None if mandatory is None else not mandatory,
+        output_limit=count(inside(row, "top_provider", "max_completion_tokens")),
+        shutdown=day(row.get("expiration_date")),
         context=count(row.get("context_length")),
     )
 
@@ -47,21 +51,46 @@ def _with_none(offered: tuple[str, ...], said: Any) -> tuple[str, ...]:
 
 
 def read_anthropic(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
-    """Read `capabilities.thinking` and `capabilities.effort`; whether off is allowed, and the default, are not said."""
+    """Read `capabilities.thinking`, with which of its types are taken, `capabilities.effort`, limits and the day of retirement.
+
+    `disabled` and `between_tools` are false exactly where a request that sends them is refused; the default is not said.
+    """
     return {name: _anthropic(row) for name, row in named(listed(answers["models"], "data"), "id")}
 
 
 def _anthropic(row: dict[str, Any]) -> LiveFacts:
     can = fields(row.get("capabilities"))
     if flag(inside(can, "thinking")) is False:
-        return NO_THINKING
+        limit, retires = count(row.get("max_tokens")), day(row.get("retires_at"))
+        return msgspec.structs.replace(NO_THINKING, output_limit=limit, shutdown=retires)
     types, efforts = inside(can, "thinking", "types"), fields(inside(can, "effort"))
     offered = tuple(effort for effort in EFFORTS if flag(efforts.get(effort)))
     control: list[Control] = ["adaptive"] if flag(inside(types, "adaptive")) else []
     control += _control(effort=bool(offered), budget=bool(flag(inside(types, "enabled"))), toggle=False) or ()
+    off = flag(inside(types, "disabled"))
     return LiveFacts(
-        control=tuple(control) or None, efforts=offered or None, context=count(row.get("max_input_tokens"))
+        control=tuple(control) or None,
+        efforts=offered or None,
+        off=off,
+        nearest_off="between_tools" if off is False and flag(inside(types, "between_tools")) else None,
+        output_limit=count(row.get("max_tokens")),
+        shutdown=day(row.get("retires_at")),
+        context=count(row.get("max_input_tokens")),
     )
+
+
+def read_cerebras(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
+    """Read the list in OpenRouter's form: whether a model thinks is said by the features and parameters that it has, its levels are not."""
+    return {name: _cerebras(row) for name, row in named(listed(answers["models"], "data"), "id")}
+
+
+def _cerebras(row: dict[str, Any]) -> LiveFacts:
+    features, parameters = row.get("supported_features"), row.get("supported_sampling_parameters")
+    said = {*words(features), *words(parameters)}
+    limits = LiveFacts(output_limit=count(row.get("max_output_length")), context=count(row.get("context_length")))
+    if not isinstance(features, list) or {"reasoning", "reasoning_effort"} & said:
+        return limits
+    return msgspec.structs.replace(NO_THINKING, output_limit=limits.output_limit, context=limits.context)
 
 
 def read_venice(answers: Answers, model: str = "") -> dict[str, LiveFacts]:

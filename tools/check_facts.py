@@ -1,0 +1,269 @@
+"""Compare bardo's rows and dialects with the types of the official SDKs that are installed.
+
+    python tools/check_facts.py
+
+Each SDK names model ids, efforts, operations, reasons to end, stream events, usage fields and betas. Printed is what bardo does not know or
+says otherwise, without what `accepted_differences.toml` accepts. An SDK that is not installed is not asked. Ends with 1 where anything is
+left, and where an accepted difference is none any more.
+"""
+
+from __future__ import annotations
+
+import ast
+import gzip
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, get_args, get_type_hints
+
+import bardo
+from bardo.catalog.models import builtin_models
+from bardo.catalog.replay import builtin_replay
+from bardo.values.request import EFFORTS
+
+SOURCE = Path(bardo.__file__).parent
+ACCEPTED = Path(__file__).with_name("accepted_differences.toml")
+
+
+class Difference(NamedTuple):
+    """A word of an SDK that bardo does not know, or one of bardo's that the SDK does not. `kind` is what it is a word of."""
+
+    sdk: str
+    kind: str
+    word: str
+
+
+class Accepted(NamedTuple):
+    """Differences that are as they should be: globs of words, since when, and why."""
+
+    sdk: str
+    kind: str
+    words: tuple[str, ...]
+    date: str
+    why: str
+
+    def covers(self, one: Difference) -> bool:
+        """Whether the difference is one of these."""
+        return (self.sdk, self.kind) == one[:2] and any(fnmatchcase(one.word, glob) for glob in self.words)
+
+
+class Place(NamedTuple):
+    """Where an SDK names words: a module and a name in it, whose type, enum or fields they are."""
+
+    sdk: str
+    kind: str
+    module: str
+    name: str
+
+
+PLACES = (
+    Place("openai", "model", "openai.types.shared.chat_model", "ChatModel"),
+    Place("openai", "model", "openai.types.shared.all_models", "AllModels"),
+    Place("anthropic", "model", "anthropic.types.model", "Model"),
+    Place("google", "model", "google.genai._gaos.types.interactions.model", "Model"),
+    Place("openai", "effort", "openai.types.shared.reasoning_effort", "ReasoningEffort"),
+    Place("anthropic", "effort", "anthropic.types.output_config_param", "OutputConfigParam.effort"),
+    Place("google", "effort", "google.genai.types", "ThinkingLevel"),
+    Place("google", "effort", "google.genai._gaos.types.interactions.thinkinglevel", "ThinkingLevel"),
+    Place("openai_chat", "finish", "openai.types.chat.chat_completion", "Choice.finish_reason"),
+    Place("openai_responses", "finish", "openai.types.responses.response", "IncompleteDetails.reason"),
+    Place("anthropic_messages", "finish", "anthropic.types.stop_reason", "StopReason"),
+    Place("anthropic_messages", "finish", "anthropic.types.beta.beta_stop_reason", "BetaStopReason"),
+    Place("gemini", "finish", "google.genai.types", "FinishReason"),
+    Place("cohere", "finish", "cohere.types.chat_finish_reason", "ChatFinishReason"),
+    Place("openai_responses", "event", "openai.types.responses.response_stream_event", "ResponseStreamEvent"),
+    Place("anthropic_messages", "event", "anthropic.types.raw_message_stream_event", "RawMessageStreamEvent"),
+    Place("anthropic_messages", "event", "anthropic.types.raw_content_block_delta", "RawContentBlockDelta"),
+    Place("openai_chat", "usage", "openai.types.completion_usage", "CompletionUsage."),
+    Place("openai_responses", "usage", "openai.types.responses.response_usage", "ResponseUsage."),
+    Place("anthropic_messages", "usage", "anthropic.types.usage", "Usage."),
+    Place("gemini", "usage", "google.genai.types", "GenerateContentResponseUsageMetadata."),
+    Place("gemini_interactions", "usage", "google.genai._gaos.types.interactions.usage", "Usage."),
+    Place("anthropic", "beta", "anthropic.types.anthropic_beta_param", "AnthropicBetaParam"),
+)
+
+
+def words_at(place: Place) -> list[str] | None:
+    """Return the words at a place, in their order; None where the SDK is not installed. Raises AttributeError for a name that is gone."""
+    try:
+        module = import_module(place.module)
+    except ModuleNotFoundError:
+        return None
+    holder, dot, field = place.name.partition(".")
+    value = getattr(module, holder)
+    if not dot:
+        return list(dict.fromkeys(_words(value)))
+    if not field:
+        return [_wire_name(value, name) for name in value.model_fields]
+    fields = getattr(value, "model_fields", None)
+    return list(_words(fields[field].annotation if fields else get_type_hints(value)[field]))
+
+
+def _wire_name(model: Any, name: str) -> str:
+    """Return a field's name on the wire."""
+    return model.model_fields[name].alias or model.model_fields[name].serialization_alias or name
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Yield the strings of a type: of a literal, an enum, a union, or the `type` of each model of a union."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, type) and issubclass(value, Enum):
+        yield from (str(member.value) for member in value)
+    elif "type" in (fields := getattr(value, "model_fields", {})):
+        yield from _words(fields["type"].annotation)
+    else:
+        for inner in get_args(value):
+            yield from _words(inner)
+
+
+@cache
+def constants(dialect: str) -> frozenset[str]:
+    """Return every string that the code of a dialect holds: the words of the wire that it knows."""
+    found: set[str] = set()
+    for path in (*(SOURCE / "dialects" / dialect).glob("*.py"), SOURCE / "dialects" / "counts.py"):
+        nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        found |= {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+        found |= _typed_fields(path)
+    return frozenset(found)
+
+
+def _typed_fields(path: Path) -> set[str]:
+    """Return the names of fields that classes of a file declare: what msgspec reads is not named anywhere else."""
+    classes = (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.ClassDef))
+    lines = (line for one in classes for line in one.body if isinstance(line, ast.AnnAssign))
+    return {line.target.id for line in lines if isinstance(line.target, ast.Name)}
+
+
+def _known_model(sdk: str) -> Callable[[str], bool]:
+    return lambda word: builtin_models().find(sdk, word).how not in ("unclassified", "assumed")
+
+
+def _known_effort(sdk: str) -> Callable[[str], bool]:
+    return lambda word: word.lower() in {*EFFORTS, "none"}
+
+
+def _known_beta(sdk: str) -> Callable[[str], bool]:
+    return lambda word: word in constants("anthropic_messages") | _betas_of_rows()
+
+
+def _betas_of_rows() -> set[str]:
+    return {value for row in builtin_replay().bindings for value in row.headers.values()}
+
+
+def _known_word(sdk: str) -> Callable[[str], bool]:
+    return lambda word: word in constants(sdk)
+
+
+KNOWN = {"model": _known_model, "effort": _known_effort, "beta": _known_beta}
+
+
+def differences() -> Iterator[Difference]:
+    """Yield what the installed SDKs name and bardo does not know, and what bardo names and they do not."""
+    for place in PLACES:
+        known = KNOWN.get(place.kind, _known_word)(place.sdk)
+        yield from (Difference(place.sdk, place.kind, word) for word in words_at(place) or () if not known(word))
+    betas = words_at(next(place for place in PLACES if place.kind == "beta"))
+    if betas is not None:
+        yield from (
+            Difference("anthropic", "beta that the SDK lacks", word) for word in sorted(_betas_of_rows() - set(betas))
+        )
+    yield from _of_bedrock()
+
+
+def _of_bedrock() -> Iterator[Difference]:
+    """Yield what botocore's service model names and bardo does not know."""
+    model = service_model()
+    if model is None:
+        return
+    shapes, known = model["shapes"], constants("bedrock_converse") | constants("bedrock_invoke")
+    named = {
+        "operation": _paths(model),
+        "finish": shapes["StopReason"]["enum"],
+        "event": list(shapes["ConverseStreamOutput"]["members"]),
+        "usage": list(shapes["TokenUsage"]["members"]),
+    }
+    for kind, words in named.items():
+        missing = (
+            word
+            for word in words
+            if word not in known and not any(word in text for text in known if kind == "operation")
+        )
+        yield from (Difference("bedrock", kind, word) for word in missing)
+
+
+def _paths(model: dict[str, Any]) -> list[str]:
+    """Return the last part of each operation's path: `converse-stream`."""
+    return sorted({one["http"]["requestUri"].rpartition("/")[2] for one in model["operations"].values()})
+
+
+def service_model() -> dict[str, Any] | None:
+    """Return botocore's model of Bedrock's runtime; None where botocore is not installed."""
+    try:
+        root = Path(str(import_module("botocore").__file__)).parent / "data" / "bedrock-runtime"
+    except ModuleNotFoundError:
+        return None
+    newest = max(root.iterdir())
+    with gzip.open(newest / "service-2.json.gz") as file:
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+def accepted() -> list[Accepted]:
+    """Return the differences that are accepted."""
+    rows = tomllib.loads(ACCEPTED.read_text(encoding="utf-8"))["accepted"]
+    return [Accepted(row["sdk"], row["kind"], tuple(row["words"]), str(row["date"]), row["why"]) for row in rows]
+
+
+def left(found: Iterable[Difference], taken: Iterable[Accepted]) -> list[Difference]:
+    """Return the differences that nobody accepted, each once."""
+    rows = list(taken)
+    return [one for one in dict.fromkeys(found) if not any(row.covers(one) for row in rows)]
+
+
+def outdated(found: Iterable[Difference], taken: Iterable[Accepted]) -> list[tuple[Accepted, str]]:
+    """Return the accepted words that are no differences any more, of SDKs that are installed."""
+    seen = list(found)
+    asked = {(one.sdk, one.kind) for one in seen}
+    return [
+        (row, word)
+        for row in taken
+        if (row.sdk, row.kind) in asked
+        for word in row.words
+        if not any(row._replace(words=(word,)).covers(one) for one in seen)
+    ]
+
+
+def resolved() -> dict[str, tuple[int, int]]:
+    """Return of each SDK how many of its model ids a row is about, and how many it has."""
+    found: dict[str, tuple[int, int]] = {}
+    for sdk in dict.fromkeys(place.sdk for place in PLACES if place.kind == "model"):
+        lists = [words_at(place) for place in PLACES if (place.sdk, place.kind) == (sdk, "model")]
+        ids = dict.fromkeys(word for words in lists for word in words or ())
+        if ids:
+            found[sdk] = (sum(map(_known_model(sdk), ids)), len(ids))
+    return found
+
+
+def main() -> int:
+    """Print the comparison, and return how the program ends."""
+    found, taken = list(differences()), accepted()
+    new, old = left(found, taken), outdated(found, taken)
+    for sdk, (known, total) in resolved().items():
+        print(f"{sdk}: a row is about {known} of {total} model ids")
+    for one in new:
+        print(f"not known: {one.sdk} {one.kind} {one.word}")
+    for row, word in old:
+        print(f"accepted, and no difference any more: {row.sdk} {row.kind} {word}")
+    print(f"{len(set(found))} differences, {len(new)} of them new")
+    return 1 if new or old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
