@@ -60,7 +60,7 @@ AS_THEY_CAME: dict[str, tuple[str, Fields]] = {
     "Nova 2": (NOVA_2, additional(**nova("low"))),
     "Nova 2 off": (NOVA_2, additional(reasoningConfig={"type": "disabled"})),
     "Qwen": ("qwen.qwen3-32b-v1:0", additional(reasoning_config="high")),
-    "GLM off": ("zai.glm-5", additional(reasoning_config="none")),
+    "GLM off": ("zai.glm-5", additional(reasoning_effort="none")),
     "a profile nobody knows": (PROFILE, additional(reasoning_effort="high", newer=1)),
     "Claude behind a profile": (PROFILE, additional(thinking=enabled(4096), top_k=3)),
     "Claude's top_k": (CLAUDE, additional(top_k=3)),
@@ -158,10 +158,10 @@ OTHERS: dict[str, tuple[str, Fields, Fields, list[str]]] = {
         additional(reasoning={"effort": "low"}),
         [],
     ),
-    "Qwen has two": (
+    "Qwen has three": (
         "qwen.qwen3-32b-v1:0",
-        {"reasoning_effort": "medium"},
-        additional(reasoning_config="low"),
+        {"reasoning_effort": "xhigh"},
+        additional(reasoning_config="high"),
         ["reasoning_effort"],
     ),
     "Nova 2 takes no limit at its highest": (

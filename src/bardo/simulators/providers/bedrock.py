@@ -47,6 +47,7 @@ class Bedrock(Provider):
         ("additionalModelRequestFields.thinking.type", "disabled"),
         ("additionalModelRequestFields.reasoningConfig.type", "disabled"),
         ("additionalModelRequestFields.reasoning_config", "none"),
+        ("additionalModelRequestFields.reasoning_effort", "none"),
     )
 
     def given_key(self, incoming: Incoming) -> str:
