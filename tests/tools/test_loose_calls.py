@@ -113,6 +113,13 @@ FAMILIES = {
     "functionary": Case("functionary", f"<function=weather>{ARGUMENTS}</function>", CALL),
     "functionary 3.2": Case("functionary_v32", f"weather\n{ARGUMENTS}>>>clock\n{{}}", BOTH),
     "functionary 3.2, a word that is no tool": Case("functionary_v32", "Hello {you}", "Hello {you}"),
+    "hunyuan 4": Case(
+        "hy_v4",
+        "<tool_calls:6124c78e><tool_call:6124c78e>weather<arg_key:6124c78e>city</arg_key:6124c78e><arg_value:6124c78e>Paris"
+        "</arg_value:6124c78e><arg_key:6124c78e>days</arg_key:6124c78e><arg_value:6124c78e>3</arg_value:6124c78e>"
+        "</tool_call:6124c78e><tool_call:6124c78e>clock</tool_call:6124c78e></tool_calls:6124c78e>",
+        BOTH,
+    ),
     "command r": Case("cohere_action", f"Action:\n```json\n[{JSON}]\n```", CALL),
     "command r, an answer with JSON": Case("cohere_action", "So:\n```json\n[1]\n```", "So:\n```json\n[1]\n```"),
     "muse": Case(
