@@ -12,7 +12,7 @@ from typing import Any, Literal, Protocol
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
-from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks
+from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks, report_tool_lacks
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
 from bardo.dialects.reply_declaration import ReplyDeclaration
 from bardo.dialects.same_bytes import with_original_form
@@ -199,6 +199,15 @@ class Dialect:
 
     def field_losses(self, request: Request) -> Losses:
         """Return what the request's fields, its tools among them, say that cannot be expressed. The messages are not looked at."""
-        losses = Losses(self.declaration if self.wraps is None else self.wraps(request.model).declaration)
+        losses = self._no_losses(request)
         report_field_lacks(request, losses)
         return losses
+
+    def tool_losses(self, request: Request) -> Losses:
+        """Return what the request's tools say that cannot be expressed."""
+        losses = self._no_losses(request)
+        report_tool_lacks(request, losses)
+        return losses
+
+    def _no_losses(self, request: Request) -> Losses:
+        return Losses(self.declaration if self.wraps is None else self.wraps(request.model).declaration)

@@ -54,6 +54,7 @@ NOT_DECLARED: dict[str, str] = {
     "stream_usage": "says what the client's stream holds",
     "dialect": "says where the request came from",
     "body": "the request as it came",
+    "body_bytes": "the request as it came",
     "options": "what is asked of bardo itself",
     "degraded": "what was lost where the request was read",
     "extra": "fields of one dialect: the driver reports those of another",

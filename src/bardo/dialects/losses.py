@@ -98,12 +98,19 @@ def report_field_lacks(request: Request, losses: Losses) -> None:
         _report(request.output_format, checks.fields.get("output_format", ()), losses)
     if request.reasoning is not None:
         losses.lose_fields(request.reasoning.carried)
+    report_tool_lacks(request, losses)
+    if not own:
+        _report_foreign(request, losses)
+
+
+def report_tool_lacks(request: Request, losses: Losses) -> None:
+    """Report all that the tools of a request say and the dialect declares to lack, and fields of other dialects."""
+    declaration = losses.declaration
+    checks = declaration.own_checks if request.dialect in declaration.speaks else declaration.foreign_checks
     for tool in request.tools:
         if not tool.hosted:
             _report(tool, checks.fields.get("tools", ()), losses)
             losses.lose_fields(tool.carried)
-    if not own:
-        _report_foreign(request, losses)
 
 
 def report_message_lacks(request: Request, losses: Losses) -> None:

@@ -9,7 +9,7 @@ import datetime
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from bardo.catalog.matching import matches_any
 from bardo.catalog.models import Facts, ModelRow
@@ -30,6 +30,7 @@ from bardo.engine.knowledge import (
 )
 from bardo.engine.planning import Attempt
 from bardo.engine.refused_fields import RefusedField
+from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Target, endpoints_of
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, RouteFact, know
@@ -77,6 +78,7 @@ class ModelFacts:
         self._settings = settings
         self._introspector = introspector
         self._clock = clock
+        self._plans: PlanCache[Any] = PlanCache()
         self._resolved: dict[PlaceName, _Resolved] = {}
         self._learned: dict[ControlTarget, RouteFact] = {}
         self._starts: dict[tuple[PlaceName, bool], SeenStart] = {}
@@ -96,6 +98,7 @@ class ModelFacts:
             structured=own.structured,
             today=self.today(),
             facts={place_name(at): self.of(at) for target in targets for at in endpoints_of(target)},
+            plans=self._plans,
         )
 
     def of(self, target: Target) -> TargetFacts:

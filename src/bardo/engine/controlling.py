@@ -27,11 +27,27 @@ from bardo.values.request import Control, Message, ReasoningPolicy, Request
 
 
 class Controlled(msgspec.Struct, frozen=True):
-    """A request that fits its target, how it came to that, and what differs."""
+    """A request that fits its target, how it came to that, and what differs. What is said in the request plays no part in it."""
 
     request: Request
     plan: ControlPlan
     degraded: tuple[Degradation, ...]
+
+    def with_content(self, request: Request) -> tuple[Request, tuple[Degradation, ...]]:
+        """Return a request that differs from the one at hand in its content only, as the target takes it, and what its messages lose."""
+        fitted = self.request
+        changed = msgspec.structs.replace(
+            request,
+            tool_choice=fitted.tool_choice,
+            max_output_tokens=fitted.max_output_tokens,
+            sampling=fitted.sampling,
+            reasoning=fitted.reasoning,
+            control=fitted.control,
+            choices=fitted.choices,
+            extra=fitted.extra,
+        )
+        changed, degraded = fit_messages(changed, self.plan)
+        return (_told(changed, self.plan.system_text) if self.plan.system_text else changed), degraded
 
     @property
     def unchanged(self) -> bool:
@@ -41,6 +57,8 @@ class Controlled(msgspec.Struct, frozen=True):
     def is_said_by(self, body: dict[str, Any], thinking: dict[str, Any]) -> bool:
         """Whether a body in the target's own language says what is written of thinking, and no more of it."""
         raw = self.request.reasoning.raw_fields if self.request.reasoning is not None else {}
+        if not thinking and not raw:
+            return True
         return merge_fields(body, thinking) == body and merge_fields(thinking, raw) == thinking
 
 
@@ -101,12 +119,8 @@ def _fitted(request: Request, plan: ControlPlan, policy: ReasoningPolicy | None)
     written = Control(
         fields=merge_fields(plan.fields, fitted.fields) if fitted.fields else plan.fields, thinks=plan.thinks
     )
-    changed, refitted = fit_messages(fitted.request, plan)
-    changed = msgspec.structs.replace(changed, reasoning=policy, control=written)
-    if plan.system_text:
-        changed = _told(changed, plan.system_text)
-    degraded = (*plan.degraded, *fitted.degraded, *refitted, *_replaced(request, written.fields))
-    return Controlled(changed, plan, degraded)
+    changed = msgspec.structs.replace(fitted.request, reasoning=policy, control=written)
+    return Controlled(changed, plan, (*plan.degraded, *fitted.degraded, *_replaced(request, written.fields)))
 
 
 def _replaced(request: Request, fields: dict[str, Any]) -> Iterator[Degradation]:

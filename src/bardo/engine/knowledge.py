@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from bardo.engine.refused_fields import RefusedField
+from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Target
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import PORTABLE, ControlTarget, Known, Layer, PortableBudgets, RouteFact, know
@@ -75,7 +76,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
 
     `formats` None stands for the formats that come with bardo. `budgets` is the one table between levels and tokens. `structured` is how
     answers in a schema are asked for. `today` dates what a refusal teaches. `facts` holds the targets of which more is known than the
-    catalog says.
+    catalog says. `plans` are those that were made with these settings before.
     """
 
     formats: FormatRegistry | None = None
@@ -83,6 +84,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     structured: StructuredSettings = StructuredSettings()
     today: datetime.date = datetime.date.min
     facts: Mapping[PlaceName, TargetFacts] = {}
+    plans: PlanCache[Any] = msgspec.field(default_factory=PlanCache)
 
     def of(self, target: Target) -> TargetFacts:
         """Return what is known of a target; of one that nobody resolved, what the catalog says."""

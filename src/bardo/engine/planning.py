@@ -6,23 +6,23 @@ An attempt is drafted in steps (its history, its thinking, the form of its answe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import msgspec
 
 from bardo.catalog.replay import Binding, builtin_replay
-from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.controlling import Controlled, control, dialects_of, repaired
+from bardo.engine.controlling import dialects_of, repaired
+from bardo.engine.forwarded_body import as_it_came
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
 from bardo.engine.refused_fields import without_fields
+from bardo.engine.request_shape import bare
 from bardo.engine.route import Target
-from bardo.engine.text_formats import PLAIN, Beginning, TextFormats, text_formats_of
+from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
+from bardo.engine.text_formats import PLAIN, TextFormats
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
 from bardo.reasoning.control import ControlPlan, RouteFact, untold
 from bardo.reasoning.replay import Recalled, amended, prefix_of, restore
-from bardo.reasoning.starting import toggles_thinking
 from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation, distinct
@@ -84,12 +84,12 @@ class Draft:
     __slots__ = (
         "answer",
         "ask",
-        "controlled",
         "degraded",
         "facts",
         "knowledge",
         "may_forward",
         "origin",
+        "planned",
         "refused_fields",
         "request",
         "shaped",
@@ -117,7 +117,7 @@ class Draft:
         self.origin: Origin | None = None
         self.ask: Binding | None = None
         self.answer: AnswerPlan | None = None
-        self.controlled: Controlled | None = None
+        self.planned: ShapePlan | None = None
 
     def restore_history(self, recalled: Recalled) -> None:
         """Give the target back the earlier reasoning that it takes; a history that had to change is not forwarded."""
@@ -143,7 +143,7 @@ class Draft:
                     self.shaped,
                     wanted,
                     self.target,
-                    self._settled.plan,
+                    self._settled.controlled.plan,
                     settings=self.knowledge.structured,
                     refused=refused | self.facts.refused_forms,
                 )
@@ -151,10 +151,12 @@ class Draft:
 
     def repair(self, refusal: UpstreamRefused) -> RouteFact | None:
         """Decide anew by what a refusal says of the model's thinking, and return what it taught; None where it says nothing new of it."""
-        found = repaired(self._settled.plan, refusal, self.shaped, self.target, self.facts, self.knowledge)
+        controlled = self._settled.controlled
+        found = repaired(controlled.plan, refusal, bare(self.shaped), self.target, self.facts, self.knowledge)
         if found is None:
             return None
-        self.controlled, fact = found
+        again, fact = found
+        self.planned = settled(again, self.target, self.facts, self.knowledge)
         return fact
 
     def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
@@ -166,14 +168,16 @@ class Draft:
 
     def freeze(self) -> Attempt:
         """Write the request, and return the attempt. Raises Unsupported where what matters would be lost."""
-        asked, done, row = self.shaped, self._settled, self.target.provider.row
-        formats = self._formats()
+        asked, planned, row = self.shaped, self._settled, self.target.provider.row
+        done = planned.controlled
+        request, refitted = done.with_content(asked)
+        formats = planned.formats.with_tools(asked.tools, self.target.model)
         forward = self._may_forward_now() and formats == PLAIN
         withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
-        wire = _as_it_came(done, row, asks_usage=withhold) if forward else None
-        written = None if wire is not None else done.request
-        wire = wire or dialect(row.dialect).encode_request(done.request, row)
-        plan, reported = done.plan, (*done.degraded, *wire.degraded)
+        wire = as_it_came(planned, request, row, asks_usage=withhold) if forward and not refitted else None
+        written = None if wire is not None else request
+        wire = wire or dialect(row.dialect).encode_request(request, row)
+        plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
         if self.refused_fields:
             wire, taken, lost = without_fields(wire, self.refused_fields)
             plan, reported = untold(plan, taken), (*reported, *lost)
@@ -185,7 +189,7 @@ class Draft:
             request=self.request,
             wire=amended(_with_own_headers(wire, asked, row.dialect), self.ask),
             formats=formats,
-            off=_asks_for_none(done),
+            off=planned.off,
             control=plan,
             forward=forward,
             withhold_usage=withhold,
@@ -198,19 +202,19 @@ class Draft:
 
     def _lacking(self) -> Iterator[Degradation]:
         """Yield what replies of this endpoint leave out, and those of the provider's other endpoints hold."""
-        row, done = self.target.provider.row, self._settled
+        row, planned = self.target.provider.row, self._settled
         for name in row.lacks:
-            if name != "reasoning" or not (_asks_for_none(done) or done.plan.thinks is False):
+            if name != "reasoning" or not (planned.off or planned.controlled.plan.thinks is False):
                 yield Degradation(name, why=f"{row.id} leaves it out of replies in the dialect {row.dialect}")
 
     @property
-    def _settled(self) -> Controlled:
-        assert self.controlled is not None
-        return self.controlled
+    def _settled(self) -> ShapePlan:
+        assert self.planned is not None
+        return self.planned
 
     def _control(self, shaped: Request) -> None:
         self.shaped = shaped
-        self.controlled = control(shaped, self.target, self.facts, self.knowledge.budgets)
+        self.planned = plan_shape(shaped, self.target, self.facts, self.knowledge)
 
     def _shape(self, answer: AnswerPlan | None) -> None:
         self.answer = answer
@@ -228,31 +232,6 @@ class Draft:
             return False
         changes_reply = asked.options.omit_reasoning or bool(asked.options.include)
         return not changes_reply and (self.answer is None or self.answer.as_asked)
-
-    def _formats(self) -> TextFormats:
-        """Return how the reply's text is read."""
-        return text_formats_of(
-            self.target.provider.row,
-            self.target.model,
-            formats=self.knowledge.formats,
-            beginning=self._beginning(),
-            tools=self.shaped.tools,
-        )
-
-    def _beginning(self) -> Beginning:
-        """Return what is known of where the reply begins, beside the format of its text."""
-        asked, done = self.shaped, self._settled
-        if not self.target.provider.row.quirks.inline_reasoning:
-            return Beginning(streamed=asked.stream)
-        toggles, off = _toggles(done), _asks_for_none(done)
-        return Beginning(
-            streamed=asked.stream,
-            toggles=toggles,
-            off=off and not done.plan.floored,
-            schema=asked.output_format is not None,
-            rendered=self.facts.opens_thinking(toggles),
-            seen=self.facts.start_of_replies(off=off),
-        )
 
 
 def plan(
@@ -274,35 +253,6 @@ def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge
     draft = Draft(attempt.request, attempt.target, knowledge, may_forward=False)
     draft.ask_again(attempt, turns)
     return draft.freeze()
-
-
-def _asks_for_none(done: Controlled) -> bool:
-    return done.plan.asks_for_none or done.plan.emitted == "off" or toggles_thinking(_toggles(done)) is False
-
-
-def _toggles(done: Controlled) -> dict[str, Any]:
-    """Return the arguments of the chat template that are sent."""
-    given, ours = done.request.extra.get("chat_template_kwargs"), done.plan.fields.get("chat_template_kwargs")
-    return {**(given if isinstance(given, dict) else {}), **(ours or {})}
-
-
-def _as_it_came(done: Controlled, row: ProviderRow, *, asks_usage: bool) -> WireRequest | None:
-    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change."""
-    request, language = done.request, dialect(row.dialect)
-    if not done.unchanged or language.mends(request, row):
-        return None
-    losses = language.field_losses(request)
-    thinking = language.encode_control(request, losses)
-    if losses.all or not done.is_said_by(request.body or {}, thinking):
-        return None
-    body = dict(request.body or {})
-    body.pop("bardo", None)
-    if "model" in body:
-        body["model"] = request.model
-    if asks_usage and language.usage_option is not None:
-        holder, name = language.usage_option
-        body[holder] = {**(body.get(holder) or {}), name: True}
-    return WireRequest(path=language.request_path(request), body=msgspec.json.encode(body))
 
 
 def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:

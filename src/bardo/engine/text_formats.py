@@ -70,6 +70,15 @@ class TextFormats(msgspec.Struct, frozen=True, kw_only=True):
     calls: ToolCallFormat | None = None
     tools: tuple[Tool, ...] = ()
 
+    def with_tools(self, tools: Sequence[Tool], model: str) -> TextFormats:
+        """Return how the reply of a model is read where the request has these tools: calls may stand in its text, unless that is plain."""
+        if not tools or self is PLAIN:
+            return self
+        declared = tuple(tool for tool in tools if tool.carried is None and not tool.hosted)
+        if not declared:
+            return self
+        return msgspec.structs.replace(self, calls=tool_call_format_for_model(model), tools=declared)
+
     def stages(self, make_id: Callable[[], str]) -> list[Stage[Event, Event]]:
         """Return the stages of one reply. `make_id` names calls that come without an id."""
         stages: list[Stage[Event, Event]] = []
@@ -111,16 +120,14 @@ def text_formats_of(
         return PLAIN
     found = choice.format if choice.own or choice.by == "pattern" else known.find(row.quirks.inline_reasoning)
     starts_inside, undecided = _beginning(found, choice, row, beginning)
-    declared = tuple(tool for tool in tools if tool.carried is None and not tool.hosted)
-    return TextFormats(
+    found_formats = TextFormats(
         reasoning=found,
         starts_inside=starts_inside,
         undecided=undecided,
         hold_limit=_hold_limit(beginning, likely_inside=starts_inside) if undecided else None,
         explained=beginning.off or beginning.schema,
-        calls=tool_call_format_for_model(model) if declared else None,
-        tools=declared,
     )
+    return found_formats.with_tools(tools, model)
 
 
 class ExplainedFormats(msgspec.Struct, frozen=True):

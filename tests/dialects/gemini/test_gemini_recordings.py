@@ -105,4 +105,6 @@ def test_a_recorded_request_writes_back(recording: Recording) -> None:
     wire = DIALECT.encode_request(as_told(request), ROW)
     assert wire.degraded == ()
     again = DIALECT.decode_request(wire.body, arrival)
-    assert msgspec.structs.replace(again, body=None) == msgspec.structs.replace(request, body=None)
+    assert msgspec.structs.replace(again, body=None, body_bytes=b"") == msgspec.structs.replace(
+        request, body=None, body_bytes=b""
+    )

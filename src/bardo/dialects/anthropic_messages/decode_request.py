@@ -40,12 +40,12 @@ _READ = frozenset(
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field; one that is only counted needs no `max_tokens`."""
     try:
-        return _read(decode_object(body), arrival)
+        return _read(decode_object(body), body, arrival)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
-def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
+def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     config = optional(fields, "output_config", dict) or {}
     left = {name: value for name, value in config.items() if name not in ("effort", "format")}
     stream = optional(fields, "stream", bool)
@@ -65,6 +65,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         extra={name: value for name, value in fields.items() if name not in _READ}
         | ({"output_config": left} if left else {}),
         body={name: value for name, value in fields.items() if name != "bardo"},
+        body_bytes=raw,
         options=read_options(fields),
     )
 

@@ -32,12 +32,12 @@ _CONFIG = ("maxTokens", *SAMPLING.values())
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     try:
-        return _read(decode_object(body), arrival)
+        return _read(decode_object(body), body, arrival)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
-def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
+def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     config = optional(fields, "inferenceConfig", dict) or {}
     tools = optional(fields, "toolConfig", dict) or {}
     additional = optional(fields, ADDITIONAL, dict) or {}
@@ -66,6 +66,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         extra={name: value for name, value in fields.items() if name not in _READ}
         | {name: value for name, value in held.items() if value},
         body={name: value for name, value in fields.items() if name != "bardo"},
+        body_bytes=raw,
         options=read_options(fields),
     )
 

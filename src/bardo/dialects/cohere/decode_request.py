@@ -29,12 +29,12 @@ _CHOICES: dict[str, Literal["none", "required"]] = {"NONE": "none", "REQUIRED": 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     try:
-        return _read(decode_object(body), arrival)
+        return _read(decode_object(body), body, arrival)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
-def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
+def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     stream = optional(fields, "stream", bool)
     return Request(
         model=arrival.model or required(fields, "model", str),
@@ -49,6 +49,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         dialect=NAME,
         extra={name: value for name, value in fields.items() if name not in _READ and value is not None},
         body={name: value for name, value in fields.items() if name != "bardo"},
+        body_bytes=raw,
         options=read_options(fields),
     )
 

@@ -24,12 +24,12 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read the body; model and streaming stand in the URL. Raises InvalidRequest, naming the field."""
     parsed = decode_object(body)
     try:
-        return _request(parsed, arrival)
+        return _request(parsed, body, arrival)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply", hint=f"stay under {MAX_DEPTH} levels") from None
 
 
-def _request(body: dict[str, Any], arrival: Arrival) -> Request:
+def _request(body: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     own = {name: value for name, value in body.items() if name != "bardo"}
     fields, extra = split_fields(own, _KNOWN)
     if not fields.get("contents"):
@@ -52,6 +52,7 @@ def _request(body: dict[str, Any], arrival: Arrival) -> Request:
         dialect=NAME,
         extra=extra,
         body=own,
+        body_bytes=raw,
         options=_options(body, config),
     )
 

@@ -33,12 +33,12 @@ _MODES: dict[str, Literal["auto", "none", "required"]] = {
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     try:
-        return _read(decode_object(body), arrival)
+        return _read(decode_object(body), body, arrival)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
-def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
+def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     stream = optional(fields, "stream", bool)
     config = optional(fields, "generation_config", dict) or {}
     choice, kept = _tool_choice(config)
@@ -58,6 +58,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         dialect=NAME,
         extra={**extra, **({"generation_config": others} if others else {})},
         body=without(fields, "bardo"),
+        body_bytes=raw,
         options=read_options(fields),
     )
 

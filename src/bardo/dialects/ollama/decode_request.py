@@ -20,12 +20,12 @@ _READ = frozenset(("model", "messages", "tools", "options", "format", "think", "
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field. A stream is what is answered unless the client says no."""
     try:
-        return _read(decode_object(body), arrival)
+        return _read(decode_object(body), body, arrival)
     except RecursionError:
         raise InvalidRequest("the body is nested too deeply") from None
 
 
-def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
+def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     options = optional(fields, "options", dict) or {}
     limit = whole_number(options, "num_predict", "options.")
     # Below 1 it is no limit: -1 is until the end, -2 until the context is full.
@@ -48,6 +48,7 @@ def _read(fields: dict[str, Any], arrival: Arrival) -> Request:
         extra={name: value for name, value in fields.items() if name not in _READ and value is not None}
         | ({"options": left} if left else {}),
         body={name: value for name, value in fields.items() if name != "bardo"},
+        body_bytes=raw,
         options=read_options(fields),
     )
 

@@ -49,6 +49,7 @@ def decode_request(body: bytes) -> Request:
         dialect=NAME,
         extra={**_extra(fields, stream_options), **unusual},
         body={name: value for name, value in fields.items() if name != "bardo"},
+        body_bytes=body,
         options=options,
     )
 

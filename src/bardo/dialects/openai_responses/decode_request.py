@@ -42,6 +42,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
         dialect=NAME,
         extra=_extra(fields),
         body={name: value for name, value in fields.items() if name != "bardo"},
+        body_bytes=body,
         options=options,
     )
 

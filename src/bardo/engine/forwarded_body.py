@@ -1,0 +1,76 @@
+"""A client's own body as it is sent on to a provider of the same dialect: byte for byte, but for the few fields that must change.
+
+A long history is neither parsed for it nor written again. Where it is not certain that the client's bytes mean what bardo read in them (a
+name stands twice, or is written with escapes), and where fields are left out, the body is written anew from what was read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.dialects.wire import encode_json
+from bardo.engine.shape_plan import ShapePlan
+from bardo.values.request import Request
+from bardo.values.wire import WireRequest
+
+_split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_BEFORE_VALUE = re.compile(rb'[\s,{]*"([^"\\]*)"\s*:\s*')
+_END = re.compile(rb"\s*\}\s*")
+
+
+def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_usage: bool) -> WireRequest | None:
+    """Return the client's own body, but for the model's name and the usage that bardo wants to know; None where it must change."""
+    body, thinking = request.body, planned.thinking
+    if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
+        return None
+    language = dialect(row.dialect)
+    if language.mends(request, row) or (request.tools and language.tool_losses(request).all):
+        return None
+    changes: dict[str, Any] = {"model": request.model} if "model" in body and body["model"] != request.model else {}
+    if asks_usage and language.usage_option is not None:
+        holder, name = language.usage_option
+        changes[holder] = {**(body.get(holder) or {}), name: True}
+    written = with_fields(request.body_bytes, body, changes) or encode_json({**body, **changes})
+    return WireRequest(path=language.request_path(request), body=written)
+
+
+def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> bytes | None:
+    """Return the JSON object `raw` with some of its fields changed or added, all other bytes as they are.
+
+    `fields` is what was read of it. None where `raw` is not an object of just these fields, each named once and without escapes.
+    """
+    spans = _spans(raw, fields)
+    if spans is None:
+        return None
+    pieces, place = [], 0
+    for name, (start, end) in spans.items():
+        if name in changes:
+            pieces += [raw[place:start], encode_json(changes[name])]
+            place = end
+        last = end
+    added = {name: value for name, value in changes.items() if name not in spans}
+    if added:
+        pieces += [raw[place:last], b",", encode_json(added)[1:-1]]
+        place = last
+    return b"".join([*pieces, raw[place:]]) if pieces else raw
+
+
+def _spans(raw: bytes, fields: dict[str, Any]) -> dict[str, tuple[int, int]] | None:
+    """Return where the value of each field stands; None where the object cannot be changed in its place."""
+    values = _split(raw) if raw else {}
+    if not values or values.keys() != fields.keys():
+        return None
+    spans, place = {}, 0
+    for name, value in values.items():
+        before, written = _BEFORE_VALUE.match(raw, place), bytes(value)
+        # Of a name that stands twice, the reader has the last value: then another stands here, or there are more names than were read.
+        if before is None or before[1] != name.encode() or not raw.startswith(written, before.end()):
+            return None
+        place = before.end() + len(written)
+        spans[name] = (before.end(), place)
+    return spans if _END.fullmatch(raw, place) else None
