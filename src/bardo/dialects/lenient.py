@@ -20,6 +20,8 @@ MENDED = Degraded(Degradation("reply.bytes", why="the provider sent JSON that st
 
 # Far more than any reply has, and far less than Python's stack: whatever is read here may be compared, copied and written.
 MAX_DEPTH = 200
+# Bytes from which on counting brackets takes longer than looking at a few parts.
+_LONG = 16_384
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _decode = msgspec.json.Decoder().decode
 
@@ -80,8 +82,7 @@ def without_surrogates(value: Any) -> Any:
 
 def too_deep(value: Any, data: bytes) -> bool:
     """Whether the value of `data` has more than MAX_DEPTH levels."""
-    # Counting brackets is quick, and enough for all but a few bodies.
-    if data.count(b"[") + data.count(b"{") <= MAX_DEPTH:
+    if _is_shallow(value, data):
         return False
     layer = [value]
     for _ in range(MAX_DEPTH + 1):
@@ -89,6 +90,27 @@ def too_deep(value: Any, data: bytes) -> bool:
         if not held:
             return False
         layer = [inner for items in held for inner in items]
+    return True
+
+
+def _is_shallow(value: Any, data: bytes) -> bool:
+    """Whether a quick look finds that the value of `data` has few levels."""
+    if len(data) > _LONG and _has_few_parts(value):
+        return True
+    # Counting brackets is quick, and enough for all but a few bodies.
+    return data.count(b"[") + data.count(b"{") <= MAX_DEPTH
+
+
+def _has_few_parts(value: Any) -> bool:
+    """Whether a value holds so few others that they cannot be deep: a long text is one part."""
+    waiting, left = [value], MAX_DEPTH - 1
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict | list):
+            left -= len(item)
+            if left < 0:
+                return False
+            waiting.extend(item.values() if isinstance(item, dict) else item)
     return True
 
 

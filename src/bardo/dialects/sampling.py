@@ -29,6 +29,8 @@ def decode_sampling(
 
     `one_stop`: a single stop sequence may stand there without a list.
     """
+    if fields.keys().isdisjoint(names.values()):
+        return Sampling()
     values: dict[str, Any] = {
         field: whole_number(fields, wire, at) if field in _WHOLE else number(fields, wire, at)
         for field, wire in names.items()

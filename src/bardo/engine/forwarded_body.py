@@ -20,6 +20,8 @@ from bardo.values.wire import WireRequest
 
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _BEFORE_VALUE = re.compile(rb'[\s,{]*"([^"\\]*)"\s*:\s*')
+# Bytes from which on a copy of a value is not made lightly.
+_LONG = 16_384
 _END = re.compile(rb"\s*\}\s*")
 
 
@@ -47,17 +49,18 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
     spans = _spans(raw, fields)
     if spans is None:
         return None
-    pieces, place = [], 0
+    view, place = memoryview(raw), 0
+    pieces: list[bytes | memoryview] = []
     for name, (start, end) in spans.items():
         if name in changes:
-            pieces += [raw[place:start], encode_json(changes[name])]
+            pieces += [view[place:start], encode_json(changes[name])]
             place = end
         last = end
     added = {name: value for name, value in changes.items() if name not in spans}
     if added:
-        pieces += [raw[place:last], b",", encode_json(added)[1:-1]]
+        pieces += [view[place:last], b",", encode_json(added)[1:-1]]
         place = last
-    return b"".join([*pieces, raw[place:]]) if pieces else raw
+    return b"".join([*pieces, view[place:]]) if pieces else raw
 
 
 def _spans(raw: bytes, fields: dict[str, Any]) -> dict[str, tuple[int, int]] | None:
@@ -65,12 +68,25 @@ def _spans(raw: bytes, fields: dict[str, Any]) -> dict[str, tuple[int, int]] | N
     values = _split(raw) if raw else {}
     if not values or values.keys() != fields.keys():
         return None
+    # Of a name that stands twice, the reader gives the last value. Where all values but one are those that stand behind their names, that
+    # one has nothing else in its place: it would be longer than itself. So one long value need not be compared.
+    unread = max(values.values(), key=_length) if len(raw) > _LONG else None
     spans, place = {}, 0
     for name, value in values.items():
-        before, written = _BEFORE_VALUE.match(raw, place), bytes(value)
-        # Of a name that stands twice, the reader has the last value: then another stands here, or there are more names than were read.
-        if before is None or before[1] != name.encode() or not raw.startswith(written, before.end()):
+        before = _BEFORE_VALUE.match(raw, place)
+        if before is None or before[1] != name.encode():
             return None
-        place = before.end() + len(written)
-        spans[name] = (before.end(), place)
+        start = before.end()
+        if value is unread:
+            place = start + _length(value)
+        else:
+            written = bytes(value)
+            if not raw.startswith(written, start):
+                return None
+            place = start + len(written)
+        spans[name] = (start, place)
     return spans if _END.fullmatch(raw, place) else None
+
+
+def _length(value: msgspec.Raw) -> int:
+    return memoryview(value).nbytes

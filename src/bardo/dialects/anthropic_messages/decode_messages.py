@@ -39,6 +39,8 @@ def read_message(message: dict[str, Any], at: str) -> Message:
     role = required(message, "role", str, at)
     if role not in _ROLES:
         raise InvalidRequest(f"{at}role is {role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
+    if len(message) == 2 and type(text := message.get("content")) is str:
+        return Message(_ROLES[role], _content(text, ""))
     content = _content(required(message, "content", (str, list), at), f"{at}content")
     return Message(_ROLES[role], content, carried(without(message, "role", "content")))
 
@@ -48,6 +50,8 @@ def with_tool_names(messages: Sequence[Message]) -> tuple[Message, ...]:
     names = {
         block.id: block.name for message in messages for block in message.blocks if isinstance(block, ToolCallBlock)
     }
+    if not names:
+        return tuple(messages)
     return tuple(
         msgspec.structs.replace(message, blocks=tuple(_named(block, names) for block in message.blocks))
         for message in messages

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.anthropic_messages.constants import NAME, SAMPLING
 from bardo.dialects.anthropic_messages.decode_controls import (
     read_output_format,
@@ -37,6 +39,10 @@ _READ = frozenset(
 )
 
 
+# All that most requests hold.
+_COMMON = frozenset(("model", "messages", "system", "max_tokens", "stream", *SAMPLING.values()))
+
+
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field; one that is only counted needs no `max_tokens`."""
     try:
@@ -46,26 +52,34 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
 
 
 def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
-    config = optional(fields, "output_config", dict) or {}
-    left = {name: value for name, value in config.items() if name not in ("effort", "format")}
     stream = optional(fields, "stream", bool)
-    return Request(
+    request = Request(
         model=arrival.model or required(fields, "model", str),
         messages=_messages(fields),
-        tools=tuple(
-            read_tool(tool, f"tools[{place}]") for place, tool in enumerate(optional(fields, "tools", list) or ())
-        ),
-        tool_choice=read_tool_choice(fields),
         max_output_tokens=_limit(fields, arrival.counting),
         sampling=decode_sampling(fields, SAMPLING),
-        reasoning=read_reasoning(fields, config),
-        output_format=read_output_format(fields, config),
         stream=bool(stream if arrival.stream is None else arrival.stream),
         dialect=NAME,
+        body=fields,
+        body_bytes=raw,
+    )
+    return request if fields.keys() <= _COMMON else _with_others(request, fields)
+
+
+def _with_others(request: Request, fields: dict[str, Any]) -> Request:
+    """Return the request with all that its less common fields say."""
+    config = optional(fields, "output_config", dict) or {}
+    left = {name: value for name, value in config.items() if name not in ("effort", "format")}
+    tools = optional(fields, "tools", list) or ()
+    return msgspec.structs.replace(
+        request,
+        tools=tuple(read_tool(tool, f"tools[{place}]") for place, tool in enumerate(tools)),
+        tool_choice=read_tool_choice(fields),
+        reasoning=read_reasoning(fields, config),
+        output_format=read_output_format(fields, config),
         extra={name: value for name, value in fields.items() if name not in _READ}
         | ({"output_config": left} if left else {}),
         body={name: value for name, value in fields.items() if name != "bardo"},
-        body_bytes=raw,
         options=read_options(fields),
     )
 

@@ -24,32 +24,47 @@ _READ = frozenset(
 )  # fmt: skip
 
 
+# All that most requests hold.
+_COMMON = frozenset(
+    {"model", "messages", "stream", "max_tokens", "max_completion_tokens", "stream_options", *OPENAI_SAMPLING.values()}
+)
+
+
 def decode_request(body: bytes) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     fields = decode_object(body)
-    options = read_options(fields)
     messages = required(fields, "messages", list)
-    asked = read_thinking(fields, NAME)
-    if asked.omit:
-        options = msgspec.structs.replace(options, omit_reasoning=True)
     stream_options = optional(fields, "stream_options", dict) or {}
-    choice, unusual = _tool_choice(fields)
-    return Request(
+    request = Request(
         model=required(fields, "model", str),
-        messages=tuple(decode_message(message, f"messages[{place}]") for place, message in enumerate(messages)),
-        tools=_tools(fields),
-        tool_choice=choice,
+        messages=tuple([decode_message(message, f"messages[{place}]") for place, message in enumerate(messages)]),
         max_output_tokens=_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"),
         sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
-        reasoning=asked.policy,
-        output_format=_output_format(fields),
-        choices=_count(fields, "n") or 1,
         stream=bool(optional(fields, "stream", bool)),
         stream_usage=bool(optional(stream_options, "include_usage", bool, "stream_options.")),
         dialect=NAME,
-        extra={**_extra(fields, stream_options), **unusual},
-        body={name: value for name, value in fields.items() if name != "bardo"},
+        extra=_stream_extra(stream_options) if stream_options else {},
+        body=fields,
         body_bytes=body,
+    )
+    return request if fields.keys() <= _COMMON else _with_others(request, fields)
+
+
+def _with_others(request: Request, fields: dict[str, Any]) -> Request:
+    """Return the request with all that its less common fields say."""
+    options, asked = read_options(fields), read_thinking(fields, NAME)
+    if asked.omit:
+        options = msgspec.structs.replace(options, omit_reasoning=True)
+    choice, unusual = _tool_choice(fields)
+    return msgspec.structs.replace(
+        request,
+        tools=_tools(fields),
+        tool_choice=choice,
+        reasoning=asked.policy,
+        output_format=_output_format(fields),
+        choices=_count(fields, "n") or 1,
+        extra={**_extra(fields), **request.extra, **unusual},
+        body={name: value for name, value in fields.items() if name != "bardo"},
         options=options,
     )
 
@@ -61,11 +76,13 @@ def _count(fields: dict[str, Any], name: str) -> int | None:
     return count
 
 
-def _extra(fields: dict[str, Any], stream_options: dict[str, Any]) -> dict[str, Any]:
-    others = {name: value for name, value in fields.items() if name not in _READ and value is not None}
-    extra = without_thinking(others)
+def _extra(fields: dict[str, Any]) -> dict[str, Any]:
+    return without_thinking({name: value for name, value in fields.items() if name not in _READ and value is not None})
+
+
+def _stream_extra(stream_options: dict[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in stream_options.items() if name != "include_usage" and value is not None}
-    return {**extra, "stream_options": rest} if rest else extra
+    return {"stream_options": rest} if rest else {}
 
 
 def _tools(fields: dict[str, Any]) -> tuple[Tool, ...]:
