@@ -31,7 +31,7 @@ _SOME_TOOL = Tool(name="tool")
 
 
 class PlanCache(Generic[Plan]):
-    """Plans by the provider's id, the dialect of its endpoint and the shape of a request, the newest. One cache goes with one set of settings.
+    """The newest plans, by their place. One cache goes with one set of settings.
 
     The provider's row and the facts of the target that a plan was made from are kept with it: it holds as long as they are the same.
     """
