@@ -31,6 +31,8 @@ def decode_object(body: bytes) -> dict[str, Any]:
 
 def take(value: Any, kind: type[T] | tuple[type[T], ...], param: str) -> T:
     """Return `value` where it is of `kind` (a bool is no number). Raises InvalidRequest naming `param`."""
+    if type(value) is kind:
+        return value
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if isinstance(value, kinds) and not (isinstance(value, bool) and bool not in kinds):
         return value
@@ -53,9 +55,12 @@ def number(fields: dict[str, Any], name: str, at: str = "") -> float | None:
 
 def required(fields: dict[str, Any], name: str, kind: type[T] | tuple[type[T], ...], at: str = "") -> T:
     """Return `fields[name]` checked. Raises InvalidRequest where it is missing."""
-    if fields.get(name) is None:
+    value = fields.get(name)
+    if type(value) is kind:
+        return value
+    if value is None:
         raise InvalidRequest(f"{at}{name} is required", param=f"{at}{name}")
-    return take(fields[name], kind, f"{at}{name}")
+    return take(value, kind, f"{at}{name}")
 
 
 def header_value(text: str, param: str) -> str:

@@ -46,7 +46,13 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
 
     `fields` is what was read of it. None where `raw` is not an object of just these fields, each named once and without escapes.
     """
-    spans = _spans(raw, fields)
+    values = _split(raw) if raw else {}
+    if not values or values.keys() != fields.keys():
+        return None
+    if len(raw) < _LONG and encode_json(values) == raw:
+        # Most clients write no spaces: writing the values as they came gives their own bytes again.
+        return encode_json({**values, **changes}) if changes else raw
+    spans = _spans(raw, values)
     if spans is None:
         return None
     view, place = memoryview(raw), 0
@@ -63,11 +69,8 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
     return b"".join([*pieces, view[place:]]) if pieces else raw
 
 
-def _spans(raw: bytes, fields: dict[str, Any]) -> dict[str, tuple[int, int]] | None:
+def _spans(raw: bytes, values: dict[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:
     """Return where the value of each field stands; None where the object cannot be changed in its place."""
-    values = _split(raw) if raw else {}
-    if not values or values.keys() != fields.keys():
-        return None
     # Of a name that stands twice, the reader gives the last value. Where all values but one are those that stand behind their names, that
     # one has nothing else in its place: it would be longer than itself. So one long value need not be compared.
     unread = max(values.values(), key=_length) if len(raw) > _LONG else None

@@ -39,8 +39,9 @@ def read_message(message: dict[str, Any], at: str) -> Message:
     role = required(message, "role", str, at)
     if role not in _ROLES:
         raise InvalidRequest(f"{at}role is {role!r}", hint=f"use {', '.join(_ROLES)}", param=f"{at}role")
-    if len(message) == 2 and type(text := message.get("content")) is str:
-        return Message(_ROLES[role], _content(text, ""))
+    text = message.get("content")
+    if len(message) == 2 and type(text) is str:
+        return Message(_ROLES[role], (TextBlock(text),) if text else ())
     content = _content(required(message, "content", (str, list), at), f"{at}content")
     return Message(_ROLES[role], content, carried(without(message, "role", "content")))
 

@@ -51,7 +51,8 @@ def decode_message(value: Any, at: str) -> Message:
         raise InvalidRequest(f"{at}.role is {wire_role!r}", hint=f"use one of {known}", param=f"{at}.role")
     if wire_role in ("tool", "function"):
         return Message(role, (_tool_result(fields, wire_role, at),))
-    if len(fields) == 2 and type(text := fields.get("content")) is str:
+    text = fields.get("content")
+    if len(fields) == 2 and type(text) is str:
         return Message(role, (TextBlock(text),) if text else ())
     states, extra = decode_states(fields.get("extra_content"))
     said = [*decode_content(fields.get("content"), f"{at}.content", states), *_refusal(fields, at)]

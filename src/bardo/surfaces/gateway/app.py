@@ -25,7 +25,7 @@ from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
 from bardo.surfaces.gateway.operations import count_tokens, embeddings, health, list_models, ready, show_model
-from bardo.surfaces.gateway.routes import Endpoint, dialect_of_path, find_route, for_client
+from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client
 from bardo.surfaces.gateway.tenants import key_of
 from bardo.values.errors import BardoError
 
@@ -94,8 +94,7 @@ class Gateway:
                 return
 
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        language = dialect_of_path(scope["path"])
-        answer = Answer(send)
+        answer, route = Answer(send), None
         try:
             origin = self._access.check(scope)
             if origin:
@@ -105,15 +104,19 @@ class Gateway:
                     await answer_preflight(scope, send)
                     return
             route = for_client(find_route(scope["method"], scope["path"], scope["query_string"]), scope)
-            language = route.dialect
             await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
         except ClientGone:
             return
         except BardoError as problem:
             self._context.runner.clean(problem, (key_of(scope),))
-            await answer.error(problem, language)
+            await answer.error(problem, _language(route, scope))
         except asyncio.CancelledError:
-            await answer.error(shutting_down(), language)
+            await answer.error(shutting_down(), _language(route, scope))
             raise
         except Exception:  # noqa: BLE001 - the last line of defence: one request fails, bardo keeps serving
-            await answer.error(mistake(scope["path"]), language)
+            await answer.error(mistake(scope["path"]), _language(route, scope))
+
+
+def _language(route: Route | None, scope: Scope) -> str:
+    """Return the dialect to answer an error in; `route` is None where none was found."""
+    return dialect_of_path(scope["path"]) if route is None else route.dialect
