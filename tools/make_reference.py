@@ -28,6 +28,7 @@ from bardo.edge.settings import (
     ReplaySettings,
     TimeoutSettings,
 )
+from bardo.engine.aliases import Alias
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, plan_reasoning
 from bardo.reasoning.formats import example_of
@@ -135,6 +136,11 @@ MEANINGS = {
     "replay.max_bytes_per_tenant": "how many bytes of them",
     "replay.prefix_changed": "what is done with thinking that a model binds to a prompt which has changed since: `restore` puts the tools "
     "back in their order, and drops it where that is not enough; `drop` drops it; `drop_block` has the provider drop it",
+    "aliases.model": 'of `name = { model = … }`, or alone as `name = "…"`: the model that the name stands for, as clients ask for it. The '
+    "name may be a glob with one `*`, and a `*` in the model is what that matched",
+    "aliases.effort": "how much the model thinks where the client does not say: `off` or an effort",
+    "aliases.forced_effort": "how much it thinks whatever the client says",
+    "aliases.max_effort": "the most it thinks where the client says how much",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
     "providers.dialect": "instead of a preset, or to override the preset's: " + code(get_args(DialectName)),
@@ -151,6 +157,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "http": HttpSettings,
     "log": LogSettings,
     "replay": ReplaySettings,
+    "aliases": Alias,
     "providers": ProviderEntry,
 }
 

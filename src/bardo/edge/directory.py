@@ -17,6 +17,7 @@ from bardo.catalog.load import builtin
 from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, provider_of
+from bardo.engine.aliases import Aliases, Found
 from bardo.engine.route import Provider, Target, resolve
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, UnknownModel
@@ -35,7 +36,8 @@ _log = logging.getLogger("bardo.directory")
 class Directory:
     """The providers in order, with the models each is known to serve.
 
-    `seeks_local`: servers on this machine are looked for too, when a name cannot be placed without them.
+    `seeks_local`: servers on this machine are looked for too, when a name cannot be placed without them. `aliases` are names of the
+    operator's own.
     """
 
     def __init__(
@@ -46,7 +48,9 @@ class Directory:
         *,
         clock: Callable[[], float],
         seeks_local: bool = False,
+        aliases: Aliases | None = None,
     ) -> None:
+        self.aliases = aliases or Aliases()
         self._providers = list(providers)
         self._transport = transport
         self._keyring = keyring
@@ -61,7 +65,8 @@ class Directory:
         """Return the directory of a configuration; one without providers takes those whose keys are set."""
         configured = [provider_of(entry, settings.source) for entry in settings.providers]
         providers = configured or with_keys(keyring)
-        return cls(providers, transport, keyring, clock=clock, seeks_local=not configured)
+        aliases = Aliases(settings.aliases)
+        return cls(providers, transport, keyring, clock=clock, seeks_local=not configured, aliases=aliases)
 
     @property
     def providers(self) -> list[Provider]:
@@ -69,7 +74,8 @@ class Directory:
         return list(self._providers)
 
     async def targets(self, model: str) -> list[Target]:
-        """Return who may serve `model`, best first. Raises UnknownModel."""
+        """Return who may serve `model`, or what it is an alias of, best first. Raises UnknownModel."""
+        model = self.found(model).model
         try:
             return resolve(model, self._providers)
         except UnknownModel:
@@ -79,6 +85,12 @@ class Directory:
                 return resolve(model, self._providers)
             except UnknownModel as problem:
                 raise self._explained(problem) from problem
+
+    def found(self, model: str) -> Found:
+        """Return what a name stands for; one that a provider lists stands for itself, whatever its ending."""
+        found = self.aliases.find(model)
+        listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
+        return Found(model) if listed else found
 
     def _explained(self, problem: UnknownModel) -> UnknownModel:
         """Return the error with whose models are not known, and why: the model may be one of these."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+
 from bardo.edge.directory import Directory
 from bardo.engine.route import Provider, Target, unknown_model
+from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
 
@@ -12,12 +15,16 @@ async def listed_models(directory: Directory) -> list[ModelInfo]:
     """Return every model that can be asked for, by the name to ask with.
 
     A model that several providers serve stands once under its bare name, for the first of them, and as `provider/model` for the others.
+    Aliases that are no globs stand there too.
     """
     models: dict[str, ModelInfo] = {}
     for provider in await directory.models():
         for model in provider.models:
             name = model if model not in models else f"{provider.id}/{model}"
             models[name] = _info(name, Target(provider=provider, model=model))
+    for name in directory.aliases.names:
+        with contextlib.suppress(UnknownModel):
+            models[name] = _info(name, (await directory.targets(name))[0])
     return list(models.values())
 
 

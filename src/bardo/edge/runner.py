@@ -15,6 +15,7 @@ from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import CallBegun, LogRow
 from bardo.edge.log_filter import SecretHolder, cover
 from bardo.edge.model_facts import ModelFacts
+from bardo.engine.aliases import with_effort
 from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.knowledge import Lesson
 from bardo.engine.planning import Attempt
@@ -122,6 +123,7 @@ class Runner(SecretHolder):
     async def _begin(self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool) -> None:
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
         targets = await self.targets(request.model)
+        request = with_effort(request, self.directory.found(request.model))
         recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
         knowledge = self.facts.knowledge(targets)
         exchange = attempts(request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward)

@@ -20,11 +20,13 @@ from bardo.catalog.load import builtin
 from bardo.catalog.models import ModelRow
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.edge.http_calls import Client
+from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
 from bardo.edge.settings_problems import Place, explain
 from bardo.edge.settings_rows import choices_of, read_formats, read_models
 from bardo.edge.settings_secrets import check_key_variable
+from bardo.engine.aliases import Alias
 from bardo.engine.route import Provider
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
@@ -114,6 +116,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     providers: tuple[ProviderEntry, ...] = ()
+    aliases: dict[str, Alias] = {}
     reasoning_formats: tuple[ReasoningFormat, ...] = ()
     models: tuple[ModelRow, ...] = ()
     source: str = ""
@@ -150,6 +153,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as problem:
         raise ConfigError(f"{source} is not valid TOML: {problem}", hint="mend that line") from problem
+    aliases = read_aliases(tables.pop("aliases", {}), text, source)
     lists = {name: tables.pop(name) for name in _Lists.__struct_fields__ if name in tables}
     try:
         read = msgspec.convert(tables, _Tables)
@@ -168,6 +172,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         inference=read.inference,
         http=read.http,
         providers=tuple(providers),
+        aliases=aliases,
         reasoning_formats=read_formats(rows.reasoning_formats, text, source),
         models=read_models(rows.models, text, source),
         source=source,
