@@ -88,7 +88,15 @@ def test_servers_known_by_their_dialect_alone_are_platforms_of_their_own() -> No
 
 
 @pytest.mark.parametrize(
-    "model", ["claude-fable-5-1", "claude-fable-5.1-20260901", "claude-opus-5-5", "claude-mythos-5-2"]
+    "model",
+    [
+        "claude-fable-5-1",
+        "claude-fable-5.1-20260901",
+        "claude-opus-5-5",
+        "claude-mythos-5-2",
+        "claude-opus-6",
+        "claude-opus-5-7",
+    ],
 )
 def test_models_of_preserved_thinking_are_bound_to_the_prefix(model: str) -> None:
     assert RULES.binding(reader("anthropic", model)) is not None
@@ -96,7 +104,12 @@ def test_models_of_preserved_thinking_are_bound_to_the_prefix(model: str) -> Non
 
 @pytest.mark.parametrize(
     ("preset", "model"),
-    [("anthropic", "claude-opus-5"), ("anthropic", "claude-fable-5"), ("openrouter", "anthropic/claude-opus-5-5")],
+    [
+        ("anthropic", "claude-opus-5"),
+        ("anthropic", "claude-opus-5-20260601"),
+        ("anthropic", "claude-fable-5"),
+        ("openrouter", "anthropic/claude-opus-5-5"),
+    ],
 )
 def test_others_are_not(preset: str, model: str) -> None:
     assert RULES.binding(reader(preset, model)) is None

@@ -110,6 +110,7 @@ def _receipt(plan: ControlPlan | None) -> PlannedReceipt:
         emitted_word=plan.emitted,
         form=plan.form,
         thinks=plan.thinks,
+        assumed=plan.assumed,
     )
 
 

@@ -80,6 +80,7 @@ class PlannedReceipt(Mapping[str, Any]):
     """The receipt as far as it is known before a reply. Its parts are attributes, and items as in the receipt of a reply.
 
     `emitted` holds the exact fields, and `emitted_word` names them in a word. `thinks`: whether the model is expected to; None if unknown.
+    `assumed` is the model that this one is taken to be like where no row is about it.
     """
 
     intent: str
@@ -89,6 +90,7 @@ class PlannedReceipt(Mapping[str, Any]):
     emitted_word: str
     form: str
     thinks: bool | None
+    assumed: str | None = None
 
     def __getitem__(self, name: str) -> Any:
         if name not in tuple(self):

@@ -72,6 +72,13 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
         row = self.known.row if self.known is not None else None
         return row.like if row is not None and row.assumed else ""
 
+    @property
+    def assumed(self) -> str | None:
+        """Which model this one is assumed to be like, or "the provider's kind"; None where a row is about it."""
+        if self.known is None or self.known.found.how not in ("assumed", "unclassified"):
+            return None
+        return self.like or "the provider's kind"
+
 
 def intent_of(policy: ReasoningPolicy | None) -> str:
     """Return a policy in a word: `none`, `off`, a level, `budget:4096`, `auto`."""

@@ -121,7 +121,7 @@ def receipt(plan: ControlPlan, seen: Observation, verdict: Verdict) -> dict[str,
         "emitted": plan.fields,
         "layer": plan.layer,
         "reason": plan.reason,
-        "assumed": _assumed(plan),
+        "assumed": plan.assumed,
         "observed": {
             "reasoning_tokens": seen.reasoning_tokens,
             "reported": seen.reported,
@@ -131,13 +131,6 @@ def receipt(plan: ControlPlan, seen: Observation, verdict: Verdict) -> dict[str,
         },
         "verdict": verdict,
     }
-
-
-def _assumed(plan: ControlPlan) -> str | None:
-    """Return which model this one is assumed to be like, or `the provider's kind`; None where a row is about it."""
-    if plan.known is None or plan.known.found.how not in ("assumed", "unclassified"):
-        return None
-    return plan.like or "the provider's kind"
 
 
 def receipt_header(plan: ControlPlan, verdict: Verdict | None = None) -> str:

@@ -59,6 +59,8 @@ def _thinking(explanation: Explanation) -> list[str]:
         ("decided by", decided_words(receipt.layer, receipt.reason)),
         ("expected", _EXPECTED[receipt.thinks]),
     ]
+    if receipt.assumed:
+        pairs.append(("assumed", f"it is like {receipt.assumed}"))
     return _columns(pairs)
 
 
