@@ -257,6 +257,6 @@ def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge
 
 def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
     """Return the wire request with the client's dialect headers, where the provider speaks that dialect."""
-    if not request.headers or request.dialect != spoken:
+    if request.dialect != spoken or not (request.headers or request.client_headers):
         return wire
-    return msgspec.structs.replace(wire, headers={**wire.headers, **request.headers})
+    return msgspec.structs.replace(wire, headers={**wire.headers, **request.client_headers, **request.headers})

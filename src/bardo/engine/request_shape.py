@@ -17,7 +17,7 @@ Plan = TypeVar("Plan")
 Place = tuple[str, str, bytes]
 """The id of a provider, the dialect of its endpoint, and the shape of a request."""
 
-CONTENT = frozenset({"messages", "tools", "output_format", "body", "body_bytes", "degraded"})
+CONTENT = frozenset({"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers"})
 """The fields of a Request that are no part of its shape. Of the tools it counts whether there are any, of the form of an answer all but
 its schema and its instruction."""
 MOST_PLANS = 512

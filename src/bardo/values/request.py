@@ -154,10 +154,10 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `dialect` is the language it arrived in and `extra` the top-level fields of that language which bardo has no word for:
     they are sent on where the target speaks it, and reported where it does not. `headers` are the dialect's own headers of the
-    request (its betas), sent on likewise. `body` is the parsed original, `body_bytes` the
-    original itself, with what is asked of bardo. `control` is
-    `reasoning` written for the target at hand. `operation` is what it is asked as, for the log. `degraded` is
-    what was lost before: OpenAI's older completions are put to a chat.
+    request (its betas), sent on likewise. `client_headers` say which program asks, and in which session: they are sent on where the target
+    speaks the dialect, and are no loss elsewhere. `body` is the parsed original, `body_bytes` the original itself, with what is asked of
+    bardo. `control` is `reasoning` written for the target at hand.
+    `operation` is what it is asked as, for the log. `degraded` is what was lost before: OpenAI's older completions are put to a chat.
     """
 
     model: str
@@ -176,6 +176,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str = ""
     extra: dict[str, Any] = {}
     headers: dict[str, str] = {}
+    client_headers: dict[str, str] = {}
     body: dict[str, Any] | None = None
     body_bytes: bytes = b""
     options: BardoOptions = BardoOptions()

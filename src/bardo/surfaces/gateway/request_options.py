@@ -13,6 +13,14 @@ from bardo.values.request import BardoOptions, Request
 _OPTION_HEADERS = frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss"))
 # Headers that belong to a dialect: they ask its provider for features, and hold no secret.
 _DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
+# Headers by which agents name themselves and their session: providers keep a session's prompts at one place by them, where caches hold.
+_CLIENT_HEADERS = frozenset(
+    (
+        *(b"user-agent", b"x-app", b"originator", b"session-id", b"session_id", b"thread-id", b"conversation_id"),
+        *(b"x-client-request-id", b"x-session-id"),
+    )
+)
+_CLIENT_PREFIXES = (b"x-claude-code-", b"x-codex-")
 
 
 def with_header_options(request: Request, scope: Scope) -> Request:
@@ -48,13 +56,18 @@ def _listed(value: str) -> list[str]:
 
 
 def with_headers(request: Request, scope: Scope) -> Request:
-    """Return the request with the headers of its dialect. Raises InvalidRequest for a value that cannot be sent on."""
-    if _DIALECT_HEADERS.isdisjoint(headers_of(scope)):
-        return request
+    """Return the request with the headers of its dialect and its program. Raises InvalidRequest for a value that cannot be sent on."""
     found: dict[str, str] = {}
+    program: dict[str, str] = {}
     for name, value in scope["headers"]:
         if name in _DIALECT_HEADERS and value:
             key = name.decode()
             text = header_value(str(value, "latin-1"), key)
             found[key] = f"{found[key]}, {text}" if key in found else text
-    return msgspec.structs.replace(request, headers=found) if found else request
+        elif name in _CLIENT_HEADERS or name.startswith(_CLIENT_PREFIXES):
+            text = str(value, "latin-1")
+            if text.isascii() and text.isprintable():
+                program[name.decode()] = text
+    if not found and not program:
+        return request
+    return msgspec.structs.replace(request, headers=found or request.headers, client_headers=program)
