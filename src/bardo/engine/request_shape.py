@@ -73,6 +73,7 @@ def bare(request: Request) -> Request:
         output_format=_without_schema(request.output_format),
         body=None,
         body_bytes=b"",
+        client_headers={},
         degraded=(),
     )
 
