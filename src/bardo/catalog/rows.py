@@ -186,3 +186,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     def serves(self, model: str) -> bool:
         """Whether one of the row's globs fits the model id, case aside."""
         return matches_any(model.lower(), map(str.lower, self.models))
+
+    def serves_path(self, model: str) -> bool:
+        """Whether a glob that itself has a slash fits the model id: `*/*` is about `openrouter/auto`, `qwen*` not about `qwen/m`."""
+        return matches_any(model.lower(), [glob.lower() for glob in self.models if "/" in glob])

@@ -73,6 +73,11 @@ class Directory:
         """The providers in order."""
         return list(self._providers)
 
+    @property
+    def unlisted(self) -> dict[str, str]:
+        """Why there is no list of models of a provider that was asked for one, by its id."""
+        return dict(self._unlisted)
+
     async def targets(self, model: str) -> list[Target]:
         """Return who may serve `model`, or what it is an alias of, best first. Raises UnknownModel."""
         model = self.found(model).model

@@ -60,6 +60,12 @@ class Keyring:
         """Whether one of the row's variables is set."""
         return self._find(row) is not None
 
+    def lacks(self, provider: Provider) -> bool:
+        """Whether calls to `provider` need a key that is not set, so that `sign` would raise MissingKey."""
+        row = provider.row
+        takes_one = bool(row.key_variables) and row.auth != "none" and not row.local
+        return takes_one and not self.has(row)
+
     def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float]) -> Call:
         """Return the call with the headers that prove who pays: nothing of it may change afterwards.
 
@@ -82,7 +88,7 @@ class Keyring:
         row = provider.row
         key = self._find(row)
         if key is None:
-            if row.local or row.auth == "none" or not row.key_variables:
+            if not self.lacks(provider):
                 return {}
             variables = " or ".join(row.key_variables)
             raise MissingKey(f"no key for {provider.id}", hint=f"set {variables} where bardo runs")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 
 from bardo.edge.directory import Directory
+from bardo.edge.introspect import merge
+from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target, unknown_model
 from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
@@ -38,6 +40,29 @@ async def find_model(directory: Directory, name: str) -> ModelInfo:
         if _may_serve(target.provider, target.model):
             return _info(name, target)
     raise unknown_model(name, directory.providers)
+
+
+async def first_model(directory: Directory, keyring: Keyring) -> str:
+    """Return `provider/model` of the first model that can be asked for a reply. Raises UnknownModel where there is none.
+
+    A provider whose key is not set is passed over. Of a list that a provider gave, the first model that the catalog knows is taken; of
+    `models` in the configuration, the first.
+    """
+    ready = [provider for provider in directory.providers if not keyring.lacks(provider)]
+    if not (ready and ready[0].models):
+        ready = [provider for provider in await directory.models() if not keyring.lacks(provider)]
+    for provider in ready:
+        names = [name for name in provider.models if "generate" in _operations(Target(provider=provider, model=name))]
+        known = [] if provider.configured_models else [name for name in names if is_known(provider, name)]
+        if names:
+            return f"{provider.id}/{(known or names)[0]}"
+    hint = "name one with --model, set a provider's key, start a local server, or write a bardo.toml"
+    raise UnknownModel("no model is known that can be asked", hint=hint)
+
+
+def is_known(provider: Provider, model: str) -> bool:
+    """Return whether a row of the catalog is about the model."""
+    return merge(provider, model).how not in ("unclassified", "assumed")
 
 
 def _may_serve(provider: Provider, model: str) -> bool:

@@ -126,7 +126,7 @@ def target_at(provider: Provider, model: str) -> Target:
     prefix, _, rest = model.partition("/")
     own = rest and prefix in (provider.id, provider.row.id, *provider.row.aliases)
     # Some models' own names begin like that: `openrouter/auto`.
-    whole = provider.lists(model) or (provider.row.serves(model) and not provider.row.serves(rest))
+    whole = provider.lists(model) or (provider.row.serves_path(model) and not provider.row.serves(rest))
     return Target(provider=provider, model=rest if own and not whole else model)
 
 

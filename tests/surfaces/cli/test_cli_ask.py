@@ -30,15 +30,15 @@ def asked(servers: list[Running]) -> object:
 
 
 @pytest.mark.usefixtures("servers")
-def test_stdout_is_exactly_the_answer() -> None:
+def test_stdout_is_the_answer_and_a_line_break() -> None:
     ran = program("ask", QUESTION, "--model", "vllm/qwen")
-    assert (ran.code, ran.out, ran.err) == (0, "1161", "")
+    assert (ran.code, ran.out, ran.err) == (0, "1161\n", "")
 
 
 @pytest.mark.usefixtures("servers")
 def test_thinking_is_shown_on_stderr_when_asked_for() -> None:
     ran = bardo("ask", QUESTION, "-m", "vllm/qwen", "--show-reasoning")
-    assert ran.out == "1161"
+    assert ran.out == "1161\n"
     assert ran.err.startswith("[thinking]\nI need to work out 27 * 43.")
     assert ran.err.endswith(f"{THOUGHT}\n[answer]\n")
 
@@ -46,7 +46,7 @@ def test_thinking_is_shown_on_stderr_when_asked_for() -> None:
 @pytest.mark.usefixtures("servers")
 def test_a_terminal_sees_a_sign_while_the_model_thinks_and_stdout_stays_clean() -> None:
     code, out, shown = on_terminal("ask", QUESTION, "-m", "vllm/qwen", stdout=False)
-    assert (code, out) == (0, "1161")
+    assert (code, out) == (0, "1161\n")
     assert "[thinking…]" in shown
     assert "1161" not in shown
 
@@ -66,8 +66,8 @@ def test_an_answer_cannot_play_with_the_terminal_and_is_exact_in_a_pipe(folder: 
 
 
 def test_prompts_come_from_arguments_stdin_or_both(servers: list[Running]) -> None:
-    assert program("ask", "-", "-m", "vllm/q", given=b"from stdin").out.endswith("from stdin")
-    assert program("ask", "-m", "vllm/q", given=b"2 * 3").out == "6"
+    assert program("ask", "-", "-m", "vllm/q", given=b"from stdin").out.endswith("from stdin\n")
+    assert program("ask", "-m", "vllm/q", given=b"2 * 3").out == "6\n"
     program("ask", "Explain:", "-m", "vllm/q", given="ä piece\n".encode())
     assert asked(servers) == "Explain:\n\nä piece"
 
@@ -149,7 +149,7 @@ def test_a_refused_wait_is_told_in_seconds() -> None:
 def test_what_the_answer_alone_does_not_say_is_said(folder: Path) -> None:
     with simulated(Simulator("vllm", script=Script((Turn(text="half an", finish="length"),))), folder=folder):
         ran = bardo("ask", "x", "-m", "vllm/q")
-    assert (ran.code, ran.out) == (0, "half an")
+    assert (ran.code, ran.out) == (0, "half an\n")
     assert "output limit" in ran.err
 
 

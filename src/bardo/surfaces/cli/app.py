@@ -16,7 +16,20 @@ from bardo.surfaces.render.console import say_problem
 from bardo.values.errors import BardoError, CallerError, OperatorError
 
 # In the order in which a newcomer needs them.
-COMMANDS = ("demo", "serve", "ask", "explain", "parse", "log", "costs", "doctor", "catalog", "probe", "simulate")
+COMMANDS = (
+    "demo",
+    "serve",
+    "ask",
+    "models",
+    "explain",
+    "parse",
+    "log",
+    "costs",
+    "doctor",
+    "catalog",
+    "probe",
+    "simulate",
+)
 
 
 class Commands(TyperGroup):

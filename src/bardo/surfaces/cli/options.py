@@ -8,8 +8,9 @@ import stat
 import sys
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
+import msgspec
 import typer
 
 from bardo.surfaces.render.console import say
@@ -67,6 +68,17 @@ def read_bytes(name: str) -> bytes:
         raise InvalidRequest(
             f"cannot read {name}: {problem.strerror or problem}", hint="give a file, or - for stdin"
         ) from problem
+
+
+def read_schema(file: Path) -> dict[str, Any]:
+    """Return the JSON Schema of a file, or of stdin as `-`. Raises InvalidRequest for anything else."""
+    try:
+        schema = msgspec.json.decode(read_bytes(str(file)))
+    except msgspec.DecodeError as problem:
+        raise InvalidRequest(f"{file} is not JSON: {problem}", hint="give a file with a JSON Schema") from problem
+    if not isinstance(schema, dict):
+        raise InvalidRequest(f"{file} holds no JSON Schema", hint='a schema is an object: {"type": "object", …}')
+    return schema
 
 
 def read_prompt(written: str | None) -> str:

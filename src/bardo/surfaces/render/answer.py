@@ -46,7 +46,7 @@ class ThinkingSign:
 
 
 class AnswerWriter:
-    """Writes one reply. Stdout gets the answer exactly; on a terminal it ends with a line break and cannot hold control characters."""
+    """Writes one reply. Stdout gets the answer, and a line break where it does not end with one; a terminal gets no control characters."""
 
     def __init__(self, *, show_reasoning: bool) -> None:
         self._show_reasoning = show_reasoning
@@ -64,7 +64,7 @@ class AnswerWriter:
     ) -> None:
         self._sign.hide()
         self._end_thinking()
-        if self._to_terminal and self._last and not self._last.endswith("\n"):
+        if self._last and not self._last.endswith("\n"):
             self._write("\n")
 
     def feed(self, event: Event) -> None:

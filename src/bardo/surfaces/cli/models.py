@@ -1,0 +1,128 @@
+"""`bardo models`: what can be asked here, by whose key, and what is known of it."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from bardo.edge.directory import Directory
+from bardo.edge.http import HttpTransport
+from bardo.edge.introspect import Merged, merge
+from bardo.edge.keys import Keyring
+from bardo.edge.model_facts import ModelFacts
+from bardo.edge.model_list import listed_models
+from bardo.edge.settings import load_settings
+from bardo.engine.route import Provider, Target
+from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.facts import TITLES, value_text
+from bardo.surfaces.render.tables import Column, table
+from bardo.surfaces.render.wording import NOT_REPORTED
+from bardo.values.operations import ModelInfo
+
+_SHOWN = ("efforts", "budget", "off", "output_limit", "shutdown")
+
+
+class ListedModel(msgspec.Struct, frozen=True, kw_only=True):
+    """One model: how it is asked for, whose key is used, and what is known of it."""
+
+    info: ModelInfo
+    key: str
+    merged: Merged
+
+    def value(self, field: str) -> Any:
+        """Return a fact, None where it is not known."""
+        return self.merged[field]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("models", epilog="Example: bardo models --provider openrouter --json")(models)
+
+
+def models(
+    provider: Annotated[str, typer.Option("--provider", metavar="ID", help="Only the models of this provider.")] = "",
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """List what can be asked, by whose key.
+
+    These are the models of bardo.toml, or without one those of all providers whose keys are set and of local servers.
+    Providers whose models are not configured are asked for their lists. Facts are those of bardo.toml and of the catalog;
+    `bardo catalog show` asks the server of one model too. Keys are never shown.
+    """
+    found, unlisted = asyncio.run(_found(config))
+    shown = [one for one in found if provider in ("", one.info.provider)]
+    if as_json:
+        show_json([_json(one) for one in shown])
+        _say_unlisted(unlisted, provider)
+        return
+    if shown:
+        columns = (Column("model"), Column("provider"), Column("key"), *(Column(TITLES[name]) for name in _SHOWN))
+        show(table(columns, map(_cells, shown)))
+    else:
+        say("no model is known that can be asked: `bardo doctor` says what is missing")
+    _say_unlisted(unlisted, provider)
+
+
+async def _found(config: Path | None) -> tuple[list[ListedModel], dict[str, str]]:
+    settings, keyring = load_settings(config), Keyring()
+    transport = HttpTransport(settings.http.client)
+    try:
+        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+        listed = await listed_models(directory)
+        facts = ModelFacts(settings.models)
+        by_id = {one.id: one for one in directory.providers}
+        found = [_listed(info, by_id[info.provider], facts, keyring) for info in listed]
+        return found, {name: why for name, why in directory.unlisted.items() if not by_id[name].models}
+    finally:
+        await transport.close()
+
+
+def _listed(info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Keyring) -> ListedModel:
+    name = info.id if provider.lists(info.id) else info.id.removeprefix(f"{provider.id}/")
+    target = Target(provider=provider, model=name)
+    return ListedModel(
+        info=info, key=_key(provider, keyring), merged=merge(provider, name, own=facts.of(target).layers)
+    )
+
+
+def _key(provider: Provider, keyring: Keyring) -> str:
+    """Return the state of a provider's key: `set`, `missing: VARIABLE`, or `none needed`."""
+    if keyring.lacks(provider):
+        return f"missing: {' or '.join(provider.row.key_variables)}"
+    return "set" if keyring.has(provider.row) else "none needed"
+
+
+def _cells(one: ListedModel) -> tuple[str, ...]:
+    facts = (one.value(name) for name in _SHOWN)
+    words = (
+        NOT_REPORTED if value is None else value_text(name, value) for name, value in zip(_SHOWN, facts, strict=True)
+    )
+    return one.info.id, one.info.provider, one.key, *words
+
+
+def _json(one: ListedModel) -> dict[str, Any]:
+    state = one.key.partition(":")[0].replace(" ", "_")
+    facts = {fact.field: fact.holds.value for fact in one.merged.facts}
+    return {
+        "id": one.info.id,
+        "provider": one.info.provider,
+        "dialect": one.merged.dialect,
+        "operations": one.info.operations,
+        "key": state,
+        "maker": one.merged.maker or None,
+        "how": one.merged.how,
+        "facts": facts,
+    }
+
+
+def _say_unlisted(unlisted: dict[str, str], provider: str) -> None:
+    for name, why in unlisted.items():
+        if provider in ("", name):
+            say(f"bardo: no list of models of {name}: {why}")
