@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import re
 import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator
@@ -123,6 +124,36 @@ def _words(value: Any) -> Iterator[str]:
             yield from _words(inner)
 
 
+RESOURCES = {
+    "openai": (
+        "openai.resources.chat.completions.completions", "openai.resources.responses.responses", "openai.resources.responses.input_tokens",
+        "openai.resources.completions", "openai.resources.embeddings", "openai.resources.models",
+    ),
+    "anthropic": ("anthropic.resources.messages.messages", "anthropic.resources.models"),
+}  # fmt: skip
+"""The modules of an SDK whose requests bardo takes or makes."""
+_PATH = re.compile(r'self\._(?:get|post|delete|get_api_list)\(\s*(?:path_template\(\s*)?f?"(/[^"?]+)"')
+
+
+def endpoints(sdk: str) -> list[str]:
+    """Return the paths that an SDK asks, with `{id}` for what varies; none where it is not installed."""
+    found: dict[str, None] = {}
+    for name in RESOURCES[sdk]:
+        try:
+            source = Path(str(import_module(name).__file__)).read_text(encoding="utf-8")
+        except ModuleNotFoundError:
+            continue
+        found |= dict.fromkeys(re.sub(r"\{[^}]+\}", "{id}", path).removeprefix("/v1") for path in _PATH.findall(source))
+    return list(found)
+
+
+def _served() -> set[str]:
+    """Return the paths that the gateway has a route for."""
+    tree = ast.parse((SOURCE / "surfaces" / "gateway" / "routes.py").read_text(encoding="utf-8"))
+    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+    return {re.sub(r"\{[^}]+\}", "{id}", text).removeprefix("/v1") for text in texts if text.startswith("/")}
+
+
 @cache
 def constants(dialect: str) -> frozenset[str]:
     """Return every string that the code of a dialect holds: the words of the wire that it knows."""
@@ -173,6 +204,13 @@ def differences() -> Iterator[Difference]:
     if betas is not None:
         yield from (
             Difference("anthropic", "beta that the SDK lacks", word) for word in sorted(_betas_of_rows() - set(betas))
+        )
+    served = _served()
+    for sdk in RESOURCES:
+        yield from (
+            Difference(sdk, "endpoint", path)
+            for path in endpoints(sdk)
+            if not {path, path.removesuffix("{id}")} & served
         )
     yield from _of_bedrock()
 
