@@ -26,6 +26,7 @@ NAMES = [
     "ContentChunk",
     "Degradation",
     "Degraded",
+    "DocumentBlock",
     "Embeddings",
     "EmptyThought",
     "Event",

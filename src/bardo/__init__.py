@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from bardo.surfaces.library.typed import TypedResponse
     from bardo.values.blocks import (
         Carried,
+        DocumentBlock,
         ImageBlock,
         Opaque,
         Origin,
@@ -133,7 +134,7 @@ _HOMES: dict[str, str] = {
     "bardo.surfaces.library.stream": "AsyncReplyStream ReplyStream",
     "bardo.surfaces.library.typed": "TypedResponse",
     "bardo.values.blocks": (
-        "Carried ImageBlock Opaque Origin ReasoningBlock RefusalBlock TextBlock ToolCallBlock ToolResultBlock "
+        "Carried DocumentBlock ImageBlock Opaque Origin ReasoningBlock RefusalBlock TextBlock ToolCallBlock ToolResultBlock "
         "UnknownBlock "
     ),
     "bardo.values.degradation": "Degradation",
@@ -172,6 +173,7 @@ __all__ = [
     "ContentChunk",
     "Degradation",
     "Degraded",
+    "DocumentBlock",
     "Embeddings",
     "EmptyThought",
     "Event",

@@ -25,6 +25,7 @@ from bardo.dialects.declaration import (
 )
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
     RefusalBlock,
@@ -47,6 +48,7 @@ CALL = ToolCallBlock(id="call_1", name="look", arguments="{}")
 BLOCK: dict[str, Block] = {
     "text": TextBlock("Hello."),
     "image": ImageBlock(media_type="image/png", data="AAAA"),
+    "document": DocumentBlock(media_type="application/pdf", data="AAAA"),
     "reasoning_block": ReasoningBlock(text="Hm."),
     "tool_call": CALL,
     "tool_result": ToolResultBlock(call_id="call_1", content=(TextBlock("a cat"),)),
@@ -119,7 +121,7 @@ def conversation(kind: str, block: Block) -> tuple[Message, ...]:
     """Return messages with the block where its kind belongs."""
     if kind == "tool_result":
         return Message("user", (TextBlock("Hi."),)), Message("assistant", (CALL,)), Message("user", (block,))
-    role: Role = "user" if kind in ("text", "image") else "assistant"
+    role: Role = "user" if kind in ("text", "image", "document") else "assistant"
     after = () if kind == "tool_call" else (TextBlock("So."),)
     return Message("user", (TextBlock("Hi."),)), Message(role, (block, *after))
 

@@ -42,7 +42,7 @@ SEARCH = {"type": "web_search"}
 CLAUDE_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
 FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
-PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "AAAA"}}
+UPLOADED = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
 WAV = {"inlineData": {"mimeType": "audio/wav", "data": "AAAA"}}
 
 CASES: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -63,7 +63,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a thread": (CLAUDE, {"thread": {"type": "continue", "previous_message_id": "msg_1"}}, "thread"),
     "a thread that begins": (CLAUDE, {"thread": {"type": "create"}}, "thread"),
     "a container": (CLAUDE, {"container": "container_1"}, "container"),
-    "a document": (CLAUDE, said(PDF)[CLAUDE], "document"),
+    "a document": (CLAUDE, said(UPLOADED)[CLAUDE], "document"),
     "Claude's search, named": (
         CLAUDE,
         {"tools": [CLAUDE_SEARCH], "tool_choice": {"type": "tool", "name": "web_search"}},

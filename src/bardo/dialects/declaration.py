@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from bardo.values.blocks import (
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
     RefusalBlock,
@@ -26,6 +27,7 @@ from bardo.values.request import NEUTRAL, OutputFormat, Request, Sampling, Tool,
 BLOCKS: dict[str, type[msgspec.Struct]] = {
     "text": TextBlock,
     "image": ImageBlock,
+    "document": DocumentBlock,
     "reasoning_block": ReasoningBlock,
     "tool_call": ToolCallBlock,
     "tool_result": ToolResultBlock,
@@ -75,6 +77,10 @@ NOT_DECLARED: dict[str, str] = {
     "image.data": "what the block is",
     "image.url": "what the block is; the encoders report addresses that the dialect does not take",
     "image.media_type": "goes with the data",
+    "document.data": "what the block is",
+    "document.text": "what the block is",
+    "document.url": "what the block is; the encoders report addresses that the dialect does not take",
+    "document.media_type": "goes with the data; the encoders report types that the dialect does not take",
     "reasoning_block.text": "what the block is",
     "reasoning_block.summary": "what the block is",
     "reasoning_block.format": "says whose reasoning it is",

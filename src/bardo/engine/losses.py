@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
-from bardo.values.blocks import ImageBlock, UnknownBlock
+from bardo.values.blocks import DocumentBlock, ImageBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request
@@ -65,6 +65,9 @@ def _parts(
                 kind = rows.part(block.dialect, message.role, block.value)
                 if kind:
                     yield Loss((kind, *_plain_names(kind, block.value)), "the provider does not take such a part")
+            elif isinstance(block, DocumentBlock) and message.role == "user" and "document" in reported:
+                why = "the provider does not take this document"
+                yield Loss(("document", "file", "input_file"), why, "send it in another form, or leave it out")
             elif isinstance(block, ImageBlock) and message.role == "user" and "image" in reported:
                 yield Loss(("image",), "the provider does not take this picture", "send its data, or leave it out")
 

@@ -10,7 +10,7 @@ from bardo.engine.exchange import first_attempt
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.route import Target
 from bardo.engine.unary import UnaryAttempt, WholeReply
-from bardo.values.blocks import ImageBlock, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
+from bardo.values.blocks import DocumentBlock, ImageBlock, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.operations import TokenCount
@@ -20,6 +20,7 @@ from bardo.values.usage import estimate_tokens
 _NO_ENDPOINT = (404, 405, 501)
 """How servers answer at a path they do not have: those that speak a dialect need not count as its maker's do."""
 _IMAGE_TOKENS = 1_000
+_DOCUMENT_TOKENS = 2_000
 """About what a picture has: providers count between 260 and 1,600 for one of usual size."""
 
 
@@ -95,4 +96,6 @@ def estimate_request(request: Request) -> int:
                     count += estimate_tokens(block.readable)
                 case ImageBlock():
                     count += _IMAGE_TOKENS
+                case DocumentBlock(text=text):
+                    count += estimate_tokens(text) or _DOCUMENT_TOKENS
     return count + sum(estimate_tokens(f"{tool.name}{tool.description}{tool.schema}") for tool in request.tools)

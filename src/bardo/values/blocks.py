@@ -60,6 +60,20 @@ class ImageBlock(msgspec.Struct, frozen=True, tag="image", kw_only=True, omit_de
     carried: Carried | None = None
 
 
+class DocumentBlock(msgspec.Struct, frozen=True, tag="document", kw_only=True, omit_defaults=True):
+    """A document: base64 `data` of `media_type`, a `url`, or plain `text`. `name` is its file name or title.
+
+    A file that was uploaded to a provider is an UnknownBlock: only that provider knows its id.
+    """
+
+    media_type: str = ""
+    data: str = ""
+    url: str = ""
+    text: str = ""
+    name: str = ""
+    carried: Carried | None = None
+
+
 class ReasoningBlock(msgspec.Struct, frozen=True, tag="reasoning", kw_only=True, omit_defaults=True):
     """One stretch of thinking: full `text`, or `summary` parts, or only opaque state.
 
@@ -97,10 +111,14 @@ class RefusalBlock(msgspec.Struct, frozen=True, tag="refusal", omit_defaults=Tru
 
 
 class UnknownBlock(msgspec.Struct, frozen=True, tag="unknown"):
-    """A whole block of a dialect that has no counterpart here: a server tool's result, a document, audio."""
+    """A whole block of a dialect that has no counterpart here: a server tool's result, audio, an uploaded file."""
 
     dialect: str
     value: Any
+
+
+ResultPart = TextBlock | ImageBlock | DocumentBlock | UnknownBlock
+"""What may stand in the result of a tool."""
 
 
 class ToolResultBlock(msgspec.Struct, frozen=True, tag="tool_result", kw_only=True, omit_defaults=True):
@@ -108,7 +126,7 @@ class ToolResultBlock(msgspec.Struct, frozen=True, tag="tool_result", kw_only=Tr
 
     call_id: str
     name: str = ""
-    content: tuple[TextBlock | ImageBlock | UnknownBlock, ...] = ()
+    content: tuple[ResultPart, ...] = ()
     is_error: bool = False
     carried: Carried | None = None
 
@@ -118,7 +136,16 @@ class ToolResultBlock(msgspec.Struct, frozen=True, tag="tool_result", kw_only=Tr
         return "".join(block.text for block in self.content if isinstance(block, TextBlock))
 
 
-Block = TextBlock | ImageBlock | ReasoningBlock | ToolCallBlock | ToolResultBlock | RefusalBlock | UnknownBlock
+Block = (
+    TextBlock
+    | ImageBlock
+    | DocumentBlock
+    | ReasoningBlock
+    | ToolCallBlock
+    | ToolResultBlock
+    | RefusalBlock
+    | UnknownBlock
+)
 ReplyBlock = TextBlock | ReasoningBlock | ToolCallBlock | RefusalBlock | UnknownBlock
 
 

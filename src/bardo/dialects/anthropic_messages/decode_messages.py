@@ -14,8 +14,10 @@ from bardo.dialects.wire import arguments_of, without
 from bardo.values.blocks import (
     Block,
     Carried,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -94,13 +96,15 @@ def _read_block(block: dict[str, Any], at: str, before: list[Block | Carrier]) -
         before.append(_read_plain(block, at))
 
 
-def _read_plain(block: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlock:
+def _read_plain(block: dict[str, Any], at: str) -> ResultPart:
     """Return a block that may stand in a tool result too."""
     kind = required(block, "type", str, at)
     if kind == "text":
         return TextBlock(required(block, "text", str, at), carried=carried(without(block, "type", "text")))
     if kind == "image":
         return _read_image(block, at)
+    if kind == "document":
+        return _read_document(block, at)
     return UnknownBlock(NAME, block)
 
 
@@ -114,6 +118,23 @@ def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:
     if kind == "url":
         return ImageBlock(url=required(source, "url", str, f"{at}source."), carried=rest)
     return UnknownBlock(NAME, block)
+
+
+def _read_document(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+    source = required(block, "source", dict, at)
+    at_source = f"{at}source."
+    kind = required(source, "type", str, at_source)
+    name = optional(block, "title", str, at) or ""
+    rest = carried(without(block, "type", "source", "title"))
+    if kind == "url":
+        return DocumentBlock(url=required(source, "url", str, at_source), name=name, carried=rest)
+    if kind not in ("base64", "text"):
+        return UnknownBlock(NAME, block)
+    data = required(source, "data", str, at_source)
+    media_type = optional(source, "media_type", str, at_source) or ""
+    if kind == "text":
+        return DocumentBlock(media_type=media_type, text=data, name=name, carried=rest)
+    return DocumentBlock(media_type=media_type, data=data, name=name, carried=rest)
 
 
 def _read_thinking(block: dict[str, Any], at: str) -> ReasoningBlock:
@@ -150,7 +171,7 @@ def _read_result(block: dict[str, Any], at: str) -> ToolResultBlock:
     )
 
 
-def _result_content(value: Any, at: str) -> tuple[TextBlock | ImageBlock | UnknownBlock, ...]:
+def _result_content(value: Any, at: str) -> tuple[ResultPart, ...]:
     if isinstance(value, str):
         return (TextBlock(value),)
     return tuple(

@@ -9,14 +9,17 @@ from typing import Any
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.documents import PDF, data_of, text_of
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
     RefusalBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -94,11 +97,13 @@ def _block(block: Block, losses: Losses) -> list[Wire]:
     return _plain(block, losses)
 
 
-def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: Losses) -> list[Wire]:
+def _plain(block: RefusalBlock | ResultPart, losses: Losses) -> list[Wire]:
     if isinstance(block, UnknownBlock):
         return _unknown(block)
     if isinstance(block, ImageBlock):
         return [_image(block, losses)]
+    if isinstance(block, DocumentBlock):
+        return _document(block, losses)
     if isinstance(block, TextBlock):
         losses.lose_states(block.opaque)
     if not block.text.strip():
@@ -123,6 +128,21 @@ def _image(block: ImageBlock, losses: Losses) -> Wire:
     elif block.data or not block.url:
         source = {"type": "base64", "media_type": block.media_type or "image/png", "data": block.data}
     return {"type": "image", "source": source, **losses.own_fields(block.carried)}
+
+
+def _document(block: DocumentBlock, losses: Losses) -> list[Wire]:
+    media_type, data = data_of(block)
+    text = text_of(block)
+    source: Wire = {"type": "url", "url": block.url}
+    if text:
+        source = {"type": "text", "media_type": "text/plain", "data": text}
+    elif data:
+        source = {"type": "base64", "media_type": media_type, "data": data}
+    if data and not text and media_type.lower() != PDF:
+        losses.lose("document", media_type, "Anthropic takes PDF and plain text")
+        return []
+    title = {"title": block.name} if block.name else {}
+    return [{"type": "document", "source": source, **title, **losses.own_fields(block.carried)}]
 
 
 def _thinking(block: ReasoningBlock, losses: Losses) -> list[Wire]:

@@ -29,6 +29,8 @@ DECLARATION = Declaration(
         (
             "tools.strict",
             "tool_choice.parallel",
+            "document",
+            "document.name",
             "tool_result.is_error",
             "sampling.top_k",
         )

@@ -9,13 +9,16 @@ import msgspec
 
 from bardo.dialects.bedrock_converse.constants import FIELD, NAME, SIGNED_BLOCKS, THOUGHT, beyond
 from bardo.dialects.carriers import Carrier, settled
+from bardo.dialects.documents import MEDIA_TYPES
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without, write_json
 from bardo.values.blocks import (
     Block,
     Carried,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -26,6 +29,7 @@ from bardo.values.request import Message, Role
 
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant"}
 _CALL: dict[str, Any] = {"toolUse": {"toolUseId": None, "name": None, "input": None}}
+_DOCUMENT: dict[str, Any] = {"document": {"format": None, "name": None, "source": None}}
 _IMAGE: dict[str, Any] = {"image": {"format": None, "source": {"bytes": None}}}
 
 
@@ -94,12 +98,14 @@ def _is_hosted_result(result: Any) -> bool:
     return isinstance(result, dict) and str(result.get("type") or "tool_result") != "tool_result"
 
 
-def _read_plain(block: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlock:
+def _read_plain(block: dict[str, Any], at: str) -> ResultPart:
     """Return a block that may stand in a tool result too."""
     if block.get("text") is not None:
         return TextBlock(required(block, "text", str, at), carried=carried(without(block, "text")))
     if block.get("image") is not None:
         return _read_image(block, at)
+    if block.get("document") is not None:
+        return _read_document(block, at)
     if block.get("citationsContent") is not None:
         return _read_cited(block, at)
     return UnknownBlock(NAME, block)
@@ -113,6 +119,20 @@ def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:
         return UnknownBlock(NAME, block)
     data = required(source, "bytes", str, f"{at}image.source.")
     return ImageBlock(media_type=f"image/{form}", data=data, carried=carried(beyond(block, _IMAGE)))
+
+
+def _read_document(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+    document = take(block["document"], dict, f"{at}document")
+    at = f"{at}document."
+    source = required(document, "source", dict, at)
+    media_type = MEDIA_TYPES.get(optional(document, "format", str, at) or "txt", "")
+    kind = next((kind for kind in ("bytes", "text") if source.get(kind) is not None), None)
+    if not media_type or kind is None or source.keys() != {kind}:
+        return UnknownBlock(NAME, block)
+    content = required(source, kind, str, f"{at}source.")
+    name = optional(document, "name", str, at) or ""
+    held = {"data" if kind == "bytes" else "text": content}
+    return DocumentBlock(media_type=media_type, name=name, **held, carried=carried(beyond(block, _DOCUMENT)))
 
 
 def _read_cited(block: dict[str, Any], at: str) -> TextBlock:
@@ -184,7 +204,7 @@ def _read_result(block: dict[str, Any], at: str) -> ToolResultBlock:
     )
 
 
-def _read_part(part: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlock:
+def _read_part(part: dict[str, Any], at: str) -> ResultPart:
     if "json" in part and part.get("text") is None:
         # Other dialects take text, so the value is told as its JSON, and goes back to Converse as it was.
         return TextBlock(write_json(part["json"]).decode(), carried=Carried(NAME, part))

@@ -10,14 +10,17 @@ from typing import Any
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects.bedrock_converse.block_writer import text_block
 from bardo.dialects.bedrock_converse.constants import FIELD, FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.bedrock_converse.documents import DocumentWriter
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
 from bardo.dialects.wire import INVALID_JSON, input_of, is_object
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
     RefusalBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -42,6 +45,7 @@ class MessageWriter:
     def __init__(self, losses: Losses, *, own: bool, needs_signatures: bool, takes_unsigned: bool) -> None:
         self._losses = losses
         self._own = own
+        self._documents = DocumentWriter(own=own)
         self._needs_signatures = needs_signatures
         self._takes_unsigned = takes_unsigned or (own and not needs_signatures)
 
@@ -75,7 +79,16 @@ class MessageWriter:
             role = "user"
             why = "Converse takes system text only before the conversation"
             self._losses.lose("system", "system", why, sent="user")
-        return {"role": role, "content": [wire for block in message.blocks for wire in self._block(block)], **fields}
+        content = [wire for block in message.blocks for wire in self._block(block)]
+        if (
+            not self._own
+            and any("document" in wire for wire in content)
+            and not any("text" in wire for wire in content)
+        ):
+            # "A text block is required when a document is included" (DocumentBlock in Bedrock's API reference, 2026-11).
+            content.append({"text": "Document."})
+            self._losses.lose("document.text", None, "Bedrock wants text beside a document", sent="Document.")
+        return {"role": role, "content": content, **fields}
 
     def _block(self, block: Block) -> list[Wire]:
         if isinstance(block, ReasoningBlock):
@@ -86,11 +99,13 @@ class MessageWriter:
             return [self._result(block)]
         return self._plain(block)
 
-    def _plain(self, block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock) -> list[Wire]:
+    def _plain(self, block: RefusalBlock | ResultPart) -> list[Wire]:
         if isinstance(block, UnknownBlock):
             return self._unknown(block)
         if isinstance(block, ImageBlock):
             return self._image(block)
+        if isinstance(block, DocumentBlock):
+            return self._documents.write(block, self._losses)
         if isinstance(block, TextBlock):
             self._losses.lose_states(block.opaque)
         fields = self._losses.own_fields(block.carried)
@@ -159,7 +174,7 @@ class MessageWriter:
             result["status"] = "error"
         return merge_fields({"toolResult": result}, self._losses.own_fields(block.carried))
 
-    def _result_part(self, part: TextBlock | ImageBlock | UnknownBlock) -> list[Wire]:
+    def _result_part(self, part: ResultPart) -> list[Wire]:
         fields = part.carried.fields if isinstance(part, TextBlock) and part.carried else {}
         if isinstance(part, TextBlock) and part.carried and part.carried.dialect == NAME and "json" in fields:
             return [fields]

@@ -30,6 +30,8 @@ DECLARATION = Declaration(
         (
             "tools.strict",
             "output_format.description",
+            "document",
+            "document.name",
             "tool_result.is_error",
         )
     ),

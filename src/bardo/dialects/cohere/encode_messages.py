@@ -9,9 +9,11 @@ from bardo.dialects.cohere.constants import NAME, PLAN
 from bardo.dialects.losses import Losses
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
     RefusalBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -70,10 +72,12 @@ def _item(block: Block, losses: Losses) -> list[Wire]:
     return _plain(block, losses)
 
 
-def _plain(block: TextBlock | RefusalBlock | ImageBlock | UnknownBlock, losses: Losses) -> list[Wire]:
+def _plain(block: RefusalBlock | ResultPart, losses: Losses) -> list[Wire]:
     if isinstance(block, UnknownBlock):
         if block.dialect == NAME and isinstance(block.value, dict):
             return [block.value]
+        return []
+    if isinstance(block, DocumentBlock):
         return []
     fields = losses.own_fields(block.carried)
     if isinstance(block, ImageBlock):

@@ -28,6 +28,7 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
+        **lacking("Cohere takes no such documents", "document"),
         **lacking("Cohere answers once", "choices", sent=1),
         **lacking("Cohere has no such parameter", "sampling.min_p", "sampling.repetition_penalty"),
         **lacking("Cohere leaves the number of calls to the model", "tool_choice.parallel", same=(True,)),

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.documents import is_document
 from bardo.dialects.gemini.constants import FORMAT, NAME, opaque_of, split_fields
 from bardo.dialects.gemini.reply_parts import arguments_text
 from bardo.dialects.jsonfield import optional, required, take
@@ -14,6 +15,7 @@ from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
     Carried,
+    DocumentBlock,
     ImageBlock,
     Opaque,
     ReasoningBlock,
@@ -77,7 +79,7 @@ class PartsReader:
         elif "text" in fields:
             self._text(take(fields["text"], str, f"{at}text"), opaque, others, sealed=sealed)
         else:
-            self._add(image_block(fields, kept, at) or UnknownBlock(NAME, raw))
+            self._add(media_block(fields, kept, at) or UnknownBlock(NAME, raw))
 
     def _add(self, block: Block) -> None:
         self._end_text()
@@ -147,8 +149,8 @@ class PartsReader:
         )
 
 
-def image_block(fields: dict[str, Any], others: dict[str, Any], at: str) -> ImageBlock | None:
-    """Return the image a part holds, or None where it holds something else."""
+def media_block(fields: dict[str, Any], others: dict[str, Any], at: str) -> ImageBlock | DocumentBlock | None:
+    """Return the image or document a part holds, or None where it holds something else."""
     carried = Carried(NAME, others) if others else None
     for name, source in (("inlineData", "data"), ("fileData", "fileUri")):
         if name not in fields:
@@ -156,18 +158,25 @@ def image_block(fields: dict[str, Any], others: dict[str, Any], at: str) -> Imag
         found, rest = split_fields(take(fields[name], dict, f"{at}{name}"), ("mimeType", source))
         media_type = optional(found, "mimeType", str, f"{at}{name}.") or ""
         content = required(found, source, str, f"{at}{name}.")
-        if rest or not media_type.startswith("image/"):
-            return None
-        if source == "data":
-            return ImageBlock(media_type=media_type, data=content, carried=carried)
-        return ImageBlock(media_type=media_type, url=content, carried=carried)
+        held = {"media_type": media_type, "data" if source == "data" else "url": content}
+        if not rest and media_type.startswith("image/"):
+            return ImageBlock(**held, carried=carried)
+        if not rest and is_document(media_type) and (source == "data" or not _is_uploaded(content)):
+            return DocumentBlock(**held, carried=carried)
     return None
 
 
-def _medium(value: Any, at: str) -> ImageBlock | UnknownBlock:
+def _is_uploaded(address: str) -> bool:
+    """Whether a file lies at Google, where only its owner reads it."""
+    return not address.startswith(("http://", "https://")) or address.startswith(
+        "https://generativelanguage.googleapis.com/"
+    )
+
+
+def _medium(value: Any, at: str) -> ImageBlock | DocumentBlock | UnknownBlock:
     raw = take(value, dict, at)
     fields, others = split_fields(raw, ("inlineData", "fileData"))
-    return image_block(fields, others, f"{at}.") or UnknownBlock(NAME, raw)
+    return media_block(fields, others, f"{at}.") or UnknownBlock(NAME, raw)
 
 
 def _nested(others: dict[str, Any], name: str, inside: dict[str, Any], own_id: str | None) -> Carried | None:

@@ -7,16 +7,19 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.documents import data_of, type_by_name
 from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
 from bardo.dialects.losses import Losses
 from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     Opaque,
     ReasoningBlock,
     RefusalBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -92,6 +95,8 @@ class ContentWriter:
                 return self._result(block)
             case ImageBlock():
                 return [self._image(block)]
+            case DocumentBlock():
+                return [_document(block)]
             case UnknownBlock():
                 return self._unknown(block)
 
@@ -161,9 +166,11 @@ class ContentWriter:
             self._losses.lose_each("tool_result.name", block.call_id, why, sent=name)
         return name
 
-    def _medium(self, block: ImageBlock | TextBlock | UnknownBlock) -> Part | None:
+    def _medium(self, block: ResultPart) -> Part | None:
         if isinstance(block, ImageBlock):
             return self._image(block)
+        if isinstance(block, DocumentBlock):
+            return _document(block)
         return next(iter(self._unknown(block)), None) if isinstance(block, UnknownBlock) else None
 
     def _image(self, block: ImageBlock) -> Part:
@@ -187,6 +194,14 @@ class ContentWriter:
                 calls[0]["thoughtSignature"] = NO_SIGNATURE
                 why = "Gemini 3 asks for a signature and the conversation has none: Google's word for that was sent"
                 self._losses.lose_each("thoughtSignature", None, why, sent=NO_SIGNATURE)
+
+
+def _document(block: DocumentBlock) -> Part:
+    fields = fields_for(NAME, block.carried)
+    media_type, data = data_of(block)
+    if data:
+        return {"inlineData": {"mimeType": media_type, "data": data}, **fields}
+    return {"fileData": {"mimeType": block.media_type or type_by_name(block.url), "fileUri": block.url}, **fields}
 
 
 def _turn_start(contents: list[Part]) -> int:

@@ -25,6 +25,7 @@ DECLARATION = Declaration(
     expresses=frozenset(
         (
             "choices",
+            "document",
             "tool_result.is_error",
             "sampling.top_k",
             "sampling.frequency_penalty",
@@ -39,6 +40,7 @@ DECLARATION = Declaration(
         **lacking("Gemini has no such field", "tools.strict", same=(False,)),
         **lacking("Gemini has no such field", "tool_choice.parallel", same=(True,)),
         **lacking("Gemini has no such field", "image.detail", same=("auto",)),
+        **lacking("Gemini takes a document without its name", "document.name"),
         **lacking("Gemini always holds to the schema", "output_format.strict", same=(True,)),
     },
 )

@@ -12,8 +12,10 @@ from bardo.dialects.wire import encode_json, without
 from bardo.values.blocks import (
     Block,
     Carried,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -144,7 +146,7 @@ def _result(item: dict[str, Any], at: str) -> ToolResultBlock:
     )
 
 
-def _result_content(value: Any, at: str) -> tuple[TextBlock | ImageBlock | UnknownBlock, ...]:
+def _result_content(value: Any, at: str) -> tuple[ResultPart, ...]:
     given = take(value, (str, dict, list), at)
     if isinstance(given, str):
         return (TextBlock(given),)
@@ -170,12 +172,13 @@ def _content(item: dict[str, Any], at: str) -> Block:
     return _result(item, at) if item.get("type") == "function_result" else _medium(item, at)
 
 
-def _medium(item: dict[str, Any], at: str) -> TextBlock | ImageBlock | UnknownBlock:
+def _medium(item: dict[str, Any], at: str) -> ResultPart:
     kind = required(item, "type", str, f"{at}.")
     if kind == "text":
         return TextBlock(required(item, "text", str, f"{at}."), carried=_carried(without(item, "type", "text")))
-    if kind == "image" and (item.get("data") or item.get("uri")):
-        return ImageBlock(
+    if kind in ("image", "document") and (item.get("data") or item.get("uri")):
+        block = ImageBlock if kind == "image" else DocumentBlock
+        return block(
             media_type=optional(item, "mime_type", str, f"{at}.") or "",
             data=optional(item, "data", str, f"{at}.") or "",
             url=optional(item, "uri", str, f"{at}.") or "",

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.documents import as_text, data_of, type_by_name
 from bardo.dialects.gemini.constants import FORMAT, arguments_object
 from bardo.dialects.gemini_interactions.constants import NAME
 from bardo.dialects.gemini_interactions.step_objects import StepObject, call_step, output_step, own_states, thought_step
@@ -13,6 +14,7 @@ from bardo.dialects.losses import Losses
 from bardo.dialects.wire import is_object
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     Opaque,
     ReasoningBlock,
@@ -127,12 +129,26 @@ def _contents(block: Block, losses: Losses) -> list[Any]:
             return [{"type": "text", "text": block.text, **losses.own_fields(block.carried)}]
         case ImageBlock():
             return [_image(block, losses)]
+        case DocumentBlock():
+            return [_document(block, losses)]
         case UnknownBlock():
             return [block.value] if block.dialect == NAME else []
         case _:
             kind = type(block).__name__.removesuffix("Block").lower()
             losses.lose(f"{kind} of the user", kind, "only the model has such steps")
             return []
+
+
+def _document(block: DocumentBlock, losses: Losses) -> dict[str, Any]:
+    own = losses.own_fields(block.carried)
+    media_type, data = data_of(block)
+    text = as_text(block)
+    if text and media_type != "text/csv":
+        losses.lose("document.form", "document", "a document that is text goes as text", sent="text")
+        return {"type": "text", "text": text, **own}
+    if data:
+        return {"type": "document", "mime_type": media_type, "data": data, **own}
+    return {"type": "document", "mime_type": block.media_type or type_by_name(block.url), "uri": block.url, **own}
 
 
 def _image(block: ImageBlock, losses: Losses) -> dict[str, Any]:

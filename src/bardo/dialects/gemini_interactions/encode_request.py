@@ -21,6 +21,7 @@ DECLARATION = Declaration(
     title=TITLE,
     expresses=frozenset(
         (
+            "document",
             "tool_result.is_error",
             "sampling.seed",
         )
@@ -39,6 +40,7 @@ DECLARATION = Declaration(
         **lacking(f"{TITLE} has no such field", "tools.strict", same=(False,)),
         **lacking(f"{TITLE} has no such field", "tool_choice.parallel", same=(True,)),
         **lacking(f"{TITLE} has no such field", "image.detail", same=("auto",)),
+        **lacking("Gemini takes a document without its name", "document.name"),
         **lacking("Gemini always holds to the schema", "output_format.strict", same=(True,)),
     },
 )

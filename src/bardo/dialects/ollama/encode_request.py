@@ -28,6 +28,7 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
+        **lacking("Ollama takes text and pictures", "document"),
         **lacking("Ollama answers once", "choices", sent=1),
         **lacking("Ollama leaves the choice of tools to the model", "tool_choice.parallel", same=(True,)),
         **lacking("Ollama does not bind tool arguments to their schema", "tools.strict", same=(False,)),

@@ -8,12 +8,14 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.rows import Quirks, ReplayForm
+from bardo.dialects.documents import as_text, data_of, file_name
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     Opaque,
     ReasoningBlock,
@@ -45,7 +47,7 @@ class MessageWriter:
             return [] if _says_nothing(message, written) else [written]
         results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
         others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
-        others = [*self._pictures(results), *others]
+        others = [*self._media(results), *others]
         answers = [self._result(result) for result in results]
         if results and not others:
             return answers
@@ -64,18 +66,36 @@ class MessageWriter:
         self._losses.lose("reasoning", style or "text", why, sent=sent, key=f"{style} {sent}")
 
     def _result(self, result: ToolResultBlock) -> dict[str, Any]:
-        content = self._content([block for block in result.content if not isinstance(block, ImageBlock)])
+        content = self._content(
+            [block for block in result.content if not isinstance(block, ImageBlock | DocumentBlock)]
+        )
         if not result.call_id and result.name:
             return {"role": "function", "name": result.name, "content": content}
         return {"role": "tool", "tool_call_id": result.call_id, "content": content, **fields_for(NAME, result.carried)}
 
-    def _pictures(self, results: Sequence[ToolResultBlock]) -> list[ImageBlock]:
-        """Return the images among the results, which go into the user's message after them."""
-        images = [block for result in results for block in result.content if isinstance(block, ImageBlock)]
-        if images:
+    def _media(self, results: Sequence[ToolResultBlock]) -> list[ImageBlock | DocumentBlock]:
+        """Return pictures and documents among the results, which go into the user's message after them."""
+        parts = [block for result in results for block in result.content]
+        media = [block for block in parts if isinstance(block, ImageBlock | DocumentBlock)]
+        for block in media:
+            kind = "image" if isinstance(block, ImageBlock) else "document"
             why = "the result of a tool is text in Chat Completions"
-            self._losses.lose("tool_result.image", "in the result", why, sent="in a user message after it")
-        return images
+            self._losses.lose(f"tool_result.{kind}", "in the result", why, sent="in a user message after it")
+        return media
+
+    def _document(self, block: DocumentBlock) -> dict[str, Any] | None:
+        fields = fields_for(NAME, block.carried)
+        text = "" if self._own else as_text(block)
+        if text:
+            why = "Chat Completions takes PDF as a file; a document that is text goes as text"
+            self._losses.lose("document.form", "document", why, sent="text")
+            return {"type": "text", "text": text, **fields}
+        media_type, data = data_of(block)
+        if not data and not self._own:
+            self._losses.lose("document", block.url, "Chat Completions takes documents as data, not by their address")
+            return None
+        content = f"data:{media_type};base64,{data}" if data else block.url
+        return {"type": "file", "file": {"filename": file_name(block), "file_data": content}, **fields}
 
     def _content(self, blocks: Sequence[Block]) -> Parts:
         parts = [part for block in blocks if (part := self._part(block)) is not None]
@@ -90,6 +110,8 @@ class MessageWriter:
                 return {"type": "text", "text": block.text, **fields_for(NAME, block.carried)}
             case ImageBlock():
                 return _image(block)
+            case DocumentBlock():
+                return self._document(block)
             case RefusalBlock(text=text):
                 return {"type": "refusal", "refusal": text}
             case UnknownBlock(dialect=dialect, value=value) if dialect == NAME:
@@ -103,7 +125,11 @@ class MessageWriter:
     def _assistant(self, message: Message) -> dict[str, Any]:
         texts = [block for block in message.blocks if isinstance(block, TextBlock)]
         content = self._answer(
-            [block for block in message.blocks if isinstance(block, TextBlock | ImageBlock | UnknownBlock)]
+            [
+                block
+                for block in message.blocks
+                if isinstance(block, TextBlock | ImageBlock | DocumentBlock | UnknownBlock)
+            ]
         )
         calls = [call for block in message.blocks for call in self._calls(block)]
         carried = dict(fields_for(NAME, message.carried))

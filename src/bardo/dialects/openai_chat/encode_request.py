@@ -27,6 +27,8 @@ DECLARATION = Declaration(
             "output_format.strict",
             "output_format.description",
             "image.detail",
+            "document",
+            "document.name",
             "sampling.top_k",
             "sampling.min_p",
             "sampling.repetition_penalty",

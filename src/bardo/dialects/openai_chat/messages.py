@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.documents import is_document, read_file, split_data_url
 from bardo.dialects.jsonfield import kind_of, optional, required, take
 from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.details import Placed, decode_details, plain_before
@@ -14,10 +15,12 @@ from bardo.dialects.openai_chat.extra import decode_states
 from bardo.values.blocks import (
     Block,
     Carried,
+    DocumentBlock,
     ImageBlock,
     Opaque,
     ReasoningBlock,
     RefusalBlock,
+    ResultPart,
     TextBlock,
     ToolCallBlock,
     ToolResultBlock,
@@ -142,10 +145,10 @@ def _tool_result(fields: dict[str, Any], wire_role: str, at: str) -> ToolResultB
     )
 
 
-def _result_content(content: Any, at: str) -> tuple[TextBlock | ImageBlock | UnknownBlock, ...]:
-    found: list[TextBlock | ImageBlock | UnknownBlock] = []
+def _result_content(content: Any, at: str) -> tuple[ResultPart, ...]:
+    found: list[ResultPart] = []
     for place, block in enumerate(decode_content(content, at, ())):
-        if not isinstance(block, TextBlock | ImageBlock | UnknownBlock):
+        if not isinstance(block, ResultPart):
             raise InvalidRequest(f"{at}[{place}] cannot stand in the result of a tool", param=f"{at}[{place}]")
         found.append(block)
     return tuple(found)
@@ -215,6 +218,8 @@ def _part(value: Any, at: str) -> Block:
             return RefusalBlock(take(part.get("refusal"), str, f"{at}.refusal"))
         case "image_url":
             return _image(part, at)
+        case "file":
+            return _file(part, at)
         case "thinking":
             return _thinking(part, at)
         case _:
@@ -226,15 +231,28 @@ def _carried_of_part(part: dict[str, Any], *read: str) -> Carried | None:
     return Carried(NAME, rest) if rest else None
 
 
-def _image(part: dict[str, Any], at: str) -> ImageBlock:
+def _file(part: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+    """Return a document. What was uploaded before is known to its provider only."""
+    file = take(part.get("file"), dict, f"{at}.file")
+    data, name = (optional(file, key, str, f"{at}.file.") or "" for key in ("file_data", "filename"))
+    found = read_file(data, name) if data and file.keys() <= {"file_data", "filename"} else None
+    if found is None:
+        return UnknownBlock(NAME, part)
+    return msgspec.structs.replace(found, carried=_carried_of_part(part, "type", "file"))
+
+
+def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
+    """Return a picture; a data URL of another type is a document, which some clients send so."""
     image = part.get("image_url")
     fields = {"url": image} if isinstance(image, str) else take(image, dict, f"{at}.image_url")
     url = required(fields, "url", str, f"{at}.image_url.")
     carried = _carried_of_part(part, "type", "image_url")
     detail = optional(fields, "detail", str, f"{at}.image_url.") or ""
-    head, comma, data = url.partition(";base64,")
-    if comma and head.startswith("data:"):
-        return ImageBlock(media_type=head[5:], data=data, detail=detail, carried=carried)
+    inline = split_data_url(url)
+    if inline and is_document(inline[0]):
+        return DocumentBlock(media_type=inline[0], data=inline[1], carried=carried)
+    if inline:
+        return ImageBlock(media_type=inline[0], data=inline[1], detail=detail, carried=carried)
     return ImageBlock(url=url, detail=detail, carried=carried)
 
 

@@ -35,6 +35,8 @@ DECLARATION = Declaration(
             "output_format.strict",
             "output_format.description",
             "image.detail",
+            "document",
+            "document.name",
         )
     ),
     lacks={

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
+from bardo.dialects.documents import is_document, read_file, split_data_url
 from bardo.dialects.jsonfield import kind_of, optional, required, take
 from bardo.dialects.openai_responses.state import NAME
-from bardo.values.blocks import Block, Carried, ImageBlock, RefusalBlock, TextBlock, UnknownBlock
+from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, RefusalBlock, TextBlock, UnknownBlock
 from bardo.values.errors import InvalidRequest
 
 _TEXTS = frozenset({"input_text", "output_text", "text"})
@@ -31,16 +34,29 @@ def _block(part: dict[str, Any], at: str, answer: bool) -> Block:
         return RefusalBlock(required(part, "refusal", str, at), carried=_carried(part, "refusal"))
     if kind == "input_image" and not answer and isinstance(part.get("image_url"), str):
         return _image(part, at)
+    if kind == "input_file" and not answer and part.get("file_id") is None:
+        return _file(part, at)
     return UnknownBlock(NAME, part)
 
 
-def _image(part: dict[str, Any], at: str) -> ImageBlock:
+def _file(part: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+    """Return a document: its data, or its address."""
+    name, data, url = (optional(part, key, str, at) or "" for key in ("filename", "file_data", "file_url"))
+    found = read_file(data, name) if data else DocumentBlock(url=url, name=name) if url else None
+    if found is None or (data and url):
+        return UnknownBlock(NAME, part)
+    return msgspec.structs.replace(found, carried=_carried(part, "filename", "file_data", "file_url"))
+
+
+def _image(part: dict[str, Any], at: str) -> ImageBlock | DocumentBlock:
+    """Return a picture; a data URL of another type is a document, which some clients send so."""
     url, detail = required(part, "image_url", str, at), optional(part, "detail", str, at) or ""
     carried = _carried(part, "image_url", "detail")
-    head, comma, data = url.partition(",")
-    if head.startswith("data:") and comma and head.endswith(";base64"):
-        media_type = head.removeprefix("data:").removesuffix(";base64")
-        return ImageBlock(media_type=media_type, data=data, detail=detail, carried=carried)
+    inline = split_data_url(url)
+    if inline and is_document(inline[0]):
+        return DocumentBlock(media_type=inline[0], data=inline[1], carried=carried)
+    if inline:
+        return ImageBlock(media_type=inline[0], data=inline[1], detail=detail, carried=carried)
     return ImageBlock(url=url, detail=detail, carried=carried)
 
 

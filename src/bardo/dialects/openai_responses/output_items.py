@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.documents import as_text, data_of, file_name
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_responses.free_input import only_text
 from bardo.dialects.openai_responses.function_names import FOUND
@@ -16,6 +17,7 @@ from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
 from bardo.dialects.wire import input_of
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     Opaque,
     ReasoningBlock,
@@ -86,6 +88,8 @@ class _Writer:
                 return {"type": "input_text", "text": block.text, **fields_for(NAME, block.carried)}
             case ImageBlock():
                 return _image(block)
+            case DocumentBlock():
+                return self._document(block)
             case UnknownBlock(dialect=dialect, value=value) if dialect == NAME and isinstance(value, dict):
                 return value
             case UnknownBlock():
@@ -93,6 +97,20 @@ class _Writer:
             case _:
                 self._losses.lose_each("content", type(block).__name__, "only the model's own turns hold this")
         return None
+
+    def _document(self, block: DocumentBlock) -> dict[str, Any]:
+        fields = fields_for(NAME, block.carried)
+        text = "" if self._own else as_text(block)
+        if text:
+            why = "Responses takes PDF as a file; a document that is text goes as text"
+            self._losses.lose("document.form", "document", why, sent="text")
+            return {"type": "input_text", "text": text, **fields}
+        media_type, data = data_of(block)
+        if not data:
+            name = {"filename": block.name} if block.name else {}
+            return {"type": "input_file", "file_url": block.url, **name, **fields}
+        content = f"data:{media_type};base64,{data}"
+        return {"type": "input_file", "filename": file_name(block), "file_data": content, **fields}
 
     def _result(self, block: ToolResultBlock) -> None:
         parts = [part for one in block.content if (part := self._part(one)) is not None]

@@ -46,7 +46,7 @@ DECLARATION = Declaration(
             "sampling.frequency_penalty",
             "sampling.presence_penalty",
         ),
-        **lacking(f"{TITLE} takes only text", "image", "reasoning_block", "tool_call"),
+        **lacking(f"{TITLE} takes only text", "image", "document", "reasoning_block", "tool_call"),
         **lacking(f"{TITLE} takes only text", "tool_result.is_error"),
     },
 )

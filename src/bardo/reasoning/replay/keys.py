@@ -15,6 +15,7 @@ import msgspec
 from bardo.reasoning.replay.call_identity import canonical, is_globally_unique, stated_id
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     Opaque,
     ReasoningBlock,
@@ -179,6 +180,8 @@ def _prompt(block: Block) -> tuple[str, ...]:
             return ("text", text)
         case ToolResultBlock():
             return ("result", *(part for inner in block.content for part in _prompt(inner)))
+        case DocumentBlock():
+            return ("document", block.data, block.url, block.text)
         case ImageBlock():
             return ("image", block.data, block.url)
         case UnknownBlock():

@@ -14,6 +14,7 @@ from bardo.reasoning.replay.call_identity import canonical
 from bardo.reasoning.replay.keys import digest
 from bardo.values.blocks import (
     Block,
+    DocumentBlock,
     ImageBlock,
     ReasoningBlock,
     RefusalBlock,
@@ -103,6 +104,8 @@ def _block(block: Block) -> Any:
             return ["call", block.id, block.name, canonical(block.arguments), *(state.data for state in block.opaque)]
         case ToolResultBlock():
             return ["result", block.call_id, block.is_error, *(_block(part) for part in block.content)]
+        case DocumentBlock():
+            return ["document", block.media_type, digest(block.data), block.url, block.text]
         case ImageBlock():
             return ["image", block.media_type, digest(block.data), block.url]
         case RefusalBlock(text=text):

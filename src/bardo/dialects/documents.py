@@ -1,0 +1,100 @@
+"""Documents in the forms that dialects have for them: data URLs, file names, media types and plain text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+
+from bardo.values.blocks import DocumentBlock
+
+PDF = "application/pdf"
+_WORD = "application/vnd.openxmlformats-officedocument"
+MEDIA_TYPES = {
+    "pdf": PDF,
+    "txt": "text/plain",
+    "md": "text/markdown",
+    "html": "text/html",
+    "csv": "text/csv",
+    "json": "application/json",
+    "xml": "application/xml",
+    "doc": "application/msword",
+    "docx": f"{_WORD}.wordprocessingml.document",
+    "xls": "application/vnd.ms-excel",
+    "xlsx": f"{_WORD}.spreadsheetml.sheet",
+    "pptx": f"{_WORD}.presentationml.presentation",
+}
+"""The media types of documents by the ending of a file's name (IANA's registry)."""
+
+_ENDINGS = {media_type: ending for ending, media_type in MEDIA_TYPES.items()}
+_TEXTS = ("application/json", "application/xml")
+_MEDIA = ("image/", "audio/", "video/")
+
+
+def split_data_url(url: str) -> tuple[str, str] | None:
+    """Return media type and base64 data of a data URL, or None where the address is another."""
+    head, comma, data = url.partition(",")
+    if not comma or not head.startswith("data:") or not head.endswith(";base64"):
+        return None
+    return head.removeprefix("data:").removesuffix(";base64"), data
+
+
+def is_document(media_type: str) -> bool:
+    """Whether data of this media type is a document: neither a picture nor sound nor film."""
+    return bool(media_type) and not media_type.lower().startswith(_MEDIA)
+
+
+def read_file(content: str, name: str) -> DocumentBlock | None:
+    """Return the document of a `file_data`: a data URL, an address or base64. None where it is no document."""
+    inline = split_data_url(content)
+    if inline is None and content.startswith(("https://", "http://")):
+        return DocumentBlock(url=content, name=name)
+    media_type, data = inline or (type_by_name(name), content)
+    return DocumentBlock(media_type=media_type, data=data, name=name) if is_document(media_type) else None
+
+
+def type_by_name(name: str) -> str:
+    """Return the media type that the ending of a name or address says; PDF where it says none."""
+    return MEDIA_TYPES.get(name.partition("?")[0].rpartition(".")[2].lower(), PDF)
+
+
+def ending_of(media_type: str) -> str:
+    """Return the ending of the names of such files, `bin` where it is not known."""
+    return _ENDINGS.get(_plain(media_type), "bin")
+
+
+def file_name(block: DocumentBlock) -> str:
+    """Return the document's name, or one by its media type: OpenAI refuses data without a name."""
+    return block.name or f"document.{ending_of(block.media_type or PDF)}"
+
+
+def data_of(block: DocumentBlock) -> tuple[str, str]:
+    """Return media type and base64 data, both empty where the document is an address."""
+    if block.text:
+        return block.media_type or "text/plain", base64.b64encode(block.text.encode()).decode()
+    inline = split_data_url(block.url)
+    if inline is not None:
+        return inline
+    return (block.media_type or PDF, block.data) if block.data else ("", "")
+
+
+def text_of(block: DocumentBlock) -> str:
+    """Return the text of a document that is text, else nothing."""
+    if block.text:
+        return block.text
+    media_type, data = data_of(block)
+    if not (_plain(media_type).startswith("text/") or _plain(media_type) in _TEXTS):
+        return ""
+    try:
+        return base64.b64decode(data, validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def as_text(block: DocumentBlock) -> str:
+    """Return a document that is text with its name above, for models that take no such document; nothing for any other."""
+    text = text_of(block)
+    return f"{block.name}\n\n{text}" if block.name and text else text
+
+
+def _plain(media_type: str) -> str:
+    return media_type.partition(";")[0].strip().lower()
