@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from functools import cached_property
 from typing import Literal
+from urllib.parse import quote
 
 import msgspec
 
 from bardo.catalog.matching import matches_any
 
-Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "aws", "none"]
+Auth = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "google", "none"]
 DialectName = Literal[
     "openai_chat",
     "openai_responses",
@@ -110,16 +111,29 @@ class ReplyEndpoint(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     quirks: Quirks = Quirks()
 
 
+class ModelPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The paths of a provider that names the model in its path and not in the body, with `{model}` in them; `body` goes beside the rest."""
+
+    whole: str
+    streamed: str
+    body: dict[str, str] = {}
+
+    def path(self, model: str, *, stream: bool) -> str:
+        """Return the path below the base URL."""
+        return (self.streamed if stream else self.whole).replace("{model}", quote(model, safe="@:"))
+
+
 class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Who runs models, and how to speak with them.
 
     `key_variables` are tried in order. `models` are globs of the model ids it serves, used for bare model names. `port` is set for local
-    servers that are looked for at start. `scope_fields` are the fields of a request that name the account's project; `scope` holds what is
-    configured for them. `generic`: the row stands for any server of its dialect, where only the dialect is configured.
-    `counts_tokens`: it has its dialect's endpoint that counts the tokens of a request. `embeddings` are where it makes vectors of texts.
-    `endpoints` are the further endpoints where it answers requests. Of the row's own one `only_models` are globs of the models that answer
-    there, all where there are none, `not_models` of those that do not, and `lacks` is what its replies leave out, by the names of
-    degradations.
+    servers that are looked for at start. `scope_fields` are the fields of a request that name the account's project, `address_fields` those
+    named in braces in `base_url`; `scope` holds what is configured for both. `hosts` are the hosts of places whose host is not written like
+    the others'. `paths` are those of a provider with other paths than its dialect's. `generic`: the row stands for any server of its
+    dialect, where only the dialect is configured. `counts_tokens`: it has its dialect's endpoint that counts the tokens of a request.
+    `embeddings` are where it makes vectors of texts. `endpoints` are the further endpoints where it answers requests. Of the row's own one
+    `only_models` are globs of the models that answer there, all where there are none, `not_models` of those that do not, and `lacks` is
+    what its replies leave out, by the names of degradations.
     """
 
     id: str
@@ -131,6 +145,9 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     headers: dict[str, str] = {}
     scope_fields: tuple[str, ...] = ()
     scope: dict[str, str] = {}
+    address_fields: tuple[str, ...] = ()
+    hosts: dict[str, str] = {}
+    paths: ModelPaths | None = None
     models: tuple[str, ...] = ()
     model_list: str = "models"
     port: int | None = None

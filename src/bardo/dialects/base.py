@@ -195,7 +195,11 @@ class Dialect:
         body = self.encode_body(request, row, losses)
         if request.dialect == self.name and request.body is not None:
             body = with_original_form(body, request.body)
-        return WireRequest(path=self.request_path(request), body=write_json(body), degraded=losses.all)
+        path = self.request_path(request)
+        if row.paths is not None:
+            path = row.paths.path(request.model, stream=request.stream)
+            body = {**row.paths.body, **{name: value for name, value in body.items() if name != "model"}}
+        return WireRequest(path=path, body=write_json(body), degraded=losses.all)
 
     def field_losses(self, request: Request) -> Losses:
         """Return what the request's fields, its tools among them, say that cannot be expressed. The messages are not looked at."""

@@ -14,6 +14,7 @@ import msgspec
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.edge import aws
+from bardo.edge.google_auth import GoogleTokens
 from bardo.edge.http import Call
 from bardo.engine.route import Provider
 from bardo.values.errors import MissingKey
@@ -29,13 +30,14 @@ class Keyring:
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
         self._quotable: dict[tuple[str, str, str], Secrets] = {}
+        self._google = GoogleTokens(self._environment)
 
     def __repr__(self) -> str:
         return "Keyring(…)"
 
     def secrets_of(self, provider: Provider) -> Secrets:
         """Return the secrets that calls to `provider` hold, and that it may quote."""
-        key = self._find(provider.row) or ""
+        key = self._find(provider.row) or (self._google.token if provider.row.auth == "google" else "")
         place = (provider.id, provider.base_url, key)
         found = self._quotable.get(place)
         if found is None:
@@ -55,6 +57,11 @@ class Keyring:
         for provider in configured:
             found += secret_values(provider.row.headers, provider.base_url)
         return secrets_of(tuple(sorted({*found, *further})))
+
+    async def prepare(self, provider: Provider) -> None:
+        """Make what `sign` needs and cannot wait for: the access token of a provider at Google Cloud. Raises MissingKey."""
+        if provider.row.auth == "google" and self._find(provider.row) is None:
+            await self._google.renew(provider.id)
 
     def has(self, row: ProviderRow) -> bool:
         """Whether one of the row's variables is set."""
@@ -86,13 +93,13 @@ class Keyring:
 
     def _headers(self, provider: Provider) -> dict[str, str]:
         row = provider.row
-        key = self._find(row)
-        if key is None:
+        key = self._find(row) or (self._google.token if row.auth == "google" else None)
+        if not key:
             if not self.lacks(provider):
                 return {}
             variables = " or ".join(row.key_variables)
             raise MissingKey(f"no key for {provider.id}", hint=f"set {variables} where bardo runs")
-        return {"authorization": f"Bearer {key}"} if row.auth in ("bearer", "aws") else {row.auth: key}
+        return {"authorization": f"Bearer {key}"} if row.auth in ("bearer", "aws", "google") else {row.auth: key}
 
     def _find(self, row: ProviderRow) -> str | None:
         found = (self._environment.get(variable) for variable in row.key_variables)

@@ -7,6 +7,7 @@ stand in the file: it names the environment variable that holds them.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -259,6 +260,9 @@ def _check_ids(providers: list[ProviderEntry], text: str, source: str) -> None:
         provider_of(entry, source, place.of)
 
 
+_ADDRESS_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
+
+
 def _is_http_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
@@ -279,7 +283,7 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     check_key_variable(entry, found.key_variables, where)
     _check_scope(entry, found, where)
     row = _overridden(found, entry)
-    base_url = entry.base_url or row.base_url
+    base_url = entry.base_url or _filled_address(entry, row, where)
     if not _is_http_address(base_url):
         message = f"{where('base_url')}: provider {entry.id!r} has no usable base_url"
         raise ConfigError(message, hint="give its http(s) address")
@@ -287,11 +291,32 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     return Provider(id=entry.id, row=row, base_url=base_url, models=models, configured_models=entry.models is not None)
 
 
+def _filled_address(entry: ProviderEntry, row: ProviderRow, where: Callable[[str], str]) -> str:
+    """Return the row's address with what `scope` names. Raises ConfigError for what is missing, or cannot be a part of an address."""
+    if not row.address_fields:
+        return row.base_url
+    address = row.base_url
+    for name in row.address_fields:
+        value = entry.scope.get(name, "")
+        if not _ADDRESS_PART.fullmatch(value):
+            example = ", ".join(f'{field} = "…"' for field in row.address_fields)
+            problem = f"names no {name}" if not value else f"has a {name} that is none"
+            raise ConfigError(
+                f"{where('scope')}: provider {entry.id!r} {problem}", hint=f"write scope = {{ {example} }}, or base_url"
+            )
+        host = row.hosts.get(value)
+        if host:
+            address = urlsplit(address)._replace(netloc=host).geturl()
+        address = address.replace(f"{{{name}}}", value)
+    return address
+
+
 def _check_scope(entry: ProviderEntry, row: ProviderRow, where: Callable[[str], str]) -> None:
     """Raise ConfigError for a field of `scope` that the provider's requests do not have."""
-    unknown = sorted(entry.scope.keys() - set(row.scope_fields))
+    fields = (*row.scope_fields, *row.address_fields)
+    unknown = sorted(entry.scope.keys() - set(fields))
     if unknown:
-        names = " or ".join(row.scope_fields)
+        names = " or ".join(fields)
         hint = f"provider {row.id} takes {names}" if names else f"leave it out: provider {row.id} takes none"
         raise ConfigError(f"{where('scope')}: scope has no field {unknown[0]!r}", hint=hint)
 

@@ -250,6 +250,8 @@ async def send_wire(context: CallContext, provider: Provider, wire: WireRequest)
     """Send a request of any operation, and return the reply with its head read. Raises BardoError where it is an error or a page."""
     url, headers = provider.url(wire.path), provider.headers(wire)
     call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
+    if provider.row.auth == "google":
+        await context.keyring.prepare(provider)
     signed = context.keyring.sign(call, provider, clock=context.clock)
     reply = await context.transport.send(signed, context.limits.deadlines)
     try:

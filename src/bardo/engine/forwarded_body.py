@@ -31,7 +31,7 @@ def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_u
     if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
         return None
     language = dialect(row.dialect)
-    if language.mends(request, row) or (request.tools and language.tool_losses(request).all):
+    if row.paths is not None or language.mends(request, row) or (request.tools and language.tool_losses(request).all):
         return None
     changes: dict[str, Any] = {"model": request.model} if "model" in body and body["model"] != request.model else {}
     if asks_usage and language.usage_option is not None:

@@ -7,6 +7,7 @@ from bardo.simulators.providers.anthropic import Anthropic
 from bardo.simulators.providers.bedrock import Bedrock
 from bardo.simulators.providers.cerebras import Cerebras
 from bardo.simulators.providers.chat_variants import DS4, Fireworks, LMStudio, Moonshot
+from bardo.simulators.providers.clouds import Azure, Vertex, VertexAnthropic
 from bardo.simulators.providers.cohere import Cohere
 from bardo.simulators.providers.deepseek import DeepSeek
 from bardo.simulators.providers.gemini import Gemini
@@ -30,6 +31,7 @@ from bardo.simulators.providers.zai import ZAI
 
 _PROVIDERS: tuple[type[Provider], ...] = (
     Anthropic,
+    Azure,
     Bedrock,
     Cerebras,
     Cohere,
@@ -55,6 +57,8 @@ _PROVIDERS: tuple[type[Provider], ...] = (
     SGLang,
     VLLM,
     Venice,
+    Vertex,
+    VertexAnthropic,
     Watsonx,
     XAI,
     ZAI,

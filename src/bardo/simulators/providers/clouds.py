@@ -1,0 +1,123 @@
+"""Models of other makers at Azure and at Vertex AI: their own keys and paths, and else the maker's dialect."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from bardo.simulators.conversation import Conversation
+from bardo.simulators.fields import text
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.providers import anthropic_request
+from bardo.simulators.providers.anthropic import Anthropic
+from bardo.simulators.providers.gemini import Gemini
+from bardo.simulators.providers.openai_chat import OpenAIChat
+from bardo.simulators.providers.openai_responses import OpenAIResponses
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply
+
+_PROJECT = "/projects/simulated/locations/us-central1/publishers"
+_VERSION = "vertex-2023-10-16"
+_UNAUTHENTICATED = (
+    "Request is missing required authentication credential. Expected OAuth 2 access token, login cookie or other valid "
+    "authentication credential."
+)
+
+
+class AzureChat(OpenAIChat):
+    """{resource}.openai.azure.com/openai/v1/chat/completions."""
+
+    base_path = "/openai/v1"
+
+    def given_key(self, incoming: Incoming) -> str:
+        return incoming.headers.get("api-key", "") or incoming.bearer
+
+
+class Azure(OpenAIResponses):
+    """{resource}.openai.azure.com/openai/v1: a key in `api-key`, and OpenAI's two dialects."""
+
+    name = "azure"
+    catalog_name = "azure"
+    base_path = "/openai/v1"
+    beside_it = (AzureChat,)
+
+    def given_key(self, incoming: Incoming) -> str:
+        return incoming.headers.get("api-key", "") or incoming.bearer
+
+
+class Vertex(Gemini):
+    """{location}-aiplatform.googleapis.com: Gemini's dialect below a project, with an access token instead of a key."""
+
+    name = "vertex"
+    catalog_name = "vertex"
+    base_path = f"/v1beta1{_PROJECT}/google"
+    prefix = base_path
+
+    def given_key(self, incoming: Incoming) -> str:
+        return incoming.bearer
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", _UNAUTHENTICATED)
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", _UNAUTHENTICATED)
+
+    def answers(self, incoming: Incoming, path: str) -> bool:
+        return super().answers(incoming, f"/v1beta{path}")
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        return super().read(incoming, f"/v1beta{path}")
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        return None
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        return None
+
+
+class VertexAnthropic(Anthropic):
+    """Claude at Vertex AI: the model is in the path, and the version of the dialect in the body."""
+
+    name = "vertex_anthropic"
+    catalog_name = "vertex-anthropic"
+    base_path = f"/v1{_PROJECT}/anthropic"
+    prefix = base_path
+    models = ("claude-sonnet-4-5@20250929", "claude-opus-4-8")
+
+    def given_key(self, incoming: Incoming) -> str:
+        return incoming.bearer
+
+    def admit(self, incoming: Incoming, key: str | None) -> None:
+        super(Anthropic, self).admit(incoming, key)
+
+    def missing_key(self) -> Refusal:
+        return Refusal("missing_key", _UNAUTHENTICATED)
+
+    def wrong_key(self, given: str) -> Refusal:
+        return Refusal("wrong_key", _UNAUTHENTICATED)
+
+    def answers(self, incoming: Incoming, path: str) -> bool:
+        return _CALLED.fullmatch(path) is not None
+
+    def beside(self, incoming: Incoming, path: str) -> Reply | None:
+        return None
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        """Read the body as Claude's own API would, after what only Vertex AI asks for."""
+        found = _CALLED.fullmatch(path)
+        body = dict(incoming.fields)
+        if "model" in body:
+            raise Refusal("unknown_field", "model: Extra inputs are not permitted", parameter="model")
+        if text(body.pop("anthropic_version", None)) != _VERSION:
+            raise Refusal("missing_field", "anthropic_version: Field required", parameter="anthropic_version")
+        model, method = found.groups() if found is not None else ("", "")
+        if (method == "streamRawPredict") != (body.get("stream") is True):
+            raise Refusal("bad_value", f"{method} does not fit stream", parameter="stream")
+        return anthropic_request.read(replace(incoming, body={**body, "model": model}))
+
+    def catalog(self, path: str, models: Sequence[str]) -> Reply | None:
+        return None
+
+
+_CALLED = re.compile(r"/models/([^/:]+):(rawPredict|streamRawPredict)")
