@@ -68,7 +68,9 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.transport = FakeTransport(self._answer)
-        self.configure(*(ProviderEntry(id=name, preset="deepseek", dialect="openai_chat", models=("m",)) for name in self.replies))
+        self.configure(
+            *(ProviderEntry(id=name, preset="deepseek", dialect="openai_chat", models=("m",)) for name in self.replies)
+        )
 
     def configure(self, *entries: ProviderEntry) -> None:
         """Take these providers, in this order."""
