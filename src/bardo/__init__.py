@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         load_settings,
         parse_settings,
     )
+    from bardo.engine.aliases import Alias
     from bardo.engine.explanation import Explanation
     from bardo.reasoning.control.amounts import PortableBudgets
     from bardo.reasoning.formats import ReasoningFormat
@@ -123,6 +124,7 @@ _HOMES: dict[str, str] = {
         "GatewaySettings HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings Settings "
         "TimeoutSettings load_settings parse_settings "
     ),
+    "bardo.engine.aliases": "Alias",
     "bardo.engine.explanation": "Explanation",
     "bardo.reasoning.control.amounts": "PortableBudgets",
     "bardo.reasoning.formats": "ReasoningFormat",
@@ -159,6 +161,7 @@ _HOMES: dict[str, str] = {
 _MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "Alias",
     "AsyncClient",
     "AsyncReplyStream",
     "BardoError",

@@ -70,7 +70,8 @@ class Keyring:
     def lacks(self, provider: Provider) -> bool:
         """Whether calls to `provider` need a key that is not set, so that `sign` would raise MissingKey."""
         row = provider.row
-        takes_one = bool(row.key_variables) and row.auth != "none" and not row.local
+        # Whether a machine has credentials of Google's, only `prepare` finds out.
+        takes_one = bool(row.key_variables) and row.auth not in ("none", "google") and not row.local
         return takes_one and not self.has(row)
 
     def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float]) -> Call:
