@@ -12,6 +12,7 @@ import bardo
 from support.patience import PATIENCE
 
 NAMES = [
+    "Alias",
     "AsyncClient",
     "AsyncReplyStream",
     "BardoError",
