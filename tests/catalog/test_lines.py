@@ -1,0 +1,94 @@
+"""A model that no row is about is taken to be like the newest one of its line, and is marked as assumed."""
+
+from __future__ import annotations
+
+import pytest
+
+from bardo.catalog.models import API_FIELDS, Facts, Models, builtin_models
+from bardo.reasoning.control import ControlTarget, plan_reasoning
+from bardo.values.errors import ConfigError
+from bardo.values.request import ReasoningPolicy
+
+LINES = [
+    ("anthropic", "claude-opus-5-2", "claude-opus-5-5"),
+    ("anthropic", "claude-opus-6-20270101", "claude-opus-5-5"),
+    ("anthropic", "claude-sonnet-6", "claude-sonnet-5-5"),
+    ("anthropic", "claude-haiku-7", "claude-haiku-5-5"),
+    ("anthropic", "claude-fable-5-3", "claude-fable-5-2"),
+    ("bedrock", "us.anthropic.claude-opus-6-v1:0", "claude-opus-5-5"),
+    ("openai", "gpt-5.7", "gpt-5.6-sol"),
+    ("openai", "gpt-5.7-mini", "gpt-5.6-sol"),
+    ("openai", "gpt-7", "gpt-6.2-sol"),
+    ("openai", "gpt-6.3-terra", "gpt-6.1-terra"),
+    ("openai", "gpt-5.6-codex", "gpt-5.3-codex"),
+    ("openai", "o5", "o4-mini"),
+    ("openai", "o5-mini-2027-01-01", "o4-mini"),
+    ("google", "gemini-5-pro", "gemini-3.1-pro"),
+    ("google", "gemini-4.5-flash", "gemini-3.8-flash"),
+    ("xai", "grok-5", "grok-4.7"),
+    ("xai", "grok-4.8-fast", "grok-4.7"),
+    ("qwen", "qwen4-max", "qwen3.8-max"),
+    ("vllm", "Qwen/Qwen4-32B", "qwen3.7"),
+    ("deepseek", "deepseek-v5", "deepseek-v4"),
+    ("moonshot", "kimi-k4", "kimi-k3"),
+    ("moonshot", "kimi-k2.8", "kimi-k2.6"),
+    ("zai", "glm-6", "glm-5.3"),
+    ("mistral", "mistral-large-5", "mistral-large-4"),
+    ("mistral", "mistral-medium-4", "mistral-medium-3.5"),
+    ("minimax", "MiniMax-M4", "minimax-m3"),
+    ("cohere", "command-b-reasoning", "command-a-plus-05-2026"),
+    ("amazon", "nova-3-pro", "nova-2"),
+]
+
+
+@pytest.mark.parametrize(("owner", "model", "like"), LINES, ids=[case[1] for case in LINES])
+def test_a_new_model_has_the_facts_of_the_newest_of_its_line(owner: str, model: str, like: str) -> None:
+    found = builtin_models().find(owner, model)
+    newest = builtin_models().find(owner, like)
+    assert found.how == "assumed"
+    assert found.row is not None
+    assert newest.row is not None
+    assert found.row.like == like
+    assert found.maker == newest.maker
+    kept = {name for name in Facts.__struct_fields__ if name not in API_FIELDS} - {"shutdown"}
+    assert {name: getattr(found.row, name) for name in kept} == {name: getattr(newest.row, name) for name in kept}
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "fields"),
+    [
+        ("openai", "gpt-5.7", {"reasoning": {"effort": "xhigh"}}),
+        ("openai", "gpt-8-sol", {"reasoning": {"effort": "xhigh"}}),
+        ("xai-responses", "grok-5", {"reasoning": {"effort": "xhigh"}}),
+    ],
+)
+def test_no_level_is_clamped_that_the_newest_model_takes(provider: str, model: str, fields: dict[str, object]) -> None:
+    asked = ReasoningPolicy(mode="effort", effort="xhigh")
+    plan = plan_reasoning(asked, ControlTarget(provider, "openai_responses", model))
+    assert (plan.fields, plan.layer, plan.reason, plan.clamped) == (fields, "L3", "assumed", False)
+    assert plan.assumed == plan.like != ""
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"), [("anthropic", "claude-opus-5-20260601"), ("openai", "gpt-5-2025-08-07")]
+)
+def test_a_date_is_no_new_model(provider: str, model: str) -> None:
+    assert builtin_models().find(provider, model).how == "resolved"
+
+
+@pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("ft:gpt-4o-mini-2024-07-18:acme::id", "gpt-4o-mini"),
+        ("ft:gpt-4.1-nano-2025-04-14:acme:name:id", "gpt-4.1-nano"),
+        ("ft:o4-mini-2025-04-16:acme::id", "o4-mini"),
+    ],
+)
+def test_a_tuned_model_is_the_model_that_was_tuned(model: str, meant: str) -> None:
+    assert builtin_models().find("openai", model).id == meant
+    assert builtin_models().find("openai", model).row == builtin_models().find("openai", meant).row
+
+
+def test_a_row_that_is_like_no_model_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"lab-9.*lab-8"):
+        Models([{"provider": "lab", "match": ["lab-9"], "like": "lab-8"}], sources=(), spellings=())
