@@ -158,6 +158,7 @@ class Dialect:
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
     request's URL, not in its body. `model_field` is the field of a reply that names the model; empty where replies name none.
+    `starts_with_usage`: a stream names the tokens of its prompt where it begins.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
     are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing.
     """
@@ -183,6 +184,7 @@ class Dialect:
     calls_in_frames: CallsInFrames | None = None
     model_in_path: bool = False
     model_field: str = "model"
+    starts_with_usage: bool = False
     usage_option: tuple[str, str] | None = None
     embeddings: EmbeddingForm | None = None
     token_count: CountForm | None = None

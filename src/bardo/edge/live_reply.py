@@ -47,6 +47,8 @@ class LiveReply:
         self.request = request
         self.request_id = f"req_{random.getrandbits(96):024x}"
         self.answer: TypedAnswer | None = None
+        self.prompt_estimate = 0
+        """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
         self._context = context
         self._validator = validator
         self._client_key = client_key
@@ -245,6 +247,8 @@ class LiveReply:
         if not self.request.options.include or self.reader.failure is not None:
             return []
         fields = extension(self.request, self.response(), self.attempt, self.request_id, forwarded=self.forwarded)
+        if self.prompt_estimate and "receipt" in fields:
+            fields["receipt"]["input_tokens_estimate"] = self.prompt_estimate
         if "structured" in self.request.options.include:
             fields["structured"] = self._structured()
         event = Extension(fields)

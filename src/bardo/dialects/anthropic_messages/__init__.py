@@ -50,6 +50,7 @@ DIALECT = Dialect(
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    starts_with_usage=True,
     token_count=TOKEN_COUNT,
     models=MODELS,
 )

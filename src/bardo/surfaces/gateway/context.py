@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
 from bardo.edge.runner import Runner
+from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.http import Receive, Scope, read_body
@@ -21,6 +22,7 @@ class GatewayContext:
 
     def __init__(self, runner: Runner, *, max_body: int, keep_alive_seconds: float) -> None:
         self.runner = runner
+        self.prompt_estimates = PromptEstimates()
         self.keep_alive_seconds = keep_alive_seconds
         self._max_body = max_body
 

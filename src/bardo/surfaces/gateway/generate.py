@@ -11,6 +11,7 @@ from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.live_reply import LiveReply
 from bardo.engine.client_model import ClientModelEncoder, ForwardedModel, named_as_asked, with_client_model
 from bardo.engine.forwarding import ReplyUpdate
+from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.receipt import early_headers, late_headers
 from bardo.surfaces.gateway.answer import Answer, KeepAlive, until_gone
 from bardo.surfaces.gateway.context import GatewayContext, mistake
@@ -20,8 +21,9 @@ from bardo.surfaces.gateway.request_options import with_header_options, with_hea
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import key_of, tenant_of
 from bardo.values.errors import BardoError
-from bardo.values.events import Failed
+from bardo.values.events import Failed, UsageUpdate
 from bardo.values.request import Request
+from bardo.values.usage import Usage
 
 MOST_STREAMED_TEXT = 1_000_000
 """Characters of a stream that are held for the log and for replay: its own client has them already."""
@@ -110,7 +112,7 @@ async def stream_replies(
                 most_text=MOST_STREAMED_TEXT,
             )
             try:
-                await _send_stream(live, encoder, answer, last=place == len(replies) - 1)
+                await _send_stream(live, encoder, answer, context.prompt_estimates, last=place == len(replies) - 1)
             except asyncio.CancelledError as cancelled:
                 live.log_cancelled(cancelled)
                 raise
@@ -132,10 +134,15 @@ async def stream_replies(
         alive.end()
 
 
-async def _send_stream(live: LiveReply, encoder: ReplyEncoder, answer: Answer, *, last: bool) -> None:
+async def _send_stream(
+    live: LiveReply, encoder: ReplyEncoder, answer: Answer, estimates: PromptEstimates, *, last: bool
+) -> None:
     await answer.start(early_headers(live.request_id, live.attempt), encoder.content_type)
     forward = live.forwarded
     named = ForwardedModel(dialect(live.request.dialect), live.request.model) if forward else None
+    if not forward and dialect(live.request.dialect).starts_with_usage:
+        live.prompt_estimate = estimates.estimate(live.request, live.attempt.target)
+        encoder.feed(UsageUpdate(Usage(input_tokens=live.prompt_estimate)))
     try:
         async for update in live.updates():
             written = _translated(update, encoder) if named is None else _forwarded(update, named, encoder)
@@ -146,6 +153,8 @@ async def _send_stream(live: LiveReply, encoder: ReplyEncoder, answer: Answer, *
         live.log("error", failure.error)
         await answer.end(b"".join(encoder.feed(failure)))
         return
+    if live.prompt_estimate:
+        estimates.learn(live.prompt_estimate, live.response().usage.input_tokens or 0, live.attempt.target)
     rest = b"" if forward and not live.reader.switches else b"".join(encoder.finish())
     if last or live.reader.failure is not None:
         await answer.end(rest)
