@@ -69,6 +69,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
         {"tools": [CLAUDE_SEARCH], "tool_choice": {"type": "tool", "name": "web_search"}},
         "tool_choice",
     ),
+    "Claude's search alone": (CLAUDE, {"tools": [CLAUDE_SEARCH]}, "tools"),
     "Claude's search, any": (CLAUDE, {"tools": [CLAUDE_SEARCH], "tool_choice": {"type": "any"}}, "tool_choice"),
     "cached content": (GEMINI, {"cachedContent": "cachedContents/1"}, "cachedContent"),
     "audio for Gemini": (GEMINI, said(WAV)[GEMINI], "inlineData"),
@@ -150,7 +151,10 @@ HARMLESS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "a wish to keep the reply": (RESPONSES, {"store": True}),
     "a key of a cache": (RESPONSES, {"prompt_cache_key": "k"}),
-    "Claude's search that may be made": (CLAUDE, {"tools": [CLAUDE_SEARCH]}),
+    "Claude's search beside a function": (
+        CLAUDE,
+        {"tools": [{"name": "f", "input_schema": {"type": "object"}}, CLAUDE_SEARCH]},
+    ),
 }
 
 

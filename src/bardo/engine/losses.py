@@ -82,15 +82,23 @@ def _plain_names(kind: str, value: object) -> Iterator[str]:
 
 
 def _tools(request: Request, spoken: Collection[str | None]) -> Iterator[Loss]:
-    """Return hosted tools that must be called, or may be the call that must be made."""
-    choice = request.tool_choice
-    if choice is None or choice.mode not in ("required", "named"):
+    """Return hosted tools that must be called, or may be the call that must be made, or are all the tools there are."""
+    foreign = [
+        tool for tool in request.tools if tool.hosted and (tool.carried is None or tool.carried.dialect not in spoken)
+    ]
+    if not foreign:
         return
-    for tool in request.tools:
-        foreign = tool.hosted and (tool.carried is None or tool.carried.dialect not in spoken)
-        if foreign and (choice.mode == "required" or choice.name == tool.name):
+    choice = request.tool_choice
+    forced = choice is not None and choice.mode in ("required", "named")
+    if not forced and len(foreign) < len(request.tools):
+        return
+    instead = "give a function of your own, or leave the choice to the model"
+    for tool in foreign:
+        if not forced:
+            why = f"{tool.name} is run by its own provider alone, and without it the answer would come from the model's memory"
+            yield Loss(("tools", tool.name), why, "ask a model whose provider runs it, or give a function of your own")
+        elif choice is not None and (choice.mode == "required" or choice.name == tool.name):
             why = f"a tool must be called, and only its own provider runs {tool.name}"
-            instead = "give a function of your own, or leave the choice to the model"
             yield Loss(("tool_choice", "tools", tool.name), why, instead)
 
 
