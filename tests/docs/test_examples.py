@@ -100,3 +100,9 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if not link.startswith(("http://", "https://"))]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def test_no_example_overwrites_the_readers_bardo_toml() -> None:
+    texts = [*(page.read_text(encoding="utf-8") for page in PAGES)]
+    texts += [file.read_text(encoding="utf-8") for file in (ROOT / "src" / "bardo" / "surfaces" / "cli").glob("*.py")]
+    assert [found for text in texts for found in re.findall(r".*> ?bardo\.toml.*|.*bardo\.toml.*write_.*", text)] == []

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 from urllib.parse import urlsplit
 
 import msgspec
@@ -24,9 +24,10 @@ from bardo.edge.http_calls import Client
 from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
-from bardo.edge.settings_problems import Place, explain
+from bardo.edge.settings_mistakes import Mistakes, read_tables, read_text
+from bardo.edge.settings_problems import Place
 from bardo.edge.settings_rows import choices_of, read_formats, read_models
-from bardo.edge.settings_secrets import check_key_variable
+from bardo.edge.settings_secrets import check_headers, check_key_variable
 from bardo.engine.aliases import Alias
 from bardo.engine.route import Provider
 from bardo.reasoning.control import PORTABLE, PortableBudgets
@@ -132,11 +133,7 @@ def load_settings(path: str | Path | None = None, environment: Mapping[str, str]
     file = settings_file(path, environment)
     if file is None:
         return _from_environment(Settings(), environment)
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise ConfigError(f"cannot read {file}: {problem}", hint="give --config another path") from problem
-    return _from_environment(parse_settings(text, str(file)), environment)
+    return _from_environment(parse_settings(read_text(file), str(file)), environment)
 
 
 def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:
@@ -149,35 +146,24 @@ def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Pa
 
 
 def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
-    """Return the settings that `text` says. Raises ConfigError naming the line."""
-    try:
-        tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise ConfigError(f"{source} is not valid TOML: {problem}", hint="mend that line") from problem
-    aliases = read_aliases(tables.pop("aliases", {}), text, source)
-    lists = {name: tables.pop(name) for name in _Lists.__struct_fields__ if name in tables}
-    try:
-        read = msgspec.convert(tables, _Tables)
-        rows = msgspec.convert(lists, _Lists)
-    except msgspec.ValidationError as problem:
-        raise explain(problem, Place(text, source), _KEYS) from problem
-    providers = [_entry(row, Place(text, source, "providers", index)) for index, row in enumerate(rows.providers)]
-    _check_ids(providers, text, source)
-    check_gateway(read.gateway, Place(text, source, "gateway"))
-    return Settings(
-        gateway=read.gateway,
-        timeouts=read.timeouts,
-        log=read.log,
-        replay=read.replay,
-        reasoning=read.reasoning,
-        inference=read.inference,
-        http=read.http,
-        providers=tuple(providers),
-        aliases=aliases,
-        reasoning_formats=read_formats(rows.reasoning_formats, text, source),
-        models=read_models(rows.models, text, source),
-        source=source,
-    )
+    """Return the settings that `text` says. Raises ConfigError naming the line; of several mistakes each stands in `problems`."""
+    tables = read_tables(text, source)
+    mistakes = Mistakes(text, source, _tables_of_keys())
+    lists, aliases = mistakes.lists(tables), tables.pop("aliases", {})
+    mistakes.unknown_tables(tables, _Tables.__struct_fields__)
+    read = mistakes.read(tables, _Tables, Place(text, source)) or _Tables()
+    rows: dict[str, Any] = {}
+    with mistakes.collected():
+        rows["aliases"] = read_aliases(aliases, text, source)
+    with mistakes.collected():
+        check_gateway(read.gateway, Place(text, source, "gateway"))
+    with mistakes.collected():
+        rows["reasoning_formats"] = read_formats(lists["reasoning_formats"], text, source)
+    with mistakes.collected():
+        rows["models"] = read_models(lists["models"], text, source)
+    rows["providers"] = _read_providers(lists["providers"], text, source, mistakes)
+    mistakes.check()
+    return Settings(**msgspec.structs.asdict(read), **rows, source=source)
 
 
 class _Tables(msgspec.Struct, forbid_unknown_fields=True):
@@ -192,36 +178,23 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     inference: InferenceSettings = InferenceSettings()
 
 
-class _Lists(msgspec.Struct):
-    providers: list[dict[str, Any]] = []
-    reasoning_formats: list[dict[str, Any]] = []
-    models: list[dict[str, Any]] = []
+@cache
+def _tables_of_keys() -> dict[str, tuple[str, ...]]:
+    """Return under which tables each key may stand."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, struct in _named_tables(_Tables, ""):
+        for key in struct.__struct_fields__:
+            found[key] = (*found.get(key, ()), f"[{name}]")
+    return found
 
 
-def _entry(table: dict[str, Any], place: Place) -> ProviderEntry:
-    try:
-        return msgspec.convert(table, ProviderEntry)
-    except msgspec.ValidationError as problem:
-        raise explain(problem, place, ProviderEntry.__struct_fields__, choices_of(ProviderEntry)) from problem
+def _named_tables(struct: type[msgspec.Struct], below: str) -> Iterator[tuple[str, type[msgspec.Struct]]]:
+    for name, kind in get_type_hints(struct).items():
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+            yield f"{below}{name}", kind
+            yield from _named_tables(kind, f"{below}{name}.")
 
 
-_KEYS = frozenset(
-    field
-    for struct in (
-        Settings,
-        GatewaySettings,
-        TimeoutSettings,
-        HttpSettings,
-        LogSettings,
-        ReplaySettings,
-        ReasoningSettings,
-        InferenceSettings,
-        StructuredSettings,
-        PortableBudgets,
-    )
-    for field in struct.__struct_fields__
-    if field != "source"
-)
 _ENVIRONMENT: dict[str, tuple[str, str]] = {
     "BARDO_HOST": ("gateway", "host"),
     "BARDO_PORT": ("gateway", "port"),
@@ -249,15 +222,27 @@ def _from_environment(settings: Settings, environment: Mapping[str, str]) -> Set
     return settings
 
 
-def _check_ids(providers: list[ProviderEntry], text: str, source: str) -> None:
+def _read_providers(
+    rows: Sequence[dict[str, Any]], text: str, source: str, mistakes: Mistakes
+) -> tuple[ProviderEntry, ...]:
     seen: set[str] = set()
-    for index, entry in enumerate(providers):
+    entries: list[ProviderEntry] = []
+    for index, row in enumerate(rows):
         place = Place(text, source, "providers", index)
-        if entry.id in seen or not entry.id or "/" in entry.id:
-            hint = "ids are unique, not empty, and hold no slash"
-            raise ConfigError(f"{place.of('id')}: provider id {entry.id!r}", hint=hint)
-        seen.add(entry.id)
-        provider_of(entry, source, place.of)
+        entry = mistakes.read(row, ProviderEntry, place, choices_of(ProviderEntry))
+        if entry is not None:
+            with mistakes.collected():
+                _check_entry(entry, place, source, seen)
+            entries.append(entry)
+    return tuple(entries)
+
+
+def _check_entry(entry: ProviderEntry, place: Place, source: str, seen: set[str]) -> None:
+    if entry.id in seen or not entry.id or "/" in entry.id:
+        hint = "ids are unique, not empty, and hold no slash"
+        raise ConfigError(f"{place.of('id')}: provider id {entry.id!r}", hint=hint)
+    seen.add(entry.id)
+    provider_of(entry, source, place.of)
 
 
 _ADDRESS_PART = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,99}")
@@ -281,6 +266,7 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     where = where or (lambda key: source or "the settings")
     found = _row(entry, where)
     check_key_variable(entry, found.key_variables, where)
+    check_headers(entry, where)
     _check_scope(entry, found, where)
     row = _overridden(found, entry)
     base_url = entry.base_url or _filled_address(entry, row, where)

@@ -17,7 +17,7 @@ import msgspec
 from bardo.edge.settings_secrets import how_to_give_a_key, means_a_key
 from bardo.values.errors import ConfigError
 
-_HEADER = re.compile(r"\s*\[\[?\s*([\w.\"-]+)\s*\]")
+_HEADER = re.compile(r"\s*\[\[?\s*([^\[\]]+?)\s*\]")
 _KEY = re.compile(r"\s*([\w.\"-]+)\s*=")
 _AT = re.compile(r" - at `\$\.?(.*)`$")
 _EXPECTED = re.compile(r"Expected `(\w+)[^`]*`(?: (<=|>=|<|>) (\S+))?")
@@ -61,7 +61,7 @@ class Place:
             match = _HEADER.match(line) or _KEY.match(line)
             if match is None:
                 continue
-            name = match[1].replace('"', "")
+            name = match[1].replace('"', "").replace("'", "")
             if match.re is _HEADER:
                 header = name
                 seen[name] += 1

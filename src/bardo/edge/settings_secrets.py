@@ -18,6 +18,9 @@ ADVICE = "name a variable that holds it with api_key_env, where the provider tak
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _OTHER_NAMES = re.compile(r"key|token|secret|password|auth|bearer|credential", re.IGNORECASE)
+_REFERENCE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?|\{env:(\w+)\}|os\.environ/(\w+)")
+# Providers take their keys in these: bardo writes them itself.
+_KEY_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
 
 
@@ -41,6 +44,24 @@ def check_key_variable(entry: Entry, known: Sequence[str], where: Callable[[str]
         return
     message = f"{where('api_key_env')}: api_key_env of provider {entry.id!r} is not the name of an environment variable"
     raise ConfigError(message, hint=how_to_give_a_key(known[0] if known else variable_for(entry.id)))
+
+
+def check_headers(entry: Entry, where: Callable[[str], str]) -> None:
+    """Raise ConfigError for a header that names a variable as shells or other programs do: it would be sent as it is written."""
+    for name, value in entry.headers.items():
+        named = _REFERENCE.search(value)
+        if named:
+            message = f"{where(f'headers.{name}')}: the header {name} of provider {entry.id!r} names a variable, and is sent as it is"
+            hint = f'leave the header out, and write api_key_env = "{next(filter(None, named.groups()))}"'
+            raise ConfigError(message, hint=hint)
+
+
+def how_to_remove(entry: Entry, found: Sequence[str], known: Sequence[str]) -> str:
+    """Say what to do about the secrets of a provider's table: `found` are their places, `known` the variables that its key is read from."""
+    if any(place.partition(".")[2].lower() in _KEY_HEADERS for place in found):
+        variable = entry.api_key_env or (known[0] if known else variable_for(entry.id))
+        return f"leave it out: {how_to_give_a_key(variable)}"
+    return ADVICE
 
 
 def variable_for(name: str) -> str:

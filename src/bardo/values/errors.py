@@ -176,7 +176,11 @@ class OperatorError(BardoError):
 
 
 class ConfigError(OperatorError):
-    """The configuration cannot be read or makes no sense."""
+    """The configuration cannot be read or makes no sense. `problems` are its mistakes one by one, where there are several."""
+
+    def __init__(self, message: str, *, hint: str = "", problems: tuple[ConfigError, ...] = ()) -> None:
+        super().__init__(message, hint=hint)
+        self.problems = problems
 
 
 class MissingKey(OperatorError):

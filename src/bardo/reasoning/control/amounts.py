@@ -14,7 +14,7 @@ DEFAULT_OUTPUT = 8192
 """The room for an answer where a limit must be sent and the caller named none; thinking comes on top."""
 
 
-class PortableBudgets(msgspec.Struct, frozen=True, kw_only=True):
+class PortableBudgets(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What each level is worth in tokens: what is asked for, not what a model will use."""
 
     minimal: int = 1024

@@ -66,7 +66,9 @@ def examine(config: Path | None, environment: Mapping[str, str] | None = None) -
     try:
         settings = load_settings(config, environment)
     except BardoError as problem:
-        return [*findings, Finding(area="configuration", status="problem", found=problem.message, fix=problem.hint)]
+        each = getattr(problem, "problems", ()) or (problem,)
+        wrong = (Finding(area="configuration", status="problem", found=one.message, fix=one.hint) for one in each)
+        return [*findings, *wrong]
     findings.append(_configuration(settings))
     findings += asyncio.run(check_providers(settings, Keyring(environment)))
     return [*findings, _log(settings, environment), _port(settings)]

@@ -18,7 +18,7 @@ from bardo.edge.introspect import Introspector, Merged, merge
 from bardo.edge.keys import Keyring
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import Settings, provider_of
-from bardo.edge.settings_secrets import ADVICE, secrets_of
+from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.engine.route import Provider, Target
 from bardo.surfaces.render.facts import TITLES, against_text, facts_line
 from bardo.values.errors import BardoError, MalformedReply, MissingKey, ProviderError
@@ -63,7 +63,7 @@ def _secrets(settings: Settings) -> list[Finding]:
             area=f"provider {entry.id}",
             status="warning",
             found=f"a secret stands in {settings.source}: {', '.join(found)}",
-            fix=ADVICE,
+            fix=how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables),
         )
         for entry in settings.providers
         if (found := secrets_of(entry))

@@ -18,7 +18,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_gateway import check_bind
-from bardo.edge.settings_secrets import ADVICE, secrets_of
+from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import say
 from bardo.values.shown import shown_url
@@ -93,7 +93,8 @@ def _announce(address: str, settings: Settings) -> None:
     say(f"providers: {_providers(settings) or 'none yet; local servers are looked for on their usual ports'}")
     for entry in settings.providers:
         if found := secrets_of(entry):
-            say(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {ADVICE}")
+            fix = how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables)
+            say(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")
     say(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
 
 

@@ -128,7 +128,7 @@ def listing(addresses: Mapping[str, str]) -> list[dict[str, object]]:
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("simulate", epilog="Example: bardo simulate anthropic vllm --port 9000 > bardo.toml")(simulate)
+    app.command("simulate", epilog="Example: bardo simulate anthropic vllm --port 9000 > simulated.toml")(simulate)
 
 
 def simulate(

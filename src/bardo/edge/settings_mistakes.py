@@ -1,0 +1,205 @@
+"""The mistakes of a `bardo.toml`, found all at once: each with its line and what to write instead."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from bardo.edge.settings_problems import Place, explain
+from bardo.values.errors import ConfigError
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+_MOST = 50
+_LINE = re.compile(r", line (\d+)")
+_AT = re.compile(r" - at `\$\.?(.*)`$")
+_UNKNOWN = re.compile(r"unknown field `(.+?)`")
+# What other programs' files call the tables of this one.
+_OTHER_NAMES = {
+    "server": "[gateway]",
+    "http_server": "[gateway]",
+    "general": "[gateway]",
+    "proxy": "[gateway]",
+    "provider": "[[providers]]",
+    "upstream": "[[providers]]",
+    "upstreams": "[[providers]]",
+    "model": "[[models]]",
+    "model_list": "[[providers]] with models",
+    "alias": "[aliases]",
+    "logging": "[log]",
+    "timeout": "[timeouts]",
+    "thinking": "[reasoning]",
+    "budgets": "[reasoning.budgets]",
+    "structured_outputs": "[inference.structured_outputs]",
+    "reasoning_format": "[[reasoning_formats]]",
+    "formats": "[[reasoning_formats]]",
+}
+_NAMED_BY = {"providers": 'id = "{}"', "models": 'match = ["{}"]', "reasoning_formats": 'name = "{}"'}
+_SYNTAX = (
+    ("invalid value", 'texts stand in quotes: host = "127.0.0.1"; true and false are in small letters'),
+    ("unescaped", r"a path of Windows stands in single quotes: path = 'C:\logs\bardo.db'"),
+    ("hex", r"a path of Windows stands in single quotes: path = 'C:\logs\bardo.db'"),
+    ("overwrite", "the same key stands there twice: keep one"),
+    ("twice", "the same table stands there twice: join them, or write [[…]] where there may be several"),
+)
+
+
+def read_text(file: Path) -> str:
+    """Return the text of a file, without the byte order mark that some editors write. Raises ConfigError where it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except OSError as problem:
+        raise ConfigError(f"cannot read {file}: {problem}", hint="give --config another path") from problem
+    except UnicodeDecodeError as problem:
+        raise ConfigError(f"cannot read {file}: it is not UTF-8", hint="save it as UTF-8") from problem
+
+
+def read_tables(text: str, source: str) -> dict[str, Any]:
+    """Return what a text says. Raises ConfigError where it is not TOML."""
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as problem:
+        said = str(problem).lower()
+        hint = next((fix for word, fix in _SYNTAX if word in said), "correct that line")
+        raise ConfigError(f"{source} is not valid TOML: {problem}", hint=hint) from problem
+
+
+class Mistakes:
+    """Reads the tables of one file and collects what is wrong in them. `keys` says under which tables a key may stand."""
+
+    def __init__(self, text: str, source: str, keys: Mapping[str, Sequence[str]]) -> None:
+        self._text = text
+        self._source = source
+        self._keys = keys
+        self._found: list[ConfigError] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep the ConfigError that the block raises."""
+        try:
+            yield
+        except ConfigError as problem:
+            self._found.append(problem)
+
+    def read(
+        self, table: Any, kind: type[T], place: Place, choices: Mapping[str, Collection[Any]] | None = None
+    ) -> T | None:
+        """Return a table as a value; None where a mistake was found in it. What is wrong is left out, and the rest read again."""
+        rest, before = deepcopy(table), len(self._found)
+        for _ in range(_MOST):
+            try:
+                made = msgspec.convert(rest, kind)
+            except msgspec.ValidationError as problem:
+                self._found.append(self._explained(problem, kind, place, choices or {}))
+                if not _left_out(rest, problem):
+                    return None
+            else:
+                return made if len(self._found) == before else None
+        return None
+
+    def lists(self, tables: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+        """Take the lists of tables out of a file: `[[providers]]` and the like."""
+        return {name: self._tables_of(name, tables.pop(name, [])) for name in _NAMED_BY}
+
+    def unknown_tables(self, tables: dict[str, Any], known: Collection[str]) -> None:
+        """Take out what no table of the file is called."""
+        place = Place(self._text, self._source)
+        for name in [name for name in tables if name not in known]:
+            where = f"{place.of(name)}: unknown key {name!r}"
+            if name in _OTHER_NAMES:
+                self._found.append(ConfigError(where, hint=f"write {_OTHER_NAMES[name]}"))
+            elif not isinstance(tables[name], dict) and name in self._keys:
+                self._found.append(ConfigError(where, hint=f"write it below {self._tables_with(name)}"))
+            else:
+                message = f"Object contains unknown field `{name}`"
+                self._found.append(explain(msgspec.ValidationError(message), place, [*known, *_NAMED_BY]))
+            del tables[name]
+
+    def check(self) -> None:
+        """Raise what was found: one ConfigError, which names all mistakes where there are several."""
+        if not self._found:
+            return
+        problems = sorted(self._found, key=_line_of)
+        if len(problems) == 1:
+            raise problems[0]
+        told = "".join(f"\n  {problem}" for problem in problems)
+        raise ConfigError(f"{self._source} has {len(problems)} mistakes:{told}", problems=tuple(problems))
+
+    def _tables_of(self, name: str, value: Any) -> list[dict[str, Any]]:
+        place = Place(self._text, self._source)
+        if isinstance(value, dict):
+            self._found += list(_single(name, value, place))
+            return []
+        if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+            hint = f"write [[{name}]] and the keys below it"
+            self._found.append(ConfigError(f"{place.of(name)}: {name} is not as it should be", hint=hint))
+            return []
+        return value
+
+    def _explained(
+        self,
+        problem: msgspec.ValidationError,
+        kind: type[msgspec.Struct],
+        place: Place,
+        choices: Mapping[str, Collection[Any]],
+    ) -> ConfigError:
+        known = _fields_at(kind, _path(problem))
+        unknown = _UNKNOWN.search(str(problem))
+        told = explain(problem, place, known, choices)
+        if unknown and unknown[1] in self._keys and unknown[1] not in known and "api_key_env" not in known:
+            return ConfigError(told.message, hint=f"write it below {self._tables_with(unknown[1])}")
+        return told
+
+    def _tables_with(self, key: str) -> str:
+        return " or ".join(self._keys[key])
+
+
+def _single(name: str, table: Mapping[str, Any], place: Place) -> Iterator[ConfigError]:
+    """Say of `[providers]` and of `[providers.openai]` how they are written."""
+    named = [key for key, value in table.items() if isinstance(value, dict)]
+    if len(named) < len(table):
+        hint = f"write [[{name}]] with two brackets: there may be several"
+        yield ConfigError(f"{place.of(name)}: {name} is a single table", hint=hint)
+        return
+    for key in named:
+        hint = f"write [[{name}]] and below it {_NAMED_BY[name].format(key)}"
+        yield ConfigError(f"{place.of(f'{name}.{key}')}: {name} have no names in brackets: [{name}.{key}]", hint=hint)
+
+
+def _path(problem: msgspec.ValidationError) -> list[str]:
+    """Return the keys that lead to what is wrong, up to a list or a free key."""
+    at = _AT.search(str(problem))
+    return [part for part in (at[1] if at else "").partition("[")[0].split(".") if part]
+
+
+def _left_out(table: Any, problem: msgspec.ValidationError) -> bool:
+    """Take out what is wrong; False where it cannot be, as with a key that is missing."""
+    unknown = _UNKNOWN.search(str(problem))
+    path = [*_path(problem), *([unknown[1]] if unknown else [])]
+    if not path or "missing required" in str(problem):
+        return False
+    for key in path[:-1]:
+        table = table.get(key) if isinstance(table, dict) else None
+    return isinstance(table, dict) and table.pop(path[-1], None) is not None
+
+
+def _fields_at(kind: type[msgspec.Struct], path: Sequence[str]) -> tuple[str, ...]:
+    found: Any = kind
+    for key in path:
+        hint = get_type_hints(found).get(key)
+        if not (isinstance(hint, type) and issubclass(hint, msgspec.Struct)):
+            break
+        found = hint
+    return tuple(found.__struct_fields__)
+
+
+def _line_of(problem: ConfigError) -> int:
+    line = _LINE.search(problem.message)
+    return int(line[1]) if line else 0
