@@ -16,6 +16,7 @@ from bardo.dialects.losses import Losses, report_field_lacks, report_message_lac
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
 from bardo.dialects.reply_declaration import ReplyDeclaration
 from bardo.dialects.same_bytes import with_original_form
+from bardo.dialects.shared_fields import carry_shared, with_shared
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
@@ -192,9 +193,14 @@ class Dialect:
 
     def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
+        early = Losses(self.declaration)
+        request, carried = carry_shared(request, row, early)
         losses = self.field_losses(request)
+        losses.add_all(early.all)
         report_message_lacks(request, losses)
         body = self.encode_body(request, row, losses)
+        if carried:
+            body = with_shared(body, carried)
         if request.dialect == self.name and request.body is not None:
             body = with_original_form(body, request.body)
         path = self.request_path(request)

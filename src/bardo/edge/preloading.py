@@ -17,6 +17,7 @@ from bardo.catalog.meaningful import builtin_meaningful
 from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import builtin_parameters
 from bardo.catalog.replay import builtin_replay
+from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.edge.http import Client
 from bardo.edge.introspect.adapters import builtin_adapters
@@ -47,6 +48,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     builtin_replay,
     choice_rows,
     ladders,
+    shared_rows,
     subsets,
     tool_call_formats,
 )

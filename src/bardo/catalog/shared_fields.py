@@ -1,0 +1,60 @@
+"""Fields of a request that several dialects have, from `catalog/data/shared_fields.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+
+import msgspec
+
+
+class ListSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A field that is true or false in `dialect`, and in `in_dialect` an item of a list.
+
+    `implied_by` is a field of both without which the list needs no switch, and with which the switch must be on.
+    """
+
+    dialect: str
+    name: str
+    in_dialect: str
+    list: str
+    item: str
+    implied_by: str = ""
+
+
+class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What `dialects` have in common.
+
+    `same` are dotted paths that they share, `moved` the paths of one field by dialect. `providers` are ids of the rows that are known to
+    take them from a client of the other dialect.
+    """
+
+    dialects: tuple[str, ...]
+    providers: tuple[str, ...]
+    same: tuple[str, ...] = ()
+    moved: tuple[dict[str, str], ...] = ()
+    switch: tuple[ListSwitch, ...] = ()
+
+    def paths(self, source: str, target: str) -> list[tuple[str, str]]:
+        """Return where each field stands in the one dialect, and where in the other."""
+        return [*((path, path) for path in self.same), *((one[source], one[target]) for one in self.moved)]
+
+
+def shared_between(source: str, target: str) -> SharedFields | None:
+    """Return what two dialects have in common; None where no row speaks of them."""
+    return _by_pair().get((source, target))
+
+
+@cache
+def shared_rows() -> tuple[SharedFields, ...]:
+    """Return the rows that come with bardo."""
+    text = files("bardo.catalog").joinpath("data/shared_fields.toml").read_text(encoding="utf-8")
+    return tuple(msgspec.convert(tomllib.loads(text)["group"], list[SharedFields]))
+
+
+@cache
+def _by_pair() -> dict[tuple[str, str], SharedFields]:
+    return {
+        (one, other): row for row in shared_rows() for one in row.dialects for other in row.dialects if one != other
+    }

@@ -1,0 +1,74 @@
+"""Fields that Chat Completions and Responses have in common reach the other one; the rows hold all that OpenAI's library names in both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import bardo
+from bardo.catalog.shared_fields import shared_rows
+from bardo.edge.settings import parse_settings
+from bardo.engine.explanation import Explanation
+
+CHAT, RESPONSES = "openai_chat", "openai_responses"
+# What both have and the rest of a request says, or is written by bardo itself.
+SAID_ELSEWHERE = {"model", "parallel_tool_calls", "temperature", "tool_choice", "tools", "top_p", "stream_options"}
+FIELDS: dict[str, Any] = {
+    "metadata": {"a": "b"},
+    "prompt_cache_key": "k",
+    "prompt_cache_retention": "24h",
+    "safety_identifier": "s",
+    "service_tier": "flex",
+    "store": True,
+    "top_logprobs": 3,
+    "user": "u",
+}
+
+
+def explained(provider: str, dialect: str, body: dict[str, Any], preset: str = "openai") -> Explanation:
+    text = f'[[providers]]\nid = "one"\npreset = "{preset}"\ndialect = "{dialect}"\nbase_url = "http://lab/v1"\n'
+    asked = {**body, "model": "one/gpt-4.1", "bardo": {"allow_loss": ["*"]}}
+    return bardo.explain(asked, provider, "", config=parse_settings(text))
+
+
+def chat(**fields: Any) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": "hi"}], **fields}
+
+
+def test_fields_of_chat_reach_responses() -> None:
+    found = explained(CHAT, RESPONSES, chat(**FIELDS, verbosity="low", logprobs=True))
+    assert {name: found.body[name] for name in FIELDS} == FIELDS
+    assert found.body["text"] == {"verbosity": "low"}
+    assert "message.output_text.logprobs" in found.body["include"]
+    assert "logprobs" not in found.body
+    assert found.degraded == ()
+
+
+def test_fields_of_responses_reach_chat() -> None:
+    own = {"text": {"verbosity": "low"}, "include": ["message.output_text.logprobs"], "truncation": "auto"}
+    found = explained(RESPONSES, CHAT, {"input": "hi", **FIELDS, **own})
+    assert {name: found.body[name] for name in FIELDS} == FIELDS
+    assert (found.body["verbosity"], found.body["logprobs"]) == ("low", True)
+    assert [one.what for one in found.degraded] == ["truncation"]
+
+
+def test_obfuscation_is_asked_for_in_either() -> None:
+    found = explained(CHAT, RESPONSES, chat(stream=True, stream_options={"include_obfuscation": False}))
+    assert found.body["stream_options"] == {"include_obfuscation": False}
+
+
+def test_a_provider_that_is_not_known_to_take_them_gets_none_and_it_is_said_why() -> None:
+    found = explained(RESPONSES, CHAT, {"input": "hi", "metadata": {"a": "b"}}, preset="deepseek")
+    assert "metadata" not in found.body
+    assert [(one.what, one.why) for one in found.degraded] == [("metadata", "deepseek is not known to take it")]
+
+
+def test_the_rows_hold_what_both_have_in_openais_own_types() -> None:
+    from openai.types.chat import completion_create_params as of_chat
+    from openai.types.responses import response_create_params as of_responses
+
+    both = (
+        of_chat.CompletionCreateParamsBase.__annotations__.keys()
+        & of_responses.ResponseCreateParamsBase.__annotations__.keys()
+    )
+    (group,) = shared_rows()
+    assert {path for path in group.same if "." not in path} == both - SAID_ELSEWHERE
