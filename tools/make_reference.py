@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 import code_reference
+import endpoint_reference
 import msgspec
 
 from bardo.catalog.load import builtin
@@ -462,6 +463,11 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "providers": providers,
     "provider-names": provider_names,
     "quirks": quirks,
+    "endpoints": lambda: table(("provider", "its first endpoint", "further ones"), endpoint_reference.endpoints()),
+    "loss-ranks": lambda: table(("rank", "differences"), endpoint_reference.ranks()),
+    "openai-fields": lambda: table(
+        ("Chat Completions", "Responses", "between them"), endpoint_reference.openai_fields()
+    ),
     "settings": settings,
     "format-keys": format_keys,
     "reasoning-formats": reasoning_formats,
