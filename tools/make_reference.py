@@ -119,6 +119,7 @@ MEANINGS = {
     "gateway.max_pipelined_requests": "how many requests may wait on a connection for the one before; more is a 503",
     "gateway.max_reply_bytes": "the largest whole reply that is read from a provider",
     "gateway.max_stream_bytes": "the largest streamed reply that is read from a provider; more ends the stream with an error",
+    "gateway.unasked_thinking": "whether clients of Anthropic's dialect also get thinking of other providers that they did not ask for",
     "gateway.keep_alive_seconds": "after so long a silence a stream says that it is alive, with what its readers skip; `0` is never",
     "timeouts.connect": "seconds to connect to a provider",
     "timeouts.first_byte": "seconds until the head of its reply, connecting included",

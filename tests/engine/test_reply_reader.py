@@ -102,7 +102,7 @@ def test_content_is_only_content_where_the_row_says_so() -> None:
 
 
 def test_omitting_leaves_the_answer_alone() -> None:
-    reading = reader(omit_reasoning=True)
+    reading = reader(thinking=WithoutReasoning())
     events = [*reading.feed(INLINE), *reading.finish()]
     assert not [event for event in events if isinstance(event, ThinkStart | ThinkChunk | ThinkEnd)]
     assert reading.fold.response().text.strip() == "Four."

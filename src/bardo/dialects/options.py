@@ -13,6 +13,8 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, BardoOptions, OnImpossible, ReasoningPolicy, StructuredOptions
 
 INCLUDABLE = ("reasoning_chain", "receipt", "structured", "partials")
+REASONING_WORDS = ("include", "omit", "tags")
+"""How thinking is shown: as the dialect does, not at all, or in the text between tags."""
 KEYS = ("include", "reasoning", "on_impossible", "structured", "allow_loss")
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("fail", "floor", "reroute")
 
@@ -25,12 +27,13 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
     refuse_unknown(asked, KEYS, "bardo.")
     include = optional(asked, "include", list, "bardo.") or []
     reasoning = asked.get("reasoning")
-    shown = reasoning in (None, "include", "omit")
+    shown = reasoning is None or reasoning in REASONING_WORDS
     return BardoOptions(
         include=tuple(includable(name, f"bardo.include[{place}]") for place, name in enumerate(include)),
         omit_reasoning=reasoning == "omit",
+        reasoning_tags=reasoning == "tags",
         on_impossible=read_on_impossible(optional(asked, "on_impossible", str, "bardo."), "bardo.on_impossible"),
-        reasoning=None if shown else policy_of(reasoning, "bardo.reasoning", also=("include", "omit")),
+        reasoning=None if shown else policy_of(reasoning, "bardo.reasoning", also=REASONING_WORDS),
         structured=read_structured(asked.get("structured"), "bardo.structured"),
         allow_loss=_allowed(asked),
     )

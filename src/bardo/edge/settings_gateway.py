@@ -27,6 +27,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     `keep_alive_seconds`: after how long a silence a streamed answer says that it is alive; 0 is never.
     `allowed_hosts` are names besides those of the address it listens on, `allowed_origins` web pages that may call it.
+    `unasked_thinking` shows Anthropic clients also the thinking of other providers that they did not ask for.
     `allow_unauthenticated` lets it listen where other machines reach it, although it asks nobody for a key.
     """
 
@@ -47,6 +48,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_reply_bytes: Count = 64 * 1024 * 1024
     max_stream_bytes: Count = 256 * 1024 * 1024
     keep_alive_seconds: Silence = 15.0
+    unasked_thinking: bool = False
 
 
 def bounds_of(gateway: GatewaySettings) -> ServerBounds:

@@ -18,6 +18,7 @@ from bardo.engine.planning import Attempt
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.route import Provider
 from bardo.engine.text_formats import seen_start
+from bardo.engine.thinking_display import thinking_stage
 from bardo.reasoning.replay import Origins
 from bardo.reasoning.undecided import closes_unopened
 from bardo.streams.stage import Stage
@@ -221,7 +222,7 @@ class UpstreamReply:
             model=attempt.target.model,
             formats=attempt.formats,
             make_id=_new_call_id,
-            omit_reasoning=self._request.options.omit_reasoning,
+            thinking=thinking_stage(self._request, provider.row.dialect),
             stamp=stamp,
             forward=self.forward,
             stages=[*self._of_translation(), *stages],

@@ -230,7 +230,8 @@ class Draft:
         asked, row = self.shaped, self.target.provider.row
         if not self.may_forward or not row.quirks.plain or asked.dialect != row.dialect or asked.body is None:
             return False
-        changes_reply = asked.options.omit_reasoning or bool(asked.options.include)
+        options = asked.options
+        changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
         return not changes_reply and (self.answer is None or self.answer.as_asked)
 
 

@@ -20,7 +20,6 @@ from bardo.engine.reply_stages import (
     CallIds,
     FillMissingFields,
     FoldStage,
-    WithoutReasoning,
     counting_ids,
     is_content,
     pass_through,
@@ -60,7 +59,7 @@ class ReplyReader:
         model: str = "",
         formats: TextFormats | None = None,
         make_id: Callable[[], str] | None = None,
-        omit_reasoning: bool = False,
+        thinking: Stage[Event, Event] | None = None,
         stamp: ReplyStart | None = None,
         stages: Sequence[Stage[Event, Event]] = (),
         secrets: Secrets = NO_SECRETS,
@@ -85,9 +84,9 @@ class ReplyReader:
         self._stages = (formats or text_formats_of(row, model)).stages(make_id)
         self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
         self._all: ResponseFold | None = None
-        if omit_reasoning:
+        if thinking is not None:
             self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)
-            self._stages += [FoldStage(self._all), WithoutReasoning()]
+            self._stages += [FoldStage(self._all), thinking]
         if stamp is not None:
             self._stages.append(FillMissingFields(stamp))
         self._stages += stages

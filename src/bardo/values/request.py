@@ -135,7 +135,9 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller asks of bardo itself, from the body's `bardo` object or the `X-Bardo-*` headers.
 
     `include` may hold `reasoning_chain`, `receipt`, `structured` (how a typed answer came about) and `partials` (events that show one
-    while it grows). `omit_reasoning` leaves all reasoning out of the reply. `on_impossible` says what
+    while it grows). `omit_reasoning` leaves all reasoning out of the reply, `omit_unasked` that of a provider of
+    another dialect, which the caller did not ask for, and `reasoning_tags` puts it into the text between `<think>` tags.
+    `on_impossible` says what
     becomes of a call that asks for no thinking where the model always thinks: it fails, gets the least there is, or goes to another
     provider. `reasoning` goes before the dialect's own fields. `allow_loss` names fields and parts whose loss is reported instead of
     refused although it changes what the request means; `*` names all.
@@ -143,6 +145,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     include: tuple[str, ...] = ()
     omit_reasoning: bool = False
+    omit_unasked: bool = False
+    reasoning_tags: bool = False
     on_impossible: OnImpossible = "floor"
     reasoning: ReasoningPolicy | None = None
     structured: StructuredOptions | None = None

@@ -18,7 +18,7 @@ from bardo.dialects.jsonfield import decode_object, optional, required, take
 from bardo.dialects.options import read_options
 from bardo.dialects.sampling import decode_sampling
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import Message, Request
+from bardo.values.request import BardoOptions, Message, Request
 from bardo.values.wire import Arrival
 
 _READ = frozenset(
@@ -80,8 +80,17 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
         extra={name: value for name, value in fields.items() if name not in _READ}
         | ({"output_config": left} if left else {}),
         body={name: value for name, value in fields.items() if name != "bardo"},
-        options=read_options(fields),
+        options=_options(fields),
     )
+
+
+def _options(fields: dict[str, Any]) -> BardoOptions:
+    """Return the options. Clients that do not ask for thinking read `content[0].text`, so they get none unless they say `include`."""
+    options = read_options(fields)
+    asked = fields.get("thinking") or {"type": "disabled"}
+    said = (fields.get("bardo") or {}).get("reasoning")
+    unasked = asked.get("type") == "disabled" and said is None
+    return msgspec.structs.replace(options, omit_unasked=True) if unasked else options
 
 
 def _messages(fields: dict[str, Any]) -> tuple[Message, ...]:

@@ -60,7 +60,10 @@ class Gateway:
     ) -> None:
         self.bounds = bounds_of(settings)
         self._context = GatewayContext(
-            runner, max_body=settings.max_body_bytes, keep_alive_seconds=settings.keep_alive_seconds
+            runner,
+            max_body=settings.max_body_bytes,
+            keep_alive_seconds=settings.keep_alive_seconds,
+            unasked_thinking=settings.unasked_thinking,
         )
         self._access = Access(settings)
         self._start = start

@@ -18,12 +18,15 @@ _log = logging.getLogger("bardo.gateway")
 
 
 class GatewayContext:
-    """The runner of a gateway, and how large a request may be and how long a stream may be silent."""
+    """The runner of a gateway, the limits of a request and a stream, and whether thinking that nobody asked for is shown."""
 
-    def __init__(self, runner: Runner, *, max_body: int, keep_alive_seconds: float) -> None:
+    def __init__(
+        self, runner: Runner, *, max_body: int, keep_alive_seconds: float, unasked_thinking: bool = False
+    ) -> None:
         self.runner = runner
         self.prompt_estimates = PromptEstimates()
         self.keep_alive_seconds = keep_alive_seconds
+        self.unasked_thinking = unasked_thinking
         self._max_body = max_body
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+import msgspec
+
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.edge.graceful_shutdown import shutdown_of
@@ -40,6 +42,8 @@ async def answer_request(
 ) -> None:
     """Answer a request that was decoded. Raises BardoError where no reply begins."""
     request = with_headers(with_header_options(request, scope), scope)
+    if context.unasked_thinking and request.options.omit_unasked:
+        request = msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, omit_unasked=False))
     key = key_of(scope)
     if request.stream:
         spoken = dialect(route.dialect)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from bardo.dialects.jsonfield import header_value
-from bardo.dialects.options import includable
+from bardo.dialects.options import REASONING_WORDS, includable
 from bardo.surfaces.gateway.http import Scope, header, headers_of
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import BardoOptions, Request
@@ -38,15 +38,17 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
     allowed = header(scope, b"x-bardo-allow-loss")
     if not include and not reasoning and not allowed:
         return options
-    if reasoning not in ("", "include", "omit"):
+    if reasoning not in ("", *REASONING_WORDS):
         raise InvalidRequest(
-            f"X-Bardo-Reasoning is {reasoning!r}", hint="use include or omit", param="X-Bardo-Reasoning"
+            f"X-Bardo-Reasoning is {reasoning!r}", hint="use include, omit or tags", param="X-Bardo-Reasoning"
         )
     asked = [includable(name, "X-Bardo-Include") for name in _listed(include)]
     return msgspec.structs.replace(
         options,
         include=tuple(dict.fromkeys((*options.include, *asked))),
         omit_reasoning=options.omit_reasoning or reasoning == "omit",
+        omit_unasked=options.omit_unasked and not reasoning,
+        reasoning_tags=options.reasoning_tags or reasoning == "tags",
         allow_loss=(*options.allow_loss, *_listed(allowed)),
     )
 
