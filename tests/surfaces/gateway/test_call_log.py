@@ -84,7 +84,7 @@ def test_small_endpoints_are_no_calls(counting: House) -> None:
 @whole_and_streamed
 def test_content_is_kept_where_it_was_asked_for(client: str, stream: bool) -> None:
     with house([Simulator("deepseek")], keep_content=True) as running:
-        answer = ask(running.address, client, "deepseek/m", stream=stream)
+        answer = ask(running.address, client, "deepseek/m", stream=stream, thinks=True)
         row = running.log.row(answer.headers["x-bardo-request-id"])
         assert QUESTION in str(row.request_content)
         assert "1161" in str(row.reply_content)

@@ -42,6 +42,8 @@ _READ = frozenset(
 # All that most requests hold.
 _COMMON = frozenset(("model", "messages", "system", "max_tokens", "stream", *SAMPLING.values()))
 
+_UNASKED = BardoOptions(omit_unasked=True)
+
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
     """Read a request. Raises InvalidRequest naming the field; one that is only counted needs no `max_tokens`."""
@@ -62,6 +64,7 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
         dialect=NAME,
         body=fields,
         body_bytes=raw,
+        options=_UNASKED,
     )
     return request if fields.keys() <= _COMMON else _with_others(request, fields)
 
