@@ -7,10 +7,12 @@ import tomllib
 from difflib import unified_diff
 from itertools import islice
 from pathlib import Path
+from typing import get_type_hints
 
 import make_reference
 import pytest
 
+from bardo.edge.settings import Settings
 from bardo.simulators import KINDS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -53,11 +55,18 @@ def test_a_changed_page_would_be_noticed() -> None:
 
 
 def test_every_setting_has_a_meaning_and_every_meaning_a_setting() -> None:
-    written = re.findall(r"^\| `\[+(\w+)\]+` `(\w+)`", make_reference.settings(), re.MULTILINE)
+    written = re.findall(r"^\| `\[+([\w.]+)\]+` `(\w+)`", make_reference.settings(), re.MULTILINE)
     keys = {f"{section}.{key}" for section, key in written}
-    missing, gone = sorted(keys - set(make_reference.MEANINGS)), sorted(set(make_reference.MEANINGS) - keys)
+    meanings = set(make_reference.setting_meanings())
+    missing, gone = sorted(keys - meanings), sorted(meanings - keys)
     assert not missing, f"MEANINGS in tools/make_reference.py has no meaning of the settings {', '.join(missing)}"
     assert not gone, f"MEANINGS in tools/make_reference.py has meanings of {', '.join(gone)}, which are no settings"
+
+
+def test_every_table_of_the_configuration_is_on_the_page() -> None:
+    page = make_reference.settings()
+    tables = {name: hint for name, hint in get_type_hints(Settings).items() if name != "source"}
+    assert [name for name in tables if f"[{name}" not in page] == []
 
 
 def test_the_headers_page_lists_exactly_the_headers_there_are() -> None:

@@ -15,6 +15,7 @@ from typing import get_args
 import code_reference
 import endpoint_reference
 import msgspec
+from model_row_meanings import MODEL_MEANINGS
 
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
@@ -24,16 +25,19 @@ from bardo.catalog.rows import DialectName, ProviderRow, Quirks
 from bardo.edge.settings import (
     GatewaySettings,
     HttpSettings,
+    InferenceSettings,
     LogSettings,
     ProviderEntry,
+    ReasoningSettings,
     ReplaySettings,
     TimeoutSettings,
 )
 from bardo.engine.aliases import Alias
 from bardo.reasoning import ReasoningFormat, formats
-from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, plan_reasoning
+from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, PortableBudgets, plan_reasoning
 from bardo.reasoning.formats import example_of
 from bardo.simulators import PRESETS, presets
+from bardo.structured import StructuredSettings
 from bardo.values.errors import (
     RETRYABLE_STATUSES,
     BardoError,
@@ -152,6 +156,11 @@ MEANINGS = {
     "providers.models": "the model ids it serves; left out: the provider is asked for its list",
     "providers.headers": "further headers of every call",
     "providers.scope": 'the account\'s project, where every call must name it: `{ project_id = "…" }` for watsonx',
+    "reasoning.introspect": "whether servers are asked once what they know of their models, beside the calls",
+    "reasoning.budgets": "the tokens of each level: the keys below",
+    **{f"reasoning.budgets.{effort}": f"the tokens of `{effort}`" for effort in EFFORTS},
+    "inference.structured_outputs": "how answers in a schema are asked for and judged: the keys below",
+    **{f"models.{name}": meaning for name, meaning in MODEL_MEANINGS.items()},
 }
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "gateway": GatewaySettings,
@@ -159,9 +168,16 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "http": HttpSettings,
     "log": LogSettings,
     "replay": ReplaySettings,
+    "reasoning": ReasoningSettings,
+    "reasoning.budgets": PortableBudgets,
+    "inference": InferenceSettings,
+    "inference.structured_outputs": StructuredSettings,
     "aliases": Alias,
     "providers": ProviderEntry,
+    "models": ModelRow,
+    "reasoning_formats": ReasoningFormat,
 }
+_SEVERAL = (ProviderEntry, ModelRow, ReasoningFormat)
 
 
 def settings() -> str:
@@ -170,10 +186,26 @@ def settings() -> str:
 
 
 def _settings() -> Iterator[tuple[str, str, str]]:
+    meanings = setting_meanings()
     for name, struct in _TABLES.items():
-        heading = f"[[{name}]]" if struct is ProviderEntry else f"[{name}]"
+        heading = f"[[{name}]]" if struct in _SEVERAL else f"[{name}]"
         for field in msgspec.structs.fields(struct):
-            yield f"`{heading}` `{field.name}`", _default(field), MEANINGS.get(f"{name}.{field.name}", "")
+            nested = f"{name}.{field.name}" in _TABLES
+            default = "" if nested else _default(field)
+            yield f"`{heading}` `{field.name}`", default, meanings.get(f"{name}.{field.name}", "")
+
+
+def setting_meanings() -> dict[str, str]:
+    """Return what every key means: as it is written here, or below the field in its class."""
+    own: dict[str, type[msgspec.Struct]] = {
+        "inference.structured_outputs": StructuredSettings,
+        "reasoning_formats": ReasoningFormat,
+    }
+    told = {
+        f"{name}.{field}": text for name, struct in own.items() for field, text in _field_docstrings(struct).items()
+    }
+    formats_of = {f"reasoning_formats.{name}": text for name, text in FORMAT_MEANINGS.items()}
+    return told | formats_of | MEANINGS
 
 
 def _default(field: msgspec.structs.FieldInfo) -> str:
