@@ -7,7 +7,7 @@ A new field of Request, Sampling, a tool or a block that a dialect does not name
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
@@ -143,6 +143,7 @@ class Declaration:
     `expresses` are further fields, `own` those that are written only for clients of this dialect, `lacks` those that cannot be expressed.
     `title` is what people call the dialect. `own_format` is the format of opaque state that it takes back, None where it takes none;
     `reasoning_why` says why reasoning in any other format is lost. Requests of a dialect in `also_speaks` have its own fields too.
+    `markers` are fields of blocks and tools that other dialects have by the same name, and how many of each a request may hold.
     """
 
     dialect: str
@@ -153,6 +154,7 @@ class Declaration:
     own_format: str | None = None
     reasoning_why: str = ""
     also_speaks: frozenset[str] = frozenset()
+    markers: Mapping[str, int] = field(default_factory=dict)
 
     @cached_property
     def speaks(self) -> frozenset[str]:

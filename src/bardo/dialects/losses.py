@@ -25,6 +25,7 @@ class Losses:
         self.declaration = declaration
         self.dialect = declaration.dialect
         self._by_key: dict[tuple[str, str], Degradation] = {}
+        self._marked: dict[str, int] = {}
 
     @property
     def all(self) -> tuple[Degradation, ...]:
@@ -69,12 +70,23 @@ class Losses:
         """Report fields of another dialect; one that is null says nothing."""
         if carried is not None and carried.dialect != self.dialect:
             for name, value in carried.fields.items():
-                if value is not None:
+                if value is not None and name not in self.declaration.markers:
                     self.lose(name, value, f"a field of {carried.dialect}")
 
     def own_fields(self, carried: Carried | None) -> dict[str, Any]:
-        """Return the fields of this dialect; the driver reports those of others."""
-        return carried.fields if carried is not None and carried.dialect == self.dialect else {}
+        """Return the fields of this dialect, and markers of others that it has too; the driver reports the rest."""
+        if carried is None or carried.dialect == self.dialect:
+            return {} if carried is None else carried.fields
+        return {name: value for name, value in carried.fields.items() if self._takes_marker(name, value)}
+
+    def _takes_marker(self, name: str, value: Any) -> bool:
+        most = self.declaration.markers.get(name)
+        if most is None or value is None:
+            return False
+        self._marked[name] = self._marked.get(name, 0) + 1
+        if self._marked[name] > most:
+            self.lose(name, value, f"{self.declaration.title} takes at most {most} of them")
+        return self._marked[name] <= most
 
     def own_extra(self, request: Request) -> dict[str, Any]:
         """Return the request's further fields where they are of this dialect; the driver reports those of others."""

@@ -37,3 +37,6 @@ SAMPLING = {
     "stop": "stop_sequences",
 }
 """The sampling parameters by their names here."""
+
+MARKER = "cache_control"
+"""Marks where a cached prefix of the prompt ends. Chat clients send it by this name too."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.dialect_models import dialect_models
-from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, SIGNED_BLOCKS
 from bardo.dialects.documents import PDF, data_of, text_of
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
@@ -65,16 +65,24 @@ def _system(message: Message, losses: Losses) -> list[Wire]:
     for wire in written:
         if wire.get("type") != "text":
             losses.lose_each("system", wire.get("type"), "Anthropic's system prompt is text")
-    return [wire for wire in written if wire.get("type") == "text"]
+    return _marked([wire for wire in written if wire.get("type") == "text"], losses.own_fields(message.carried))
 
 
 def _turn(message: Message, losses: Losses, *, keeps_system: bool) -> Wire:
-    fields = losses.own_fields(message.carried)
+    fields = dict(losses.own_fields(message.carried))
     role: str = message.role
     if role == "system" and not keeps_system:
         role = "user"
         losses.lose("system", "system", "this model takes system text only before the conversation", sent="user")
-    return {"role": role, "content": [wire for block in message.blocks for wire in _block(block, losses)], **fields}
+    content = _marked([wire for block in message.blocks for wire in _block(block, losses)], fields)
+    return {"role": role, "content": content, **{name: value for name, value in fields.items() if name != MARKER}}
+
+
+def _marked(blocks: list[Wire], fields: Wire) -> list[Wire]:
+    """Put a marker of the whole message on its last block: Anthropic marks blocks."""
+    if MARKER not in fields or not blocks:
+        return blocks
+    return [*blocks[:-1], {**blocks[-1], MARKER: fields[MARKER]}]
 
 
 def _results_first(turn: Wire) -> list[Wire]:

@@ -7,7 +7,7 @@ from typing import Any
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SAMPLING, TITLE
+from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, SAMPLING, TITLE
 from bardo.dialects.anthropic_messages.encode_messages import encode_messages, lacks_thinking
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, own_words, with_thinking
 from bardo.dialects.declaration import Declaration, lacking
@@ -24,6 +24,8 @@ DECLARATION = Declaration(
     dialect=NAME,
     title=TITLE,
     own_format=FORMAT,
+    # "A maximum of 4 blocks with cache_control may be provided" (Anthropic's answer with status 400).
+    markers={MARKER: 4},
     reasoning_why="only thinking that Anthropic signed may be sent back to it",
     expresses=frozenset(
         (

@@ -1,0 +1,55 @@
+"""Markers of a cached prefix that Chat clients send reach Anthropic, as many as it takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.catalog.rows import ProviderRow
+from bardo.dialects import dialect
+from bardo.values.wire import Arrival, WireRequest
+
+MARK = {"type": "ephemeral"}
+
+
+def written(target: str, **fields: Any) -> WireRequest:
+    body = msgspec.json.encode({"model": "m", "max_tokens": 9, **fields})
+    request = dialect("openai_chat").decode_request(body, Arrival(model="m"))
+    return dialect(target).encode_request(
+        request, msgspec.convert({"id": target, "name": target, "dialect": target}, ProviderRow)
+    )
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words, "cache_control": MARK}
+
+
+def test_markers_of_parts_and_messages_reach_anthropic() -> None:
+    wire = written(
+        "anthropic_messages",
+        messages=[
+            {"role": "system", "content": [text("Be brief.")]},
+            {"role": "user", "content": "Read this.", "cache_control": MARK},
+        ],
+    )
+    body = msgspec.json.decode(wire.body)
+    assert body["system"] == [text("Be brief.")]
+    assert body["messages"] == [{"role": "user", "content": [text("Read this.")]}]
+    assert wire.degraded == ()
+
+
+def test_no_more_markers_go_than_anthropic_takes() -> None:
+    parts = [text(f"Part {number}.") for number in range(6)]
+    wire = written("anthropic_messages", messages=[{"role": "user", "content": parts}])
+    content = msgspec.json.decode(wire.body)["messages"][0]["content"]
+    assert ["cache_control" in block for block in content] == [True] * 4 + [False] * 2
+    assert [one.what for one in wire.degraded] == ["cache_control"]
+
+
+@pytest.mark.parametrize("target", ["gemini", "openai_responses", "cohere"])
+def test_a_dialect_without_markers_reports_them(target: str) -> None:
+    wire = written(target, messages=[{"role": "user", "content": [text("Hi.")]}])
+    assert "cache_control" in {one.what for one in wire.degraded}
+    assert b"cache_control" not in wire.body
