@@ -315,3 +315,33 @@ def test_a_list_that_came_in_the_end_is_no_longer_missing() -> None:
         assert "list" not in caught.value.message
 
     run(ask)
+
+
+def test_where_a_name_leads_is_found_anew_once_more_is_known() -> None:
+    lists = Lists({"one": ["a", "c:high"], "two": []})
+
+    async def ask() -> None:
+        directory = lists.directory(server("one"), server("two", "a", "c"))
+        assert (await ways(directory, "a"), directory.found("c:high").model) == (["two: a"], "c")
+        (await directory.targets("a")).clear()
+        assert await ways(directory, "a") == ["two: a"]
+        await directory.discover()
+        assert (await ways(directory, "a"), directory.found("c:high").model) == (["one: a", "two: a"], "c:high")
+
+    run(ask)
+
+
+def test_the_names_that_are_kept_are_bounded() -> None:
+    lists = Lists({})
+
+    async def ask() -> None:
+        directory = lists.directory(server("one", "a"))
+        for number in range(directories._MOST_NAMES + 5):
+            await directory.targets(f"one/{number}")
+        assert len(directory._names) <= directories._MOST_NAMES
+        assert len(directory._placed) <= directories._MOST_NAMES
+        with pytest.raises(UnknownModel):
+            await directory.targets("unknown")
+        assert "unknown" not in directory._placed
+
+    run(ask)

@@ -9,8 +9,8 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -29,6 +29,8 @@ _MOST_NAMES = 1024
 _ATTEMPT_SECONDS = 0.25
 _ADDRESS = re.compile(r"https?://[^/?#@\s]+(?:[/?][!-~]*)?", re.IGNORECASE)
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
+# Makes the error of a call whose time is over.
+OutOfTime = Callable[[], BardoError]
 _DEFAULTS = {"user-agent": f"bardo/{__version__}", "accept-encoding": "identity"}
 
 
@@ -94,7 +96,10 @@ class DirectTransport:
         total, first_byte = deadlines.total, deadlines.first_byte
         late = 0 < total < first_byte
         until = begun + (total if late else first_byte)
-        out_of_time = problems.out_of_time(call, total) if late else problems.no_first_byte(call, deadlines)
+        # Hardly ever wanted, and it takes as long to write as the head.
+        out_of_time: OutOfTime = (
+            partial(problems.out_of_time, call, total) if late else partial(problems.no_first_byte, call, deadlines)
+        )
         connection, resent = self._warm(way.address), False
         if connection is None:
             connection = await self._connect(way.address, call, deadlines, until, out_of_time)
@@ -146,7 +151,7 @@ class DirectTransport:
         return None
 
     async def _connect(
-        self, address: Address, call: Call, deadlines: Deadlines, until: float, out_of_time: BardoError
+        self, address: Address, call: Call, deadlines: Deadlines, until: float, out_of_time: OutOfTime
     ) -> DirectConnection:
         patience = self._loop.time() + deadlines.connect
         problem: BardoError
@@ -154,7 +159,7 @@ class DirectTransport:
             async with asyncio.timeout_at(min(patience, until)):
                 return await self._connected(address)
         except TimeoutError:
-            problem = out_of_time if until < patience else problems.no_connection_in_time(call, deadlines)
+            problem = out_of_time() if until < patience else problems.no_connection_in_time(call, deadlines)
         except OSError as failure:
             problem = problems.unconnected(failure, call)
         # Raised out here so that the cause, which may name more than the host, is not chained to it.
@@ -194,11 +199,11 @@ class DirectTransport:
         return infos
 
     async def _answered(
-        self, connection: DirectConnection, head: bytes, call: Call, until: float, out_of_time: BardoError
+        self, connection: DirectConnection, head: bytes, call: Call, until: float, out_of_time: OutOfTime
     ) -> Incoming:
         """Send a request and return its reply once the head, or a failure, is there."""
         incoming = connection.send(head, call.body)
-        alarm = self._loop.call_at(until, incoming.fail, out_of_time)
+        alarm = self._loop.call_at(until, _give_up, incoming, out_of_time)
         try:
             while not incoming.headed and incoming.failure is None:
                 await incoming.wait()
@@ -231,6 +236,10 @@ class DirectTransport:
         self._addresses = {one: where for one, where in self._addresses.items() if one.transport is not None}
         if self._addresses:
             self._sweeping = self._loop.call_later(IDLE_SECONDS, self._sweep)
+
+
+def _give_up(incoming: Incoming, out_of_time: OutOfTime) -> None:
+    incoming.fail(out_of_time())
 
 
 def _may_be_repeated(connection: DirectConnection, failure: BaseException) -> bool:

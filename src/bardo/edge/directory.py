@@ -10,6 +10,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -18,7 +19,7 @@ from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, provider_of
 from bardo.engine.aliases import Aliases, Found
-from bardo.engine.route import Provider, Target, resolve
+from bardo.engine.route import MAX_MODEL_NAME, Provider, Target, resolve
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, UnknownModel
 
@@ -27,10 +28,14 @@ _ASKING = Deadlines(connect=2.0, first_byte=5.0, idle=5.0)
 _PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0)
 _KEPT_SECONDS = 300.0
 _MOST_REASONS = 5
+# Clients choose the names.
+_MOST_NAMES = 512
 KEY_REFUSED = (401, 403)
 """Who answers so is there, and does not know the key."""
 
 _log = logging.getLogger("bardo.directory")
+
+T = TypeVar("T")
 
 
 class Directory:
@@ -59,6 +64,9 @@ class Directory:
         self._asked: dict[str, float] = {}
         self._unlisted: dict[str, str] = {}
         self._asking: asyncio.Lock | None = None
+        # What names stand for and who serves them, as long as nothing changes.
+        self._names: dict[str, Found] = {}
+        self._placed: dict[str, list[Target]] = {}
 
     @classmethod
     def of(cls, settings: Settings, transport: Transport, keyring: Keyring, *, clock: Callable[[], float]) -> Directory:
@@ -82,20 +90,34 @@ class Directory:
         """Return who may serve `model`, or what it is an alias of, best first. Raises UnknownModel."""
         model = self.found(model).model
         try:
-            return resolve(model, self._providers)
+            return self._place(model)
         except UnknownModel:
             # Learnt here, or by another call while this one waited for its turn.
             await self.discover()
             try:
-                return resolve(model, self._providers)
+                return self._place(model)
             except UnknownModel as problem:
                 raise self._explained(problem) from problem
 
     def found(self, model: str) -> Found:
         """Return what a name stands for; one that a provider lists stands for itself, whatever its ending."""
+        known = self._names.get(model)
+        if known is not None:
+            return known
         found = self.aliases.find(model)
         listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
-        return Found(model) if listed else found
+        return _kept(self._names, model, Found(model) if listed else found)
+
+    def _place(self, model: str) -> list[Target]:
+        placed = self._placed.get(model)
+        if placed is None:
+            placed = _kept(self._placed, model, resolve(model, self._providers))
+        return [*placed]
+
+    def _forget(self) -> None:
+        """Forget what followed from the providers, which have changed."""
+        self._names.clear()
+        self._placed.clear()
 
     def _explained(self, problem: UnknownModel) -> UnknownModel:
         """Return the error with whose models are not known, and why: the model may be one of these."""
@@ -126,6 +148,7 @@ class Directory:
             if models is not None:
                 place = next(at for at, held in enumerate(self._providers) if held.id == provider.id)
                 self._providers[place] = msgspec.structs.replace(provider, models=models)
+        self._forget()
 
     async def add_local(self) -> list[Provider]:
         """Look for servers on their usual ports, and take in those that answer."""
@@ -139,6 +162,7 @@ class Directory:
             if models is not None
         ]
         self._providers += added
+        self._forget()
         return added
 
     def _due(self, provider: Provider) -> bool:
@@ -163,6 +187,15 @@ class Directory:
             return None
         self._unlisted.pop(provider.id, None)
         return models
+
+
+def _kept(memory: dict[str, T], name: str, value: T) -> T:
+    """Keep what was found of a name, unless it is too long to be one, and return it."""
+    if len(name) <= MAX_MODEL_NAME:
+        if len(memory) >= _MOST_NAMES:
+            memory.clear()
+        memory[name] = value
+    return value
 
 
 def with_keys(keyring: Keyring) -> list[Provider]:

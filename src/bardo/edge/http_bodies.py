@@ -131,7 +131,10 @@ class TimedReply(ABC):
 
     def end_by(self, when: float, total: float) -> None:
         """Give the reply up where it is not complete at `when`, by the loop's clock; `total` is how long it was given."""
-        self._end = self._loop.call_at(when, self.break_off, problems.out_of_time(self._call, total))
+        self._end = self._loop.call_at(when, self._time_out, total)
+
+    def _time_out(self, total: float) -> None:
+        self.break_off(problems.out_of_time(self._call, total))
 
     def break_off(self, problem: BardoError) -> None:
         """Hang up, and have whoever reads find `problem`."""

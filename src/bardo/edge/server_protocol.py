@@ -26,6 +26,7 @@ from bardo.edge.server_limits import (
     too_many_pipelined,
 )
 from bardo.edge.server_refusal import BODY, HEAD, NOTHING, RefusingProtocol
+from bardo.edge.server_reply import WholeReplies
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
 
 
@@ -114,6 +115,7 @@ class BoundedProtocol(RefusingProtocol):
         if self.parser.should_upgrade():
             return
         super().on_headers_complete()
+        self.cycle.send = WholeReplies(self.cycle).send  # type: ignore[method-assign,assignment]
         self._arriving = BODY
         # Whatever headers follow the body are not the request's.
         self.headers = []

@@ -1,0 +1,126 @@
+"""A whole reply leaves in one write, and is byte for byte what uvicorn would have written in two."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+from bardo.edge.server_reply import WholeReplies
+
+DATE = (b"date", b"Sun, 22 Nov 2026 21:00:00 GMT")
+Said = list[dict[str, Any]]
+
+
+class Carrier(asyncio.Transport):
+    """Keeps what is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes: list[bytes] = []
+        self.closed = False
+
+    def write(self, data: Any) -> None:
+        self.writes.append(bytes(data))
+
+    def writelines(self, list_of_data: Any) -> None:
+        self.writes.append(b"".join(list_of_data))
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def start(*headers: tuple[bytes, bytes], status: int = 200) -> dict[str, Any]:
+    return {"type": "http.response.start", "status": status, "headers": list(headers)}
+
+
+def body(data: bytes, *, more: bool = False) -> dict[str, Any]:
+    return {"type": "http.response.body", "body": data, "more_body": more}
+
+
+def length(size: int) -> tuple[bytes, bytes]:
+    return b"content-length", str(size).encode()
+
+
+Outcome = tuple[bytes, int, bool, bool, int, str]
+
+
+async def sent(said: Said, *, own: bool, method: str = "POST", keep_alive: bool = True, left: bool = False) -> Outcome:
+    """Return what was written, in how many writes, and how the request stands then."""
+    carrier, ends = Carrier(), []
+    cycle = RequestResponseCycle(
+        scope={"type": "http", "method": method},  # type: ignore[typeddict-item]
+        transport=carrier,
+        flow=FlowControl(carrier),
+        logger=logging.getLogger("test"),
+        access_logger=logging.getLogger("test"),
+        access_log=False,
+        default_headers=[DATE],
+        message_event=asyncio.Event(),
+        expect_100_continue=False,
+        keep_alive=keep_alive,
+        on_response=lambda: ends.append(1),
+    )
+    cycle.disconnected = left
+    send: Callable[[Any], Awaitable[None]] = WholeReplies(cycle).send if own else cycle.send
+    problem = ""
+    try:
+        for message in said:
+            await send(message)
+    except RuntimeError as failure:
+        problem = str(failure)
+    return b"".join(carrier.writes), len(carrier.writes), cycle.response_complete, carrier.closed, len(ends), problem
+
+
+SAID: dict[str, Said] = {
+    "whole": [start(length(5), (b"X-Id", b"1")), body(b"hello")],
+    "empty": [start(length(0)), body(b"")],
+    "large": [start(length(200_000)), body(b"x" * 200_000)],
+    "an error": [start(length(2), status=429), body(b"{}")],
+    "in two pieces": [start(length(5)), body(b"he", more=True), body(b"llo")],
+    "of unknown length": [start(), body(b"he", more=True), body(b"llo")],
+    "without a body": [start(length(0), status=204), body(b"")],
+    "with capitals": [start((b"Content-Length", b"2"), (b"X-Id", b"1")), body(b"{}")],
+    "closing": [start(length(2), (b"connection", b"close")), body(b"{}")],
+    "in chunks": [start(length(2), (b"transfer-encoding", b"chunked")), body(b"{}")],
+    "too long": [start(length(1)), body(b"hello")],
+    "too short": [start(length(9)), body(b"hello")],
+    "a name with a space": [start(length(2), (b"x id", b"1")), body(b"{}")],
+    "a value with a line break": [start(length(2), (b"x-id", b"1\r\nx: y")), body(b"{}")],
+    "more after the end": [start(length(2)), body(b"{}"), body(b"{}")],
+}
+
+
+@pytest.mark.parametrize("said", SAID.values(), ids=SAID)
+@pytest.mark.parametrize("method", ["POST", "HEAD"])
+@pytest.mark.parametrize("keep_alive", [True, False])
+@pytest.mark.parametrize("left", [False, True])
+def test_a_reply_is_what_uvicorn_writes(said: Said, method: str, keep_alive: bool, left: bool) -> None:
+    async def both() -> None:
+        ours, theirs = [
+            await sent(said, own=own, method=method, keep_alive=keep_alive, left=left) for own in (True, False)
+        ]
+        assert (ours[0], *ours[2:]) == (theirs[0], *theirs[2:])
+
+    asyncio.run(both())
+
+
+@pytest.mark.parametrize("name", ["whole", "empty", "large", "an error"])
+def test_head_and_body_of_a_whole_reply_are_one_write(name: str) -> None:
+    assert asyncio.run(sent(SAID[name], own=True))[1] == 1
+
+
+def test_an_error_takes_the_place_of_a_head_whose_body_never_came() -> None:
+    said = [start(length(9)), start(length(5), status=500), body(b"wrong")]
+    written, _, complete, _, ends, problem = asyncio.run(sent(said, own=True))
+    assert written.startswith(b"HTTP/1.1 500 ")
+    assert written.endswith(b"\r\n\r\nwrong")
+    assert (complete, ends, problem) == (True, 1, "")
