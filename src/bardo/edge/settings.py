@@ -22,6 +22,7 @@ from bardo.catalog.models import ModelRow
 from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.edge.http_calls import Client
 from bardo.edge.settings_aliases import read_aliases
+from bardo.edge.settings_environment import with_environment
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
 from bardo.edge.settings_mistakes import Mistakes, read_tables, read_text
@@ -132,8 +133,8 @@ def load_settings(path: str | Path | None = None, environment: Mapping[str, str]
     environment = os.environ if environment is None else environment
     file = settings_file(path, environment)
     if file is None:
-        return _from_environment(Settings(), environment)
-    return _from_environment(parse_settings(read_text(file), str(file)), environment)
+        return with_environment(Settings(), environment)
+    return with_environment(parse_settings(read_text(file), str(file)), environment)
 
 
 def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Path | None:
@@ -193,33 +194,6 @@ def _named_tables(struct: type[msgspec.Struct], below: str) -> Iterator[tuple[st
         if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             yield f"{below}{name}", kind
             yield from _named_tables(kind, f"{below}{name}.")
-
-
-_ENVIRONMENT: dict[str, tuple[str, str]] = {
-    "BARDO_HOST": ("gateway", "host"),
-    "BARDO_PORT": ("gateway", "port"),
-    "BARDO_WORKERS": ("gateway", "workers"),
-    "BARDO_ALLOW_UNAUTHENTICATED": ("gateway", "allow_unauthenticated"),
-    "BARDO_LOG_PATH": ("log", "path"),
-    "BARDO_REPLAY_STORE": ("replay", "store"),
-}
-
-
-def _from_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
-    for variable, (section, field) in _ENVIRONMENT.items():
-        value = environment.get(variable)
-        if not value:
-            continue
-        table = getattr(settings, section)
-        fields = {**msgspec.structs.asdict(table), field: value}
-        try:
-            changed = msgspec.convert(fields, type(table), strict=False)
-        except msgspec.ValidationError as problem:
-            wanted = "true or false" if isinstance(getattr(table, field), bool) else "a whole number"
-            said = str(problem).partition(" - at ")[0]
-            raise ConfigError(f"{variable} is {value!r}", hint=f"it must be {wanted}: {said}") from problem
-        settings = msgspec.structs.replace(settings, **{section: changed})
-    return settings
 
 
 def _read_providers(

@@ -20,6 +20,7 @@ from bardo.edge.assembly import log_path
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings
+from bardo.edge.settings_environment import unused_variables
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural
 from bardo.surfaces.render.console import show, show_json, show_text
@@ -70,6 +71,10 @@ def examine(config: Path | None, environment: Mapping[str, str] | None = None) -
         wrong = (Finding(area="configuration", status="problem", found=one.message, fix=one.hint) for one in each)
         return [*findings, *wrong]
     findings.append(_configuration(settings))
+    findings += [
+        Finding(area="environment", status="warning", found=f"{name} is set and has no effect", fix="leave it out")
+        for name in unused_variables(environment)
+    ]
     findings += asyncio.run(check_providers(settings, Keyring(environment)))
     return [*findings, _log(settings, environment), _port(settings)]
 

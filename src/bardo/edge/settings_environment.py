@@ -1,0 +1,80 @@
+"""The variables of the environment that go before `bardo.toml`. Providers' keys are read elsewhere: `keys.py`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bardo.engine.aliases import Alias
+from bardo.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    from bardo.edge.settings import Settings
+
+_FIELDS: dict[str, tuple[str, str]] = {
+    "BARDO_HOST": ("gateway", "host"),
+    "BARDO_PORT": ("gateway", "port"),
+    "BARDO_WORKERS": ("gateway", "workers"),
+    "BARDO_ALLOW_UNAUTHENTICATED": ("gateway", "allow_unauthenticated"),
+    "BARDO_LOG_PATH": ("log", "path"),
+    "BARDO_REPLAY_STORE": ("replay", "store"),
+}
+_ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
+_ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
+# Names of the documents that bardo implements for which it has nothing yet: whoever sets them is told.
+_WITHOUT_EFFECT = (
+    "BARDO_INFERENCE_URL",
+    "BARDO_INFERENCE_CACHE_THRESHOLD",
+    "BARDO_INFERENCE_CACHE_TTL",
+    "BARDO_INFERENCE_MAX_RETRIES",
+    "BARDO_INFERENCE_SPREAD_PCT",
+)
+
+_log = logging.getLogger("bardo.settings")
+
+
+def with_environment(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """Return the settings with what the environment says over them. Raises ConfigError naming the variable."""
+    for variable, (section, field) in _FIELDS.items():
+        if value := environment.get(variable):
+            settings = _with_field(settings, variable, value, section, field)
+    named = {alias: Alias(model=value) for name, alias in _ALIASES.items() if (value := environment.get(name))}
+    if named:
+        settings = msgspec.structs.replace(settings, aliases={**settings.aliases, **named})
+    for variable, provider in _ADDRESSES.items():
+        if address := environment.get(variable):
+            settings = _with_address(settings, provider, address)
+    for variable in unused_variables(environment):
+        _log.warning("%s is set and has no effect", variable)
+    return settings
+
+
+def unused_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the variables that are set, are known, and have no effect."""
+    return [name for name in _WITHOUT_EFFECT if environment.get(name)]
+
+
+def _with_field(settings: Settings, variable: str, value: str, section: str, field: str) -> Settings:
+    table = getattr(settings, section)
+    fields = {**msgspec.structs.asdict(table), field: value}
+    try:
+        changed = msgspec.convert(fields, type(table), strict=False)
+    except msgspec.ValidationError as problem:
+        wanted = "true or false" if isinstance(getattr(table, field), bool) else "a whole number"
+        said = str(problem).partition(" - at ")[0]
+        raise ConfigError(f"{variable} is {value!r}", hint=f"it must be {wanted}: {said}") from problem
+    return msgspec.structs.replace(settings, **{section: changed})
+
+
+def _with_address(settings: Settings, provider: str, address: str) -> Settings:
+    """Return the settings with an address for each table of a provider that gives none of its own."""
+    entries = (
+        msgspec.structs.replace(entry, base_url=address)
+        if (entry.preset or entry.id) == provider and not entry.base_url
+        else entry
+        for entry in settings.providers
+    )
+    return msgspec.structs.replace(settings, providers=tuple(entries))

@@ -1,0 +1,66 @@
+"""Variables of the environment beside those of the gateway: models of tiers, addresses, keys, and those without effect."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from bardo.catalog.load import builtin
+from bardo.edge.directory import with_keys
+from bardo.edge.keys import Keyring
+from bardo.edge.settings import load_settings
+from surfaces.cli.support import bardo
+
+FILE = '[aliases]\nt1 = "lab/small"\n[[providers]]\nid = "blockrun"\n[[providers]]\nid = "openrouter"\n'
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "my.toml").write_text(FILE)
+    return tmp_path / "my.toml"
+
+
+def test_models_of_tiers_are_aliases(file: Path) -> None:
+    settings = load_settings(file, {"BARDO_T1_MODEL": "blockrun/claude-haiku-4-5", "BARDO_T2_MODEL": "a/b"})
+    assert {name: alias.model for name, alias in settings.aliases.items()} == {
+        "t1": "blockrun/claude-haiku-4-5",
+        "t2": "a/b",
+    }
+    assert load_settings(file, {}).aliases["t1"].model == "lab/small"
+
+
+def test_an_address_is_that_of_the_provider_it_names(file: Path) -> None:
+    first, second = load_settings(file, {"BARDO_BLOCKRUN_ENDPOINT": "https://h.example/v1"}).providers
+    assert (first.base_url, second.base_url) == ("https://h.example/v1", "")
+
+
+def test_the_key_of_openrouter_has_two_names() -> None:
+    row = builtin().provider("openrouter")
+    assert row is not None
+    assert Keyring({"BARDO_OPENROUTER_KEY": "k"}).has(row)
+    assert "openrouter" in [one.id for one in with_keys(Keyring({"BARDO_OPENROUTER_KEY": "k"}))]
+
+
+UNUSED = [
+    "BARDO_INFERENCE_URL",
+    "BARDO_INFERENCE_CACHE_THRESHOLD",
+    "BARDO_INFERENCE_CACHE_TTL",
+    "BARDO_INFERENCE_MAX_RETRIES",
+    "BARDO_INFERENCE_SPREAD_PCT",
+]
+
+
+@pytest.mark.parametrize("name", UNUSED)
+def test_a_variable_without_effect_is_named(file: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "bardo.settings"):
+        load_settings(file, {name: "1"})
+    assert f"{name} is set and has no effect" in caplog.text
+
+
+def test_the_doctor_names_it_too(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BARDO_INFERENCE_SPREAD_PCT", "20")
+    file.write_text("[log]\nenabled = false\n")
+    found = bardo("doctor", "--config", str(file), "--json").json["findings"]
+    assert "BARDO_INFERENCE_SPREAD_PCT is set and has no effect" in [one["found"] for one in found]
