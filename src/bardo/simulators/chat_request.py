@@ -110,6 +110,23 @@ def _check_tool_messages(messages: Sequence[Fields]) -> None:
     _check_answered(open_calls, len(messages))
 
 
+def check_call_ids(body: Fields, most: int) -> None:
+    """Refuse an id of a call with more than `most` characters, in OpenAI's words."""
+    for place, message in enumerate(rows(body.get("messages"))):
+        named = [
+            (f"tool_calls[{at}].id", text(call.get("id"))) for at, call in enumerate(rows(message.get("tool_calls")))
+        ]
+        for field, given in (*named, ("tool_call_id", text(message.get("tool_call_id")))):
+            if len(given) > most:
+                where = f"messages[{place}].{field}"
+                raise Refusal(
+                    "bad_value",
+                    f"Invalid '{where}': string too long. Expected a string with maximum length {most}, but got a string "
+                    f"with length {len(given)} instead.",
+                    parameter=where,
+                )
+
+
 def _check_answered(open_calls: set[str], place: int) -> None:
     if open_calls:
         raise Refusal(

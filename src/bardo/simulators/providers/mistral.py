@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields
+from bardo.simulators.fields import Fields, rows, text
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import ToolCall
 
+_CALL_ID = re.compile(r"[a-zA-Z0-9]{9}")
 _PADDING = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -24,6 +28,10 @@ class Mistral(Chat):
     owner = "mistralai"
     usage_place = "finish"
     off_switches = (("reasoning_effort", "none"),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        _check_messages(rows(incoming.fields.get("messages")) if isinstance(incoming.body, dict) else [])
+        return super().read(incoming, path)
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.token("reply", 32, HEXADECIMAL)
@@ -137,3 +145,17 @@ def _thought(text: str, *, closed: bool) -> Fields:
 
 def _spoken(text: str) -> Fields:
     return {"type": "text", "text": text}
+
+
+def _check_messages(messages: Sequence[Fields]) -> None:
+    """Refuse ids of calls that are not nine letters or digits, and roles that Mistral does not have."""
+    for place, message in enumerate(messages):
+        if message.get("role") == "developer":
+            expected = "'system', 'user', 'assistant', 'tool'"
+            words = f"Input tag 'developer' found using 'role' does not match any of the expected tags: {expected}"
+            raise Refusal("bad_value", words, parameter=f"messages.{place}", status=422)
+        ids = [text(call.get("id")) for call in rows(message.get("tool_calls"))]
+        for given in (*ids, text(message.get("tool_call_id"))):
+            if given and not _CALL_ID.fullmatch(given):
+                words = f"Tool call id was {given} but must be a-z, A-Z, 0-9, with a length of 9."
+                raise Refusal("bad_value", words, parameter=f"messages.{place}")

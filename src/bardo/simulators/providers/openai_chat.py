@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat, asks_for_usage
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, pretty
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import masked
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, whole
 
+_LONGEST_CALL_ID = 40
 KEYS_PAGE = "https://platform.openai.com/account/api-keys"
 
 
@@ -24,6 +28,14 @@ class OpenAIChat(Chat):
     reasoning_field = None
     checks_tool_messages = True
     off_switches = (("reasoning_effort", "none"),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        found = super().read(incoming, path)
+        chat_request.check_call_ids(incoming.fields, _LONGEST_CALL_ID)
+        if "max_tokens" in incoming.fields and found.model in self.models:
+            words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+            raise Refusal("bad_value", words, parameter="max_tokens")
+        return found
 
     def completion(self, exchange: Exchange) -> Fields:
         return {**super().completion(exchange), "service_tier": "default", "system_fingerprint": None}
