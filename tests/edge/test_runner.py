@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -142,6 +144,22 @@ def test_a_call_carries_its_key_and_the_dialects_headers() -> None:
     assert call.url == "https://api.deepseek.com/chat/completions"
     assert call.headers["authorization"] == "Bearer sk-1"
     assert call.headers["content-type"] == "application/json"
+
+
+@pytest.mark.parametrize("language", ["openai_chat", "anthropic_messages"], ids=["forwarded", "translated"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_call_that_ended_is_in_no_circle_of_references(stream: bool, language: str) -> None:
+    """Such a circle holds the request and the reply until the garbage collector comes."""
+    reply = FakeReply(headers=SSE, chunks=[*STREAM, DONE]) if stream else FakeReply(headers=JSON, chunks=[WHOLE])
+    bench = Bench({"one": reply})
+    gc.disable()
+    try:
+        live, _ = opened(bench, request(stream=stream, language=language))
+        held: list[weakref.ref[Any]] = [weakref.ref(live), weakref.ref(live.reader)]
+        del live
+        assert [one() for one in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("language", ["openai_chat", "anthropic_messages"], ids=["forwarded", "translated"])

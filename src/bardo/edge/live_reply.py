@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -113,6 +114,10 @@ class LiveReply:
         """Take secrets, and more text than a person reads, out of an error of this call."""
         self._context.clean(error, (self._client_key,))
 
+    def _cleaner(self) -> Callable[[BardoError], None]:
+        """Return what cleans an error and does not hold this call: a call in a circle of references waits for the garbage collector."""
+        return partial(self._context.clean, further=(self._client_key,))
+
     async def updates(self) -> AsyncIterator[ReplyUpdate]:
         """Yield what each network read gives, to the end of the reply; then the call is logged.
 
@@ -182,7 +187,7 @@ class LiveReply:
         await upstream.begin(
             self._stamp(attempt),
             () if self.answer is None else (self.answer.buffer,),
-            clean=self.clean,
+            clean=self._cleaner(),
             most_text=None if holds_all else self._most_text,
             hold_end=self.answer is not None,
         )
@@ -230,7 +235,7 @@ class LiveReply:
             again = self._second = await open_reply(self._context, attempt, request)
             if again.resent:
                 self._recorder.note_resent()
-            await again.begin(self._stamp(attempt), step.stages, clean=self.clean)
+            await again.begin(self._stamp(attempt), step.stages, clean=self._cleaner())
             while (update := await again.next_update()) is not None:
                 yield [event for event in update.events if type(event) is not Failed]
             if again.reader.failure is not None:

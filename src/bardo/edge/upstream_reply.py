@@ -187,12 +187,10 @@ class UpstreamReply:
             await self.close()
         self.begun = True
         reader = self.reader
-        pieces = [*reader.read(body, joined=False), *reader.read_rest()]
+        update = ReplyUpdate(*reader.read_whole(body))
         if reader.failure is not None:
             raise reader.failure
-        self._primed.append(
-            ReplyUpdate([event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces]))
-        )
+        self._primed.append(update)
 
     def _rest(self, forwarding: Forwarding) -> ReplyUpdate:
         self._chunks = None

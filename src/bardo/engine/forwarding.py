@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bardo.dialects.call_ids import FillCallIds
 from bardo.dialects.lenient import MENDED as MENDED
 from bardo.dialects.lenient import decode_leniently
 from bardo.streams.frames import Frame
@@ -159,6 +160,25 @@ def _without_events(pieces: Sequence[EventsAndBytes]) -> list[bytes]:
 
 def _is_usage(events: Sequence[Event]) -> bool:
     return bool(events) and all(type(event) is UsageUpdate for event in events)
+
+
+class SoundFrames:
+    """Makes the frames of one reply such as any client can read: mended where they must be, and with an id for each call."""
+
+    __slots__ = ("_fill_ids", "_told")
+
+    def __init__(self, fill_ids: FillCallIds | None) -> None:
+        self._fill_ids = fill_ids
+        self._told = False
+
+    def feed(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
+        """Return a frame as its client gets it; at the first that is mended, also the event that tells so."""
+        readable = sound(frame)
+        told = readable.data is not frame.data and not self._told
+        self._told = self._told or told
+        if self._fill_ids is not None:
+            readable = self._fill_ids.feed(readable)
+        return readable, (MENDED,) if told else ()
 
 
 def sound(frame: Frame) -> Frame:

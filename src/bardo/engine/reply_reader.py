@@ -13,8 +13,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.call_ids import FillCallIds
-from bardo.dialects.lenient import MENDED
-from bardo.engine.forwarding import EventsAndBytes, sound, without_quoted, without_secrets
+from bardo.engine.forwarding import EventsAndBytes, SoundFrames, without_quoted, without_secrets
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
 from bardo.engine.reply_stages import (
     CallIds,
@@ -23,19 +22,15 @@ from bardo.engine.reply_stages import (
     counting_ids,
     is_content,
     pass_through,
+    passed_to_the_end,
 )
 from bardo.engine.text_formats import TextFormats, text_formats_of
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
-from bardo.streams.frames import Frame, FramingError
+from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, ProviderError
-from bardo.values.events import (
-    Event,
-    Failed,
-    ReplyStart,
-    ToolCallChunk,
-)
+from bardo.values.events import Event, Failed, ReplyStart, ToolCallChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
@@ -47,7 +42,7 @@ class ReplyReader:
     `formats` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `stages` look at the events
-    last. `repeats`: what was read last held nothing but frames like the one before, so that nothing but text is new.
+    last. `fold` is the reply so far. `repeats`: what was read last held only frames like the one before, so that only text is new.
     """
 
     def __init__(
@@ -74,12 +69,13 @@ class ReplyReader:
         self.switchable = self._decoder if isinstance(self._decoder, SwitchableDecoder) else None
         self._repeated = RepeatedFrames.of(self._framing.inner, self._decoder)
         self._read_plain = self._decoder.read_plain if isinstance(self._decoder, PlainReplyDecoder) else None
-        self._forward = forward
-        self._mended = self._begun = self._has_content = False
+        self._streamed = streamed
+        self._begun = self._has_content = False
         make_id = make_id or counting_ids()
         self._ids = CallIds(make_id)
         calls = language.calls_in_frames
-        self._fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
+        fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
+        self._sound = SoundFrames(fill_ids) if forward else None
         self._lets_ids_out = language.omits_call_ids
         self._stages = (formats or text_formats_of(row, model)).stages(make_id)
         self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
@@ -92,7 +88,7 @@ class ReplyReader:
         self._stages += stages
         self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
         self.repeats = False
-        self._fold = ResponseFold(
+        self.fold = ResponseFold(
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
         )
         self._failure: BardoError | None = None
@@ -137,23 +133,18 @@ class ReplyReader:
         return self._framing.reframed
 
     @property
-    def fold(self) -> ResponseFold:
-        """The reply so far."""
-        return self._fold
-
-    @property
     def thinking_place(self) -> ThinkingPlace | None:
         """Where the reply's thinking stood; None where nobody looked, or nothing says so."""
         return None if self._inline is None else self._inline.place
 
     def response_with_reasoning(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""
-        return (self._all or self._fold).response()
+        return (self._all or self.fold).response()
 
     @property
     def holds_all(self) -> bool:
         """Whether all that was said is held."""
-        return (self._all or self._fold).whole
+        return (self._all or self.fold).whole
 
     def fields_to_return(self) -> dict[int, dict[str, Any]]:
         """Return the fields that the provider takes back unmodified in the next request, by choice."""
@@ -186,6 +177,22 @@ class ReplyReader:
                 pieces += self._fed(chunk[begin:end])
             begin = end
         return pieces
+
+    def read_whole(self, body: bytes) -> EventsAndBytes:
+        """Return the events of a whole body, and its bytes for a client: what `read` and `read_rest` give, at once where it is plain."""
+        plain = self._plain(body)
+        if plain is None:
+            pieces = [*self.read(body, joined=False), *self.read_rest()]
+            return [event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces])
+        self._begun = self._has_content = self._framing.begun = True
+        return self._note(passed_to_the_end([*plain, *self._decoder.finish()], self._stages)), body
+
+    def _plain(self, body: bytes) -> Sequence[Event] | None:
+        """Return the events of a whole body that is nothing but text, and holds no secret."""
+        if self._read_plain is None or self._streamed or len(body) > MAX_FRAME_BYTES:
+            return None
+        plain = self._read_plain(body)
+        return None if plain is None or self._watch.feed(body) else plain
 
     def finish(self) -> list[Event]:
         """Return what was held back, and the failure of a reply that ended too early."""
@@ -240,14 +247,11 @@ class ReplyReader:
 
     def _decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
         """Return a frame as its client gets it, and its events."""
-        readable = sound(frame) if self._forward else frame
-        mended = readable.data is not frame.data and not self._mended
-        if self._fill_ids is not None:
-            readable = self._fill_ids.feed(readable)
+        if self._sound is None:
+            return frame, self._decoder.feed(frame)
+        readable, told = self._sound.feed(frame)
         decoded = self._decoder.feed(readable)
-        if mended:
-            self._mended, decoded = True, [*decoded, MENDED]
-        return readable, decoded
+        return readable, [*decoded, *told] if told else decoded
 
     def _name_failure(self) -> None:
         """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""
@@ -272,10 +276,7 @@ class ReplyReader:
         last = self._ids.filled(self._decoder.finish())
         if not self._has_content and not any(map(is_content, last)):
             last = [*last, Failed(MalformedReply(f"the reply of {self._provider} is empty", provider=self._provider))]
-        events = list(pass_through(last, self._stages))
-        for position, stage in enumerate(self._stages):
-            events += pass_through(stage.finish(), self._stages[position + 1 :])
-        return events
+        return passed_to_the_end(last, self._stages)
 
     def _through(self, events: Sequence[Event]) -> Sequence[Event]:
         return self._note(pass_through(self._ids.filled(events), self._stages)) if events else events
@@ -285,7 +286,7 @@ class ReplyReader:
         if not self._passes_text or (events and type(events[0]) is ToolCallChunk):
             return self._through(events)
         if events:
-            self._fold.feed_run(events)
+            self.fold.feed_run(events)
         return events
 
     def _note(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -295,5 +296,5 @@ class ReplyReader:
             if type(event) is Failed and self._failure is None:
                 self._clean(event.error)
                 self._failure = event.error
-            self._fold.feed(event)
+            self.fold.feed(event)
         return events

@@ -227,6 +227,15 @@ def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]])
     return events
 
 
+def passed_to_the_end(last: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> list[Event]:
+    """Return what comes of the last events behind these stages, and of what each of them held."""
+    events = list(pass_through(last, stages))
+    for position, stage in enumerate(stages):
+        if held := stage.finish():
+            events += pass_through(held, stages[position + 1 :])
+    return events
+
+
 def is_content(event: Event) -> bool:
     """Whether an event is more than the frame of a reply in which nobody spoke."""
     if type(event) is Finish:
