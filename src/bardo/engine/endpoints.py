@@ -12,6 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from bardo.catalog.endpoint_choice import LossCounts, loss_counts, names_missing_endpoint
+from bardo.engine.kept_choices import KeptChoice, KeptChoices, names_of
 from bardo.engine.planning import Attempt, Draft, EndpointChoice
 from bardo.engine.route import Provider, Target
 from bardo.values.errors import Unsupported, UpstreamRefused
@@ -50,10 +51,41 @@ def _at(target: Target, provider: Provider) -> Target:
     return target if provider is target.provider else msgspec.structs.replace(target, provider=provider)
 
 
-def plan_at_best(targets: Sequence[Target], plan: Callable[[Target], Planned]) -> Planned:
-    """Return what `plan` makes of the endpoint where the call loses least. Raises Unsupported where it is refused at all of them."""
+def plan_at_best(
+    targets: Sequence[Target], plan: Callable[[Target], Planned], kept: KeptChoices | None = None
+) -> Planned:
+    """Return what `plan` makes of the endpoint where the call loses least. Raises Unsupported where it is refused at all of them.
+
+    `kept` are the choices for earlier calls that were like it.
+    """
     if len(targets) == 1:
         return plan(targets[0])
+    if kept is None:
+        return _at_best(targets, plan)
+    known = kept.find()
+    planned = None if known is None else _as_before(targets, plan, known)
+    if planned is None:
+        planned = _at_best(targets, plan)
+        choice, lost = planned.attempt.endpoint, planned.attempt.degraded
+        if choice is not None and (lost or choice.dialect != targets[0].provider.row.dialect):
+            kept.keep(choice.dialect, choice.why, lost)
+    return planned
+
+
+def _as_before(targets: Sequence[Target], plan: Callable[[Target], Planned], known: KeptChoice) -> Planned | None:
+    """Return the plan at the endpoint that was taken before; None where this call loses something else there."""
+    target = next(at for at in targets if at.provider.row.dialect == known.dialect)
+    try:
+        draft, attempt = plan(target)
+    except Unsupported:
+        return None
+    if names_of(attempt.degraded) != known.lost:
+        return None
+    choice = EndpointChoice(dialect=known.dialect, why=known.why)
+    return Planned(draft, msgspec.structs.replace(attempt, endpoint=choice))
+
+
+def _at_best(targets: Sequence[Target], plan: Callable[[Target], Planned]) -> Planned:
     refused: dict[str, Unsupported] = {}
     found: list[_Candidate] = []
     for target in targets:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 from bardo.engine.endpoints import Planned, endpoint_targets, is_missing_endpoint, plan_at_best
+from bardo.engine.kept_choices import KeptChoices
 from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, UntakenField
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.refused_fields import refused_field
@@ -47,7 +48,11 @@ def attempts(
             return Planned(draft, draft.freeze())
 
         try:
-            failure = yield from _asked(_endpoints(target, request, knowledge), plan)
+            endpoints = _endpoints(target, request, knowledge)
+            # What was lost before, or is known of the history, is in no choice that was kept.
+            like = len(endpoints) > 1 and not lost and not recalled.found
+            kept = KeptChoices(request, endpoints, knowledge, may_forward=may_forward) if like else None
+            failure = yield from _asked(endpoints, plan, kept)
         except Unsupported as problem:
             if target is targets[-1]:
                 raise
@@ -67,10 +72,10 @@ def _endpoints(target: Target, request: Request, knowledge: Knowledge) -> list[T
 
 
 def _asked(
-    endpoints: list[Target], plan: Callable[[Target], Planned]
+    endpoints: list[Target], plan: Callable[[Target], Planned], kept: KeptChoices | None = None
 ) -> Generator[Attempt | Lesson, BardoError | None, BardoError | None]:
     """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one."""
-    draft, attempt = plan_at_best(endpoints, plan)
+    draft, attempt = plan_at_best(endpoints, plan, kept)
     failure = yield attempt
     if not isinstance(failure, UpstreamRefused):
         return failure

@@ -5,6 +5,7 @@ Most calls of a client differ in their messages only. Messages, tools and the sc
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from operator import attrgetter
 from typing import Generic, TypeVar
 
@@ -14,8 +15,8 @@ from bardo.values.request import OutputFormat, Request, Tool
 
 Plan = TypeVar("Plan")
 
-Place = tuple[str, str, bytes]
-"""The id of a provider, the dialect of its endpoint, and the shape of a request."""
+Place = tuple[Hashable, ...]
+"""Where a plan is kept: the id of a provider, the dialect of its endpoint, the shape of a request, or more than these."""
 
 CONTENT = frozenset({"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers"})
 """The fields of a Request that are no part of its shape. Of the tools it counts whether there are any, of the form of an answer all but
