@@ -117,3 +117,16 @@ def test_recorded_streams_say_the_same_however_they_are_cut(folder: str) -> None
         body = recording.body
         places = random.Random(recording.file).choices(range(len(body)), k=40)
         assert frames_of(cut(body, places)) == frames_of([body]), recording.file
+
+
+PARTS = st.lists(st.text('ab"}\n', max_size=4).map(str.encode), min_size=2, max_size=8)
+
+
+@given(PARTS, st.text('ab"', max_size=40).map(str.encode), st.text("}a", min_size=1, max_size=60).map(str.encode))
+def test_frames_of_a_run_are_the_bytes_they_were_cut_from(values: list[bytes], head: bytes, tail: bytes) -> None:
+    """Whatever stands between: what was cut out, with head and tail around it, is the beginning of the item."""
+    item = b"".join(b"data: " + head + value + tail + b"\n\n" for value in values) + b"data: [DONE]\n\n"
+    found, end = SseDecoder().run(item, 0, head, tail)
+    assert b"".join(b"data: " + head + value + tail + b"\n\n" for value in found) == item[:end]
+    if not any(b"\n" in value or b"}" in value for value in values):
+        assert found == values
