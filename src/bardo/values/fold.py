@@ -8,16 +8,9 @@ from typing import Any
 
 import msgspec
 
-from bardo.values.blocks import (
-    ReasoningBlock,
-    RefusalBlock,
-    ReplyBlock,
-    TextBlock,
-    ToolCallBlock,
-    UnknownBlock,
-)
+from bardo.values.blocks import ReplyBlock, UnknownBlock
 from bardo.values.chain import build_chain
-from bardo.values.collected import CarriedFields, OpaqueStates
+from bardo.values.collected import CarriedFields
 from bardo.values.degradation import DegradationList
 from bardo.values.errors import BardoError
 from bardo.values.events import (
@@ -44,6 +37,14 @@ from bardo.values.events import (
     UsageUpdate,
     WithheldThought,
 )
+from bardo.values.growing import (
+    GrowingBlock,
+    GrowingCall,
+    GrowingChoice,
+    GrowingRefusal,
+    GrowingText,
+    GrowingThinking,
+)
 from bardo.values.reasoning import ReasoningChain
 from bardo.values.response import Response
 from bardo.values.usage import Usage
@@ -63,7 +64,7 @@ class ResponseFold:
         self._provider = provider
         self._billed_as_output = billed_as_output
         self._start = ReplyStart(model=model)
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, GrowingChoice] = {}
         self._usage = Usage()
         self._degraded = DegradationList()
         self._error: BardoError | None = None
@@ -102,13 +103,11 @@ class ResponseFold:
         return self._made
 
     def _make(self) -> Response:
-        choices = [self._choices[index] for index in sorted(self._choices)] or [_Choice()]
-        first, *others = (self._one(choice) for choice in choices)
-        if not others:
-            return first
-        return _with_alternatives(first, tuple(others))
+        choices = [self._choices[index] for index in sorted(self._choices)] or [GrowingChoice()]
+        first, *others = [self._one(choice) for choice in choices]
+        return msgspec.structs.replace(first, alternatives=tuple(others)) if others else first
 
-    def _one(self, choice: _Choice) -> Response:
+    def _one(self, choice: GrowingChoice) -> Response:
         blocks = choice.blocks()
         finish = choice.finish or (Finish("error") if self._error else Finish("unknown"))
         return Response(
@@ -123,11 +122,11 @@ class ResponseFold:
             degraded=self._degraded.all,
             error=self._error,
             carried=self._carried.carried(),
-            choice_carried=choice.carried.carried(),
+            choice_carried=choice.fields,
             bardo=self._extension,
         )
 
-    def _chain(self, choice: _Choice, blocks: tuple[ReplyBlock, ...]) -> ReasoningChain:
+    def _chain(self, choice: GrowingChoice, blocks: tuple[ReplyBlock, ...]) -> ReasoningChain:
         return build_chain(
             blocks,
             self._usage,
@@ -139,13 +138,13 @@ class ResponseFold:
             not_held=self._thinking_not_held,
         )
 
-    def _choice(self, index: int) -> _Choice:
+    def _choice(self, index: int) -> GrowingChoice:
         choice = self._choices.get(index)
         if choice is None:
-            choice = self._choices[index] = _Choice()
+            choice = self._choices[index] = GrowingChoice()
         return choice
 
-    def _block(self, choice: int, block: int, kind: type[_Growing]) -> _Growing:
+    def _block(self, choice: int, block: int, kind: type[GrowingBlock]) -> GrowingBlock:
         known = self._choices.get(choice) or self._choice(choice)
         growing = known.blocks_begun.get(block)
         return growing if type(growing) is kind else known.growing(block, kind)
@@ -158,10 +157,10 @@ class ResponseFold:
         )
 
     def _take_think_start(self, event: ThinkStart) -> None:
-        self._block(event.choice, event.block, _Thinking).format = event.format
+        self._block(event.choice, event.block, GrowingThinking).format = event.format
 
     def _take_think_chunk(self, event: ThinkChunk) -> None:
-        block = self._block(event.choice, event.block, _Thinking)
+        block = self._block(event.choice, event.block, GrowingThinking)
         self._room -= len(event.text)
         if self._room >= 0:
             block.think(event.text, event.part)
@@ -175,29 +174,29 @@ class ResponseFold:
         self._choice(event.choice).withheld_thought = True
 
     def _take_content(self, event: ContentChunk) -> None:
-        block = self._block(event.choice, event.block, _Text)
+        block = self._block(event.choice, event.block, GrowingText)
         self._room -= len(event.text)
         if self._room >= 0:
             block.pieces.append(event.text)
 
     def _take_refusal(self, event: RefusalChunk) -> None:
-        self._block(event.choice, event.block, _Refusal).pieces.append(event.text)
+        self._block(event.choice, event.block, GrowingRefusal).pieces.append(event.text)
 
     def _take_call_start(self, event: ToolCallStart) -> None:
-        call = self._block(event.choice, event.block, _Call)
+        call = self._block(event.choice, event.block, GrowingCall)
         call.id, call.name = event.id or call.id, event.name or call.name
 
     def _take_call_chunk(self, event: ToolCallChunk) -> None:
-        block = self._block(event.choice, event.block, _Call)
+        block = self._block(event.choice, event.block, GrowingCall)
         self._room -= len(event.arguments)
         if self._room >= 0:
             block.pieces.append(event.arguments)
 
     def _take_opaque(self, event: OpaqueState) -> None:
-        self._block(event.choice, event.block, _Text).opaque.add(event.opaque)
+        self._block(event.choice, event.block, GrowingText).add_state(event.opaque)
 
     def _take_block_fields(self, event: BlockFields) -> None:
-        self._block(event.choice, event.block, _Text).carried.merge(event.dialect, event.fields)
+        self._block(event.choice, event.block, GrowingText).add_fields(event.dialect, event.fields)
 
     def _take_unknown(self, event: UnknownContent) -> None:
         self._choice(event.choice).put(event.block, UnknownBlock(event.dialect, event.value))
@@ -206,7 +205,7 @@ class ResponseFold:
         if event.choice is None:
             self._carried.merge(event.dialect, event.fields)
         else:
-            self._choice(event.choice).carried.merge(event.dialect, event.fields)
+            self._choice(event.choice).add_fields(event.dialect, event.fields)
 
     def _take_usage(self, event: UsageUpdate) -> None:
         self._usage = event.usage
@@ -258,101 +257,3 @@ def fold(events: Iterable[Event], *, provider: str = "", model: str = "", billed
     for event in events:
         collector.feed(event)
     return collector.response()
-
-
-def _with_alternatives(first: Response, others: tuple[Response, ...]) -> Response:
-
-    return msgspec.structs.replace(first, alternatives=others)
-
-
-class _Growing:
-    """A block that is still arriving."""
-
-    __slots__ = ("carried", "format", "id", "name", "opaque", "parts", "pieces")
-
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.parts: dict[int, list[str]] = {}
-        self.opaque = OpaqueStates()
-        self.carried = CarriedFields()
-        self.id = self.name = self.format = ""
-
-    def think(self, text: str, part: int | None) -> None:
-        """Add thinking text, or a piece of one part of its summary."""
-        target = self.pieces if part is None else self.parts.setdefault(part, [])
-        target.append(text)
-
-    def block(self) -> ReplyBlock:
-        raise NotImplementedError
-
-
-class _Text(_Growing):
-    __slots__ = ()
-
-    def block(self) -> ReplyBlock:
-        return TextBlock("".join(self.pieces), self.opaque.states(), self.carried.carried())
-
-
-class _Refusal(_Growing):
-    __slots__ = ()
-
-    def block(self) -> ReplyBlock:
-        return RefusalBlock("".join(self.pieces), self.carried.carried())
-
-
-class _Thinking(_Growing):
-    __slots__ = ()
-
-    def block(self) -> ReplyBlock:
-        return ReasoningBlock(
-            text="".join(self.pieces),
-            summary=tuple("".join(self.parts[part]) for part in sorted(self.parts)),
-            format=self.format,
-            opaque=self.opaque.states(),
-            carried=self.carried.carried(),
-        )
-
-
-class _Call(_Growing):
-    __slots__ = ()
-
-    def block(self) -> ReplyBlock:
-        return ToolCallBlock(
-            id=self.id,
-            name=self.name,
-            arguments="".join(self.pieces),
-            opaque=self.opaque.states(),
-            carried=self.carried.carried(),
-        )
-
-
-class _Choice:
-    """The blocks of one choice, in order of first appearance."""
-
-    def __init__(self) -> None:
-        self.blocks_begun: dict[int, _Growing | UnknownBlock] = {}
-        self.finish: Finish | None = None
-        self.carried = CarriedFields()
-        self.empty_thought = self.withheld_thought = False
-
-    def growing(self, number: int, kind: type[_Growing]) -> _Growing:
-        """Return block `number`, begun as `kind` where it is new."""
-        block = self.blocks_begun.get(number)
-        if block is None or isinstance(block, UnknownBlock):
-            block = self.blocks_begun[number] = kind()
-        elif type(block) is _Text and kind is not _Text and not block.pieces:
-            # State or fields came before the block itself, and nobody knew yet what it would be.
-            known, block = block, kind()
-            block.opaque, block.carried = known.opaque, known.carried
-            self.blocks_begun[number] = block
-        return block
-
-    def put(self, number: int, block: UnknownBlock) -> None:
-        """Place a whole block."""
-        self.blocks_begun[number] = block
-
-    def blocks(self) -> tuple[ReplyBlock, ...]:
-        """Return the blocks as values."""
-        return tuple(
-            block if isinstance(block, UnknownBlock) else block.block() for block in self.blocks_begun.values()
-        )
