@@ -34,7 +34,7 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.request import Message, OutputFormat, Request, Role, Sampling, Tool, ToolChoice
+from bardo.values.request import NEUTRAL, Message, OutputFormat, Request, Role, Sampling, Tool, ToolChoice
 from bardo.values.wire import Arrival, WireRequest
 
 OWN = tuple(name for name in DIALECTS if dialect(name).wraps is None)
@@ -42,6 +42,13 @@ OWN = tuple(name for name in DIALECTS if dialect(name).wraps is None)
 
 BLOCKS_NOT_DECLARED = {UnknownBlock: "goes to its own dialect only"}
 """The kinds of blocks that no dialect declares, and why."""
+
+WITHOUT_NEUTRAL_VALUE = {
+    "top_k": "its neutral value is the size of the vocabulary",
+    "seed": "any seed is a choice",
+    "stop": "empty is its default",
+}
+"""The sampling parameters of which no value asks for nothing, and why."""
 
 TOOL = Tool(name="look", schema={"type": "object", "properties": {}})
 CALL = ToolCallBlock(id="call_1", name="look", arguments="{}")
@@ -219,6 +226,14 @@ def test_sampling_reads_back_as_it_was_written(name: str) -> None:
     wire = encode(name, request(sampling=sampling, dialect=name, max_output_tokens=9))
     back = dialect(name).decode_request(wire.body, Arrival(model="m"))
     assert (back.sampling, wire.degraded) == (sampling, ())
+
+
+def test_each_sampling_parameter_has_a_neutral_value_or_none() -> None:
+    missing = [name for name in Sampling.__struct_fields__ if name not in {*NEUTRAL, *WITHOUT_NEUTRAL_VALUE}]
+    assert not missing, (
+        f"NEUTRAL in src/bardo/values/request.py has no value of {', '.join(missing)} that asks for nothing, which is left out without a "
+        "report: add it there, or to WITHOUT_NEUTRAL_VALUE of this file"
+    )
 
 
 def test_a_parameter_at_its_neutral_value_is_no_loss() -> None:

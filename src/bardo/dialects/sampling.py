@@ -6,11 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from bardo.dialects.jsonfield import number, optional, take
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Sampling
 
-_WHOLE = frozenset({"top_k", "seed"})
+_WHOLE = frozenset(field.name for field in msgspec.structs.fields(Sampling) if field.type == int | None)
+"""The parameters that are whole numbers."""
 
 
 def encode_sampling(sampling: Sampling, names: Mapping[str, str]) -> dict[str, Any]:

@@ -26,7 +26,8 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     fields: dict[str, Any] = {}
     found = _moved(extra, shared, request.dialect, row.dialect)
     for switch in shared.switch:
-        found |= _switched(extra, found, switch, request.dialect)
+        if {request.dialect, row.dialect} == {switch.dialect, switch.in_dialect}:
+            found |= _switched(extra, found, switch, request.dialect)
     if not found:
         return request, {}
     if row.id in shared.providers:

@@ -9,7 +9,7 @@ import pytest
 from bardo.surfaces.library.asking import Options, build_request, policy_of
 from bardo.values.blocks import ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, StructuredOptions, Tool
+from bardo.values.request import BardoOptions, Message, ReasoningPolicy, Request, Sampling, StructuredOptions, Tool
 from bardo.values.response import Response
 
 HELLO = Message("user", (TextBlock("Hello."),))
@@ -140,3 +140,12 @@ def test_the_choice_of_a_tool_is_a_word_a_name_or_the_function(choice: Any, mode
 def test_an_option_that_makes_no_sense_is_named(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidRequest, match=said):
         built("x", **options)
+
+
+@pytest.mark.parametrize("name", Sampling.__struct_fields__)
+def test_each_sampling_parameter_is_an_option(name: str) -> None:
+    assert name in Options.__annotations__, (
+        f"the library has no option {name!r}: add it to Options and _SAMPLED of src/bardo/surfaces/library/asking.py"
+    )
+    value: Any = ("END",) if name == "stop" else 1
+    assert getattr(built("x", **{name: value}).sampling, name) == value
