@@ -23,9 +23,12 @@ SCHEMA: dict[str, object] = {"type": "object", "properties": {"city": {"type": "
 
 OWN_PATHS = {
     "anthropic": "/messages",
+    "azure": "/responses",
     "gemini_interactions": "/interactions",
     "openai_responses": "/responses",
 }
+# Clouds with the dialect of another preset.
+LIKE = {"azure": "openai_responses", "vertex": "gemini", "vertex_anthropic": "anthropic"}
 
 Body = dict[str, object]
 
@@ -49,9 +52,11 @@ def path_for(preset: str, model: str, *, streamed: bool) -> str:
     base = Simulator(preset).provider.base_path
     if preset in ("cohere", "ollama_native"):
         return f"{base}/chat"
-    if preset == "gemini":
+    if preset in ("gemini", "vertex"):
         method = "streamGenerateContent?alt=sse" if streamed else "generateContent"
-        return f"/v1beta/models/{model}:{method}"
+        return f"{base}/models/{model}:{method}"
+    if preset == "vertex_anthropic":
+        return f"{base}/models/{model}:{'streamRawPredict' if streamed else 'rawPredict'}"
     if preset == "bedrock":
         return f"/model/{quote(model, safe='')}/{'converse-stream' if streamed else 'converse'}"
     if preset == "watsonx":
@@ -64,8 +69,12 @@ def body_for(
 ) -> Body:
     """Give a request that shows as much reasoning as the provider ever shows."""
     asked = {"role": "user", "content": question}
+    if preset == "vertex_anthropic":
+        body: Body = body_for("anthropic", streamed=streamed, tools=tools, question=question)
+        return {"anthropic_version": "vertex-2023-10-16", **{name: body[name] for name in body if name != "model"}}
+    preset = LIKE.get(preset, preset)
     if preset == "gemini":
-        body: Body = {"contents": [{"role": "user", "parts": [{"text": question}]}]}
+        body = {"contents": [{"role": "user", "parts": [{"text": question}]}]}
         body["generationConfig"] = {"thinkingConfig": {"includeThoughts": True}}
         function = {"name": "weather", "description": "Tell the weather", "parameters": SCHEMA}
         return {**body, "tools": [{"functionDeclarations": [function]}]} if tools else body

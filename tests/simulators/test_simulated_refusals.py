@@ -10,12 +10,13 @@ from bardo.simulators import PRESETS, Simulator, presets
 from bardo.simulators.delivery import Head, Send
 from bardo.simulators.fields import at
 from bardo.simulators.incoming import read_incoming
-from simulators.support import Body, body_for, headers_for, path_for
+from simulators.support import LIKE, Body, body_for, headers_for, path_for
 
 KEYED = [name for name in presets() if PRESETS[name].needs_key]
 MISSING_KEY = {"gemini": 403, "gemini_interactions": 403, "bedrock": 403}
 WRONG_KEY = {"gemini": 400, "gemini_interactions": 400, "xai": 400, "bedrock": 403}
-LISTED = sorted(set(presets()) - {"bedrock"})  # Bedrock lists its models at another address.
+# These list their models at another address, or not at all.
+LISTED = sorted(set(presets()) - {"bedrock", "vertex", "vertex_anthropic"})
 LISTS = {"cohere": "/v1/models", "ollama_native": "/api/tags", "watsonx": "/ml/v1/foundation_model_specs"}
 FORMS_OF_LISTS = {
     **dict.fromkeys(("gemini", "gemini_interactions", "cohere", "ollama_native"), ("models", "name")),
@@ -94,6 +95,9 @@ def test_missing_fields_are_refused(preset: str) -> None:
     full = body_for(preset)
     named = {
         "gemini": ["contents"],
+        "vertex": ["contents"],
+        "vertex_anthropic": ["messages", "anthropic_version"],
+        "azure": ["input", "model"],
         "openai_responses": ["input", "model"],
         "ollama_native": ["model"],
         "bedrock": ["messages"],
@@ -101,7 +105,7 @@ def test_missing_fields_are_refused(preset: str) -> None:
         "watsonx": ["input", "model_id"],
     }
     names = named.get(preset, ["messages", "model"])
-    for name in [*names, *(["max_tokens"] if preset == "anthropic" else [])]:
+    for name in [*names, *(["max_tokens"] if preset in ("anthropic", "vertex_anthropic") else [])]:
         status, body = ask(Simulator(preset), {key: value for key, value in full.items() if key != name})
         assert status == 400, name
         assert body
@@ -110,7 +114,7 @@ def test_missing_fields_are_refused(preset: str) -> None:
 @pytest.mark.parametrize("preset", sorted(set(presets()) - {"ollama_native", "watsonx"}))
 def test_a_wrong_role_is_refused(preset: str) -> None:
     inputs = {"gemini": "contents", "openai_responses": "input", "gemini_interactions": "input"}
-    field = inputs.get(preset, "messages")
+    field = inputs.get(LIKE.get(preset, preset), "messages")
     message = {"role": "robot", "content": "x", "parts": [{"text": "x"}]}
     assert ask(Simulator(preset), {**body_for(preset), field: [message]})[0] == 400
 
@@ -126,6 +130,7 @@ def test_an_unknown_model_is_refused_where_there_is_a_list(preset: str) -> None:
 @pytest.mark.parametrize("preset", presets())
 def test_only_two_refuse_unknown_fields(preset: str) -> None:
     status, body = ask(Simulator(preset), {**body_for(preset), "unheard_of": 1})
+    preset = LIKE.get(preset, preset)
     assert status == (400 if preset in STRICT else 200)
     if preset in STRICT:
         assert at(body, "error.message") == STRICT[preset]

@@ -34,6 +34,8 @@ _MODELS = {
     "gemini_interactions": "gemini-2.5-flash",
     "openai_responses": "gpt-5",
     "openrouter": "anthropic/claude-sonnet-4.5",
+    "vertex": "gemini-2.5-flash",
+    "vertex_anthropic": "claude-sonnet-4-5@20250929",
 }
 
 

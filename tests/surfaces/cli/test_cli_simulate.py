@@ -40,13 +40,16 @@ def test_it_runs_until_told_to_end_and_its_configuration_can_be_asked(number: si
             [*PROGRAM, "simulate", "vllm", "--script", str(script)], stdout=configured, stderr=subprocess.PIPE
         )
     with process:
-        line_with(process.stderr, "Ctrl-C ends")
-        while b"base_url" not in (folder / "bardo.toml").read_bytes():
-            assert process.poll() is None
-        assert bardo("ask", "x", "-m", "vllm/any").out == "scripted"
-        assert ended(process, number) == 0
-        assert process.stderr is not None
-        assert b"Traceback" not in process.stderr.read()
+        try:
+            line_with(process.stderr, "Ctrl-C ends")
+            while b"base_url" not in (folder / "bardo.toml").read_bytes():
+                assert process.poll() is None
+            assert bardo("ask", "x", "-m", "vllm/any").out == "scripted\n"
+            assert ended(process, number) == 0
+            assert process.stderr is not None
+            assert b"Traceback" not in process.stderr.read()
+        finally:
+            process.kill()
 
 
 def test_ports_count_up_from_the_first_and_faults_strike() -> None:
