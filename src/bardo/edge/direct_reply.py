@@ -28,6 +28,17 @@ class DirectReply(TimedReply):
         self._incoming = incoming
         super().__init__(incoming.status, incoming.headers, call, idle, open_replies, resent=resent)
 
+    async def read(self, limit: int) -> bytes:
+        incoming = self._incoming
+        if self._done or self._unpacker is not None or self._problem is not None or not incoming.complete:
+            return await super().read(limit)
+        # Most whole replies have come with their heads.
+        body = incoming.take()
+        await self.close()
+        if len(body) > limit:
+            raise problems.oversized(self._call, limit)
+        return body
+
     def _has_ended(self) -> bool:
         return self._incoming.complete or self._incoming.failure is not None
 

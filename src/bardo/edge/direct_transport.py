@@ -69,11 +69,6 @@ def way_of(url: str) -> Way | None:
     return Way(Address(secure, parts.hostname, port or (443 if secure else 80)), parts.netloc.encode(), target.encode())
 
 
-def takes(call: Call) -> bool:
-    """Whether a call can be sent directly."""
-    return call.method in _METHODS and way_of(call.url) is not None
-
-
 class DirectTransport:
     """The direct connections of one event loop."""
 
@@ -85,6 +80,10 @@ class DirectTransport:
         self._replies: set[TimedReply] = set()
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed = False
+
+    def takes(self, call: Call) -> bool:
+        """Whether a call can be sent directly."""
+        return call.method in _METHODS and way_of(call.url) is not None
 
     async def send(self, call: Call, deadlines: Deadlines) -> DirectReply:
         """Send a call that `takes` accepts, and return its reply once the head is there."""

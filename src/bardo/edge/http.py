@@ -37,10 +37,9 @@ class HttpTransport:
         if self._loop is not asyncio.get_running_loop():
             self._begin()
         if self._client == "direct":
-            from bardo.edge.direct_transport import takes
-
-            if takes(call):
-                return await (self._direct or self._open_direct()).send(call, deadlines)
+            direct = self._direct or self._open_direct()
+            if direct.takes(call):
+                return await direct.send(call, deadlines)
         return await (self._session or self._open_session()).send(call, deadlines)
 
     async def close(self) -> None:

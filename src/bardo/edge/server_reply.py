@@ -75,11 +75,11 @@ def _written(status: int, headers: Pairs, length: int) -> bytes | None:
     parts = [STATUS_LINE[status]]
     for name, value in headers:
         label = _label(name)
-        if label is None or (label == b"content-length: " and value != announced) or HEADER_VALUE_RE.search(value):
+        if label is None or (label == b"content-length: " and value != announced):
             return None
         parts += (label, value, b"\r\n")
     parts.append(b"\r\n")
-    return b"".join(parts)
+    return None if HEADER_VALUE_RE.search(b"".join([value for _, value in headers])) else b"".join(parts)
 
 
 @lru_cache(maxsize=512)
