@@ -6,11 +6,13 @@ The provider's name for it stays in the header `X-Bardo-Model`, in the log and i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
 from bardo.dialects.base import Dialect, ReplyEncoder
 from bardo.engine.forwarding import ReplyUpdate
+from bardo.engine.route import MAX_MODEL_NAME
 from bardo.values.events import Event, ReplyStart
 from bardo.values.response import Response
 
@@ -53,7 +55,7 @@ class ForwardedModel:
         self._field = dialect.model_field
         self._asked = asked
         self._sent = ""
-        self._swaps: list[tuple[bytes, bytes]] = []
+        self._swaps: tuple[tuple[bytes, bytes], ...] = ()
 
     def in_frames(self, update: ReplyUpdate) -> bytes:
         """Return the bytes of an update with the name that was asked for."""
@@ -69,7 +71,7 @@ class ForwardedModel:
 
     def _learn(self, sent: str) -> None:
         self._sent = sent
-        self._swaps = _swaps(self._field, sent, self._asked) if sent and sent != self._asked else []
+        self._swaps = _swaps(self._field, sent, self._asked) if sent and sent != self._asked else ()
 
 
 def with_client_model(body: bytes, dialect: Dialect, response: Response, asked: str) -> bytes:
@@ -88,10 +90,18 @@ def with_client_model(body: bytes, dialect: Dialect, response: Response, asked: 
     return _encode({**fields, field: msgspec.Raw(_encode(asked))}) if field in fields else body
 
 
-def _swaps(field: str, sent: str, asked: str) -> list[tuple[bytes, bytes]]:
+def _swaps(field: str, sent: str, asked: str) -> tuple[tuple[bytes, bytes], ...]:
     """Return the bytes that name the model, with and without a space, each with what they become."""
+    short = len(sent) <= MAX_MODEL_NAME and len(asked) <= MAX_MODEL_NAME
+    return _kept_swaps(field, sent, asked) if short else _new_swaps(field, sent, asked)
+
+
+def _new_swaps(field: str, sent: str, asked: str) -> tuple[tuple[bytes, bytes], ...]:
     name, old, new = (_encode(text) for text in (field, sent, asked))
-    return [(name + colon + old, name + colon + new) for colon in (b":", b": ")]
+    return tuple([(name + colon + old, name + colon + new) for colon in (b":", b": ")])
+
+
+_kept_swaps = lru_cache(maxsize=512)(_new_swaps)
 
 
 def named_as_asked(response: Response, asked: str) -> Response:
