@@ -12,12 +12,14 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from catalog.wire_checks import (
+    asked_at,
     bound,
     effort_of,
     fills_the_cache,
     finish_of,
     forced,
     fragment,
+    hosts,
     how,
     ladder_of,
     limit,
@@ -59,19 +61,21 @@ OPEN: Mapping[str, str] = {
     "google wire[1].values": "a level goes out where a model's row has it: see gemini-4-hydrogen*",
     "google wire[3].values": "a level goes out where a model's row has it: see gemini-4-hydrogen*",
     "google finish": "the token goes back to Gemini's own clients as it came; nobody else could send it again",
-    "google vertex": ADDRESSES,
     "mistral endpoints": "Chat carries all that its Responses does, so a call gains nothing by another endpoint",
     "perplexity endpoints": "Chat carries all that is asked here; the agent's own events have no counterpart",
     "bedrock serviceTier": NO_READER,
     "openrouter wire[+]": NO_READER,
     "dashscope endpoints": ADDRESSES,
-    "azure (new provider)": ADDRESSES,
-    "vertex-anthropic (new provider)": ADDRESSES,
     "claude-on-google-cloud (new provider)": ADDRESSES,
     "bedrock-mantle (base url)": ADDRESSES,
 }
 """Entries that are no row, each with why."""
 
+VERTEX_HOSTS = {
+    "global": "aiplatform.googleapis.com",
+    "us": "aiplatform.us.rep.googleapis.com",
+    "eu": "aiplatform.eu.rep.googleapis.com",
+}
 Check = Callable[[], bool]
 LOW_UP = ("low", "medium", "high", "xhigh", "max")
 CHECKS: Mapping[str, Check] = {
@@ -295,6 +299,26 @@ CHECKS: Mapping[str, Check] = {
     ),
     "zai wire[1].values": lambda: (
         row("zai", "glm-5.2").efforts == ("high", "max") and row("zai", "glm-5.3").efforts == ("low", "high", "max")
+    ),
+    "google vertex": lambda: (
+        asked_at("vertex", "gemini-3.6-flash", {"location": "europe-west4", "project": "p"})
+        == "https://europe-west4-aiplatform.googleapis.com/v1beta1/projects/p/locations/europe-west4/publishers/google"
+        "/models/gemini-3.6-flash:generateContent"
+        and hosts("vertex") == VERTEX_HOSTS
+        and provider("vertex").auth == "google"
+    ),
+    "vertex-anthropic (new provider)": lambda: (
+        asked_at("vertex-anthropic", "claude-opus-5", {"location": "us", "project": "p"})
+        == "https://aiplatform.us.rep.googleapis.com/v1/projects/p/locations/us/publishers/anthropic"
+        "/models/claude-opus-5:rawPredict"
+        and hosts("vertex-anthropic") == VERTEX_HOSTS
+    ),
+    "azure (new provider)": lambda: (
+        asked_at("azure", "gpt-5.2", {"resource": "r"})
+        == "https://r.openai.azure.com/openai/v1/responses?[hidden]"
+        and provider("azure").auth == "api-key"
+        and asked_at("azure-anthropic", "claude-opus-5", {"resource": "r"})
+        == "https://r.services.ai.azure.com/anthropic/v1/messages"
     ),
     "together base_url": lambda: provider("together").base_url == "https://api.together.ai/v1",
 }

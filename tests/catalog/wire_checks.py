@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+import bardo
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.forms import builtin_forms
 from bardo.catalog.load import builtin
@@ -19,6 +20,7 @@ from bardo.dialects.openai_chat.usage import decode_usage
 from bardo.dialects.openai_responses.reply_end import LENGTH_WORDS
 from bardo.edge.introspect.live import LiveFacts
 from bardo.edge.introspect.readers import READERS
+from bardo.edge.settings import parse_settings
 from bardo.reasoning.control import ControlTarget, fit_parameters, plan_reasoning
 from bardo.structured.modes import SchemaTarget, rungs_of
 from bardo.values.events import ThinkChunk
@@ -47,6 +49,19 @@ def provider(name: str) -> ProviderRow:
     found = builtin().provider(name)
     assert found is not None
     return found
+
+
+def hosts(name: str) -> dict[str, str]:
+    """Return the hosts of a provider's places that have one of their own."""
+    return dict(provider(name).hosts)
+
+
+def asked_at(name: str, model: str, address: dict[str, str]) -> str:
+    """Return the address at which a preset is asked for a model, with the parts of the address that are each customer's own."""
+    scope = ", ".join(f'{key} = "{value}"' for key, value in address.items())
+    settings = parse_settings(f'[[providers]]\nid = "{name}"\nscope = {{ {scope} }}')
+    body = {"messages": [{"role": "user", "content": "x"}], "max_tokens": 99}
+    return bardo.explain(body, "anthropic_messages", name, model=model, config=settings).url
 
 
 def limit(provider: str, model: str) -> int | None:

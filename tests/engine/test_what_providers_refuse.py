@@ -256,3 +256,33 @@ def test_signatures_of_bedrock_and_of_the_claude_api_do_not_mix(form: str, prese
     sent = put(preset, model, messages=messages)
     assert (b"c2ln" in sent.wire.body) is kept
     assert ("reasoning" in lost(sent)) is not kept
+
+
+LEAST = [
+    ("openai", "gpt-4.1", 16),
+    ("azure", "gpt-5.2", 16),
+    ("xai", "grok-4.5", 1),
+    ("groq", "openai/gpt-oss-120b", 1),
+    ("gemini", "gemini-3-flash-preview", 1),
+    ("bedrock", "amazon.nova-2-lite-v1:0", 1),
+    ("cohere", "command-a-reasoning-08-2025", 1),
+]
+
+
+@pytest.mark.parametrize(("preset", "model", "least"), LEAST)
+def test_an_output_limit_of_nothing_is_raised_where_it_is_refused(preset: str, model: str, least: int) -> None:
+    sent = put(preset, model, "anthropic_messages", messages=[ASK], max_tokens=0)
+    assert lost(sent)["max_output_tokens"] == (0, least)
+    assert sent.wire.body.count(b":%d" % least) >= 1
+
+
+def test_anthropic_takes_an_output_limit_of_nothing() -> None:
+    sent = put("anthropic", "claude-opus-5", "anthropic_messages", messages=[ASK], max_tokens=0)
+    assert body_of(sent)["max_tokens"] == 0
+    assert not sent.degraded
+
+
+def test_responses_gets_no_output_limit_below_its_least() -> None:
+    sent = put("openai", "gpt-4.1", max_tokens=5)
+    assert (body_of(sent)["max_output_tokens"], lost(sent)["max_output_tokens"]) == (16, (5, 16))
+    assert not lost(put("openai-chat", "gpt-4.1", max_tokens=5))

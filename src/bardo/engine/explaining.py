@@ -38,7 +38,8 @@ def explain(
     """
     attempt = first_attempt(request, targets, knowledge=knowledge)
     provider = attempt.target.provider
-    shown = f"{shown_url(provider.base_url).rstrip('/')}/{attempt.wire.path}"
+    base, mark, query = shown_url(provider.base_url).partition("?")
+    shown = f"{base.rstrip('/')}/{attempt.wire.path}{mark}{query}"
     url = urlsplit(attempt.url)
     body = msgspec.json.decode(attempt.wire.body)
     return Explanation(

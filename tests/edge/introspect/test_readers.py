@@ -44,6 +44,12 @@ def llama(template: str = "", caps: dict[str, Any] | None = None, **prompts: str
 
 
 SAID: dict[str, tuple[str, dict[str, Any], LiveFacts]] = {
+    "openai-shutdown": (
+        "openai",
+        {"models": {"data": [{"id": "m", "object": "model", "shutdown_date": "2027-01-31"}]}},
+        LiveFacts(shutdown=datetime.date(2027, 1, 31)),
+    ),
+    "openai-no-day": ("openai", {"models": {"data": [{"id": "m", "shutdown_date": None}]}}, LiveFacts()),
     "openrouter-mandatory-levels": (
         "openrouter",
         openrouter(reasoning={"mandatory": True, "supported_efforts": ["high", "low"], "default_effort": "high"}),

@@ -6,6 +6,7 @@ Each difference is a Degradation. A parameter at its default says nothing, so ta
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 import msgspec
@@ -176,7 +177,8 @@ def _limit(rule: ParameterRule, bench: _Bench) -> None:
         if value is not None and not least <= value <= most:
             nearest = min(max(value, least), most)
             whole = isinstance(value, int) and nearest == int(nearest)
-            bench.change(name, int(nearest) if whole else nearest, f"the range here is {least:g} to {most:g}")
+            span = f"the least here is {least:g}" if most == inf else f"the range here is {least:g} to {most:g}"
+            bench.change(name, int(nearest) if whole else nearest, span)
     if rule.choices is not None and bench.values["choices"] > rule.choices:
         bench.change("choices", rule.choices, rule.why)
     stops = bench.values.get("stop", ())

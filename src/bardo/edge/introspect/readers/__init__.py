@@ -12,6 +12,7 @@ from bardo.edge.introspect.readers.hosted import (
     read_gemini,
     read_mistral,
     read_moonshot,
+    read_openai,
     read_openrouter,
     read_venice,
 )
@@ -31,6 +32,7 @@ READERS: Mapping[str, Reader] = {
     "mistral": read_mistral,
     "moonshot": read_moonshot,
     "ollama": read_ollama,
+    "openai": read_openai,
     "openrouter": read_openrouter,
     "sglang": read_sglang,
     "venice": read_venice,
@@ -49,6 +51,7 @@ __all__ = [
     "read_mistral",
     "read_moonshot",
     "read_ollama",
+    "read_openai",
     "read_openrouter",
     "read_sglang",
     "read_venice",

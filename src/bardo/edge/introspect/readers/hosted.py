@@ -79,6 +79,12 @@ def _anthropic(row: dict[str, Any]) -> LiveFacts:
     )
 
 
+def read_openai(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
+    """Read `shutdown_date` (openai 3.54.0, types/model.py); nothing is said of thinking."""
+    rows = named(listed(answers["models"], "data"), "id")
+    return {name: LiveFacts(shutdown=day(row.get("shutdown_date"))) for name, row in rows}
+
+
 def read_cerebras(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read the list in OpenRouter's form: whether a model thinks is said by the features and parameters that it has, its levels are not."""
     return {name: _cerebras(row) for name, row in named(listed(answers["models"], "data"), "id")}
