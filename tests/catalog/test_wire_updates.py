@@ -314,8 +314,7 @@ CHECKS: Mapping[str, Check] = {
         and hosts("vertex-anthropic") == VERTEX_HOSTS
     ),
     "azure (new provider)": lambda: (
-        asked_at("azure", "gpt-5.2", {"resource": "r"})
-        == "https://r.openai.azure.com/openai/v1/responses?[hidden]"
+        asked_at("azure", "gpt-5.2", {"resource": "r"}) == "https://r.openai.azure.com/openai/v1/responses?[hidden]"
         and provider("azure").auth == "api-key"
         and asked_at("azure-anthropic", "claude-opus-5", {"resource": "r"})
         == "https://r.services.ai.azure.com/anthropic/v1/messages"
