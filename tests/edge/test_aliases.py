@@ -57,8 +57,8 @@ def test_an_effort_is_a_default_or_forced_or_a_bound() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[aliases]\na = "b"\nb = "a"', "circle"),
-        ('[aliases]\n"a*" = "aa*"', "circle"),
+        ('[aliases]\na = "b"\nb = "a"', "refer to each other"),
+        ('[aliases]\n"a*" = "aa*"', "refer to each other"),
         ('[aliases]\na = { model = "m", efort = "low" }', "did you mean 'effort'"),
         ('[aliases]\na = { model = "m", effort = "much" }', "minimal"),
         ('[aliases]\na = { effort = "low" }', "'model' is missing"),

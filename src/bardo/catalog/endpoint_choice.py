@@ -19,7 +19,7 @@ from bardo.values.degradation import UNLISTED, Degradation
 
 LossRank = Literal["answer", "reasoning", "cache", "cosmetic"]
 RANKS: tuple[LossRank, ...] = ("answer", "reasoning", "cache", "cosmetic")
-"""From what matters most: the answer changes, thinking or signatures are lost, cache markers are lost, a client hardly notices."""
+"""The ranks, the most severe first: the answer changes; thinking or signatures are lost; cache markers are lost; only metadata is."""
 LossCounts = tuple[int, int, int, int]
 """How many differences there are of each rank, in the order of `RANKS`: of two plans the one that compares less loses less."""
 

@@ -11,18 +11,18 @@ KindT = TypeVar("KindT")
 
 
 class OpenBlock(Generic[KindT]):
-    """One block. `kind` is the dialect's own; `spoke`: a piece of it was not empty.
+    """One block. `kind` is the dialect's own; `has_content`: a piece of it was not empty.
 
     `initial` are the arguments with which a call began, `pieces` are texts that are joined at its end, and `value` is what a block of an
     unknown kind holds.
     """
 
-    __slots__ = ("initial", "kind", "number", "pieces", "spoke", "value")
+    __slots__ = ("has_content", "initial", "kind", "number", "pieces", "value")
 
     def __init__(self, number: int, kind: KindT) -> None:
         self.number = number
         self.kind = kind
-        self.spoke = False
+        self.has_content = False
         self.initial = ""
         self.pieces: list[str] = []
         self.value: dict[str, Any] = {}

@@ -107,7 +107,7 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> Asked:
         effort=said.get("effort"),
         budget=said.get("budget"),
         visible=shown,
-        # Anthropic's word for the effort turns nothing on.
+        # Anthropic's field for the effort does not enable thinking.
         enables_thinking=amount and told.keys() != {"output_config"},
         carried=Carried(dialect, rest) if rest else None,
         raw_fields=told,

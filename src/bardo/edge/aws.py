@@ -1,4 +1,4 @@
-"""Who pays at AWS: a bearer token, or a signature of the request (Signature Version 4).
+"""Authentication at AWS: a bearer token, or a signature of the request (Signature Version 4).
 
 Pure: the environment and the time arrive as arguments. Source: "Create a signed AWS API request" of the IAM user guide; the paths of all
 services but S3 are encoded once more for signing.

@@ -1,4 +1,4 @@
-"""Who pays at Google Cloud: an access token made from the application-default credentials of the machine.
+"""Authentication at Google Cloud: an access token made from the application-default credentials of the machine.
 
 google-auth reads them (a service account's file, a user's own, or the metadata server) and asks for tokens. It is an extra, loaded with the
 first call that needs it.

@@ -146,7 +146,7 @@ class ModelFacts:
             _put(self._starts, (place, off), seen)
 
     def warn_of_unclassified(self, attempt: Attempt) -> None:
-        """Warn once of each model whose thinking is asked for in a form that nothing but an assumption speaks for."""
+        """Warn once of each model whose thinking is asked for in a form that is only assumed."""
         plan = attempt.control
         if plan is None or not plan.unclassified:
             return

@@ -228,7 +228,7 @@ class EarlyAnswer:
         cycle.transport = self  # type: ignore[assignment]
 
     def revoke(self) -> None:
-        """Give the reply back what it had."""
+        """Restore the reply's transport and whether its connection is kept alive."""
         self._cycle.keep_alive = self._keep_alive
         self._cycle.transport = self._transport
 

@@ -17,7 +17,7 @@ def read_aliases(table: Any, text: str, source: str) -> dict[str, Alias]:
     place = Place(text, source, "aliases")
     if not isinstance(table, Mapping):
         raise ConfigError(
-            f"{place.of('')}: aliases is not as it should be", hint='write [aliases] and lines of "name" = "model"'
+            f"{place.of('')}: aliases is not a table", hint='write [aliases] and lines of "name" = "model"'
         )
     found = {name: _alias(name, value, place) for name, value in table.items()}
     try:

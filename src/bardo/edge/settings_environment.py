@@ -1,4 +1,4 @@
-"""The variables of the environment that go before `bardo.toml`. Providers' keys are read elsewhere: `keys.py`."""
+"""The environment variables that take precedence over `bardo.toml`. Providers' keys are read elsewhere: `keys.py`."""
 
 from __future__ import annotations
 

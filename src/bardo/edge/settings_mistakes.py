@@ -139,7 +139,7 @@ class Mistakes:
             return []
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             hint = f"write [[{name}]] and the keys below it"
-            self._found.append(ConfigError(f"{place.of(name)}: {name} is not as it should be", hint=hint))
+            self._found.append(ConfigError(f"{place.of(name)}: {name} has a wrong type", hint=hint))
             return []
         return value
 

@@ -98,7 +98,7 @@ def _filled_address(entry: ProviderEntry, row: ProviderRow, where: Callable[[str
         value = entry.scope.get(name, "")
         if not _ADDRESS_PART.fullmatch(value):
             example = ", ".join(f'{field} = "…"' for field in row.address_fields)
-            problem = f"names no {name}" if not value else f"has a {name} that is none"
+            problem = f"names no {name}" if not value else f"has an invalid {name}"
             raise ConfigError(
                 f"{where('scope')}: provider {entry.id!r} {problem}", hint=f"write scope = {{ {example} }}, or base_url"
             )

@@ -72,7 +72,7 @@ class Aliases:
             if further == model:
                 return Found(model, tuple(steps), suffix)
             if further in seen or len(steps) > _LONGEST_CHAIN:
-                raise ConfigError(f"the aliases of {model!r} lead in a circle", hint="let one of them name a model")
+                raise ConfigError(f"the aliases of {model!r} refer to each other", hint="let one of them name a model")
             seen.add(further)
             model = further
 

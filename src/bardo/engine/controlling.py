@@ -27,7 +27,7 @@ from bardo.values.request import Control, Message, ReasoningPolicy, Request
 
 
 class Controlled(msgspec.Struct, frozen=True):
-    """A request that fits its target, how it came to that, and what differs. What is said in the request plays no part in it."""
+    """A request that fits its target, how it came to that, and what differs. It does not depend on the content of the messages."""
 
     request: Request
     plan: ControlPlan

@@ -237,7 +237,7 @@ def passed_to_the_end(last: Sequence[Event], stages: Sequence[Stage[Event, Event
 
 
 def is_content(event: Event) -> bool:
-    """Whether an event is more than the frame of a reply in which nobody spoke."""
+    """Whether an event is more than the beginning and end of a reply without content."""
     if type(event) is Finish:
         # A word that is new is one; what stands there instead of a word is none.
         return event.reason != "unknown" or event.raw.isidentifier()

@@ -36,7 +36,7 @@ class ElementReader:
         call = self._call
         yield from self._scanner.blank()
         if not (yield from self._scanner.stands((self._opener, *stops))):
-            raise Malformed("neither parameters nor an end stand where they should")
+            raise Malformed("neither a parameter nor the end of the call follows")
         call.begin()
         try:
             yield from self._elements(stops)

@@ -26,7 +26,7 @@ _HEADER = ["literal", "key", "literal"]
 
 
 class _NextBegan(Exception):
-    """A parameter ended where the next one begins. Never leaves this module."""
+    """A parameter ended where the next one begins. Caught in this module."""
 
 
 class ParameterReader:
@@ -53,7 +53,7 @@ class ParameterReader:
             yield from read_arguments(self._scanner, self._call, stops)
             return
         if not self._call.begun and not (yield from self._scanner.stands((*firsts, *stops))):
-            raise Malformed("neither parameters nor an end stand where they should")
+            raise Malformed("neither a parameter nor the end of the call follows")
         self._call.begin()
         self._seen.clear()
         while (yield from self._next(firsts, stops)):

@@ -81,7 +81,7 @@ class Content:
         self._last_text = opened.number
         _add_fields(opened, without(block, "type", "text"), out)
         if text:
-            opened.spoke = True
+            opened.has_content = True
             out.append(ContentChunk(opened.number, text))
 
     def _open_thinking(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
@@ -131,7 +131,7 @@ class Content:
     def _add_known(self, block: Block, kind: str, delta: dict[str, Any], out: list[Event]) -> None:
         number = block.number
         if kind == "text_delta":
-            block.spoke = True
+            block.has_content = True
             out.append(ContentChunk(number, _string(delta, "text")))
         elif kind == "thinking_delta":
             out.append(ThinkChunk(number, _string(delta, "thinking")))
@@ -139,7 +139,7 @@ class Content:
             add_states(number, SIGNED_BLOCKS.decode_signature(_string(delta, "signature")), out)
         elif kind == "input_json_delta":
             piece = _string(delta, "partial_json")
-            block.spoke = block.spoke or bool(piece)
+            block.has_content = block.has_content or bool(piece)
             out.append(ToolCallChunk(number, piece))
         elif kind == "citations_delta":
             _add_fields(block, {"citations": [delta.get("citation")]}, out)
@@ -162,12 +162,12 @@ class Content:
         if block.kind is None:
             out.append(UnknownContent(block.number, NAME, _whole(block)))
         elif block.kind is TextDelta:
-            if not block.spoke:
+            if not block.has_content:
                 out.append(ContentChunk(block.number, ""))
         elif block.kind is ThinkingDelta:
             out.append(ThinkEnd(block.number))
         else:
-            if not block.spoke:
+            if not block.has_content:
                 out.append(ToolCallChunk(block.number, block.initial or "{}"))
             out.append(ToolCallEnd(block.number))
 
@@ -181,7 +181,7 @@ class Content:
         for block in self.open_blocks.values():
             if block.kind is None:
                 out.append(UnknownContent(block.number, NAME, _whole(block)))
-            elif block.kind is InputDelta and not block.spoke and block.initial not in ("", "{}"):
+            elif block.kind is InputDelta and not block.has_content and block.initial not in ("", "{}"):
                 out.append(ToolCallChunk(block.number, block.initial))
         self.open_blocks.clear()
 

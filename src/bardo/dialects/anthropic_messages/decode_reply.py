@@ -93,10 +93,10 @@ class Decoder:
         if block is None or block.kind is not delta.__class__:
             return self._feed_rare(item, data)
         if isinstance(delta, TextDelta):
-            block.spoke = True
+            block.has_content = True
             return [ContentChunk(block.number, delta.text)]
         if isinstance(delta, InputDelta):
-            block.spoke = block.spoke or delta.partial_json != ""
+            block.has_content = block.has_content or delta.partial_json != ""
             return [ToolCallChunk(block.number, delta.partial_json)]
         if delta.estimated_tokens is None:
             return [ThinkChunk(block.number, delta.thinking)]

@@ -61,7 +61,7 @@ class Content:
             self._whole_thought(index, block, out)
         elif block.get("toolUse") is not None and not _is_hosted(block["toolUse"]):
             self._open_call(index, block, out)
-            self.open_blocks[index].spoke = True
+            self.open_blocks[index].has_content = True
             out.append(ToolCallChunk(self.open_blocks[index].number, arguments or "{}"))
         elif block.get("citationsContent") is not None:
             self._cited(index, block, out)
@@ -126,7 +126,7 @@ class Content:
         if block.kind == "think":
             out.append(ThinkEnd(block.number))
         elif block.kind == "call":
-            if not block.spoke:
+            if not block.has_content:
                 out.append(ToolCallChunk(block.number, "{}"))
             out.append(ToolCallEnd(block.number))
         else:
@@ -220,7 +220,7 @@ class Content:
         if block is None or block.kind != "call":
             raise WrongShape(f"there is input for block {index}, which is no tool call")
         piece = value if isinstance(value, str) else arguments_of(value)
-        block.spoke = block.spoke or bool(piece)
+        block.has_content = block.has_content or bool(piece)
         out.append(ToolCallChunk(block.number, piece))
 
     def _give(self, block: Block, out: list[Event]) -> None:

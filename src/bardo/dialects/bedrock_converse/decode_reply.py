@@ -107,7 +107,7 @@ class Decoder:
             if block.kind == "think" and use is None:
                 return [ThinkChunk(block.number, thought.text)]
         elif use is not None and block.kind == "call":
-            block.spoke = block.spoke or use.input != ""
+            block.has_content = block.has_content or use.input != ""
             return [ToolCallChunk(block.number, use.input)]
         return self._feed_rare(item, data)
 

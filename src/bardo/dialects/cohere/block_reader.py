@@ -72,7 +72,7 @@ class Content:
             return
         text = as_text(item.get(kind))
         if text:
-            block.spoke = True
+            block.has_content = True
             out.append(ThinkChunk(block.number, text) if kind == "thinking" else ContentChunk(block.number, text))
         _add_fields(block.number, without(item, "type", kind), out)
 
@@ -85,7 +85,7 @@ class Content:
             out.append(UnknownContent(block.number, NAME, block.value))
         elif block.kind == "thinking":
             out.append(ThinkEnd(block.number))
-        elif not block.spoke:
+        elif not block.has_content:
             out.append(ContentChunk(block.number, ""))
 
     def add_plan(self, text: str, out: list[Event]) -> None:
@@ -118,7 +118,7 @@ class Content:
         block = self.calls[index]
         function = fields_of(call.get("function") or {}, "function")
         if arguments := as_text(function.get("arguments")):
-            block.spoke = True
+            block.has_content = True
             out.append(ToolCallChunk(block.number, arguments))
         rest = without(function, "arguments")
         _add_fields(block.number, {**without(call, "function"), **({"function": rest} if rest else {})}, out)
@@ -128,7 +128,7 @@ class Content:
         block = self.calls.pop(index, None)
         if block is None:
             return
-        if not block.spoke:
+        if not block.has_content:
             out.append(ToolCallChunk(block.number, "{}"))
         out.append(ToolCallEnd(block.number))
 

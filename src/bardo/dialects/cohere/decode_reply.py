@@ -76,7 +76,7 @@ class Decoder:
             block = content.open_blocks.get(frame.index)
             piece = frame.delta.message.content
             if block is not None and block.kind == "text" and piece.text and piece.thinking is None:
-                block.spoke = True
+                block.has_content = True
                 return [ContentChunk(block.number, piece.text)]
             if block is not None and block.kind == "thinking" and piece.thinking and piece.text is None:
                 return [ThinkChunk(block.number, piece.thinking)]
@@ -84,7 +84,7 @@ class Decoder:
             if content.plan is not None:
                 return [ThinkChunk(content.plan, frame.delta.message.tool_plan)]
         elif (call := content.calls.get(frame.index)) is not None:
-            call.spoke = True
+            call.has_content = True
             return [ToolCallChunk(call.number, frame.delta.message.tool_calls.function.arguments)]
         return self._feed_rare(item, data)
 

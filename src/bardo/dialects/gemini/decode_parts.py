@@ -167,7 +167,7 @@ def media_block(fields: dict[str, Any], others: dict[str, Any], at: str) -> Imag
 
 
 def _is_uploaded(address: str) -> bool:
-    """Whether a file lies at Google, where only its owner reads it."""
+    """Whether an address is of a file stored at Google, which only its owner can read."""
     return not address.startswith(("http://", "https://")) or address.startswith(
         "https://generativelanguage.googleapis.com/"
     )

@@ -188,7 +188,7 @@ class Call(OpenStep):
     def __init__(self, numbers: Numbers) -> None:
         super().__init__(numbers)
         self._arguments: Any = None
-        self._spoke = False
+        self._has_content = False
 
     def open(self, raw: dict[str, Any], out: list[Event]) -> None:
         self.number = self.numbers.fresh()
@@ -202,12 +202,12 @@ class Call(OpenStep):
             self._add_other(delta, out)
             return
         if piece := as_text(delta.get("arguments")):
-            self._spoke = True
+            self._has_content = True
             out.append(ToolCallChunk(self.number, piece))
         self._decorate(without(delta, "type", "arguments"), out)
 
     def _end(self, out: list[Event]) -> None:
-        if not self._spoke:
+        if not self._has_content:
             whole = self._arguments
             text = arguments_text(whole) if isinstance(whole, dict) else as_text(whole)
             out.append(ToolCallChunk(self.number, text or "{}"))

@@ -127,7 +127,7 @@ def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
 
 
 def _add_storage(body: dict[str, Any], *, thinks: bool) -> None:
-    """Have nothing stored, and the thinking given back as ciphertext: OpenAI refuses to be asked for that of a model that never thinks."""
+    """Ask for nothing to be stored and for thinking as ciphertext; the latter not of a model that never thinks, which OpenAI refuses."""
     if "store" not in body and not any(body.get(name) for name in _STORED):
         body["store"] = False
     if thinks and "include" not in body and body.get("store") is False:

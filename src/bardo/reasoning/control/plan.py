@@ -63,7 +63,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def unclassified(self) -> bool:
-        """Whether nothing but an assumption spoke of the model: worth a line in the operator's log."""
+        """Whether only an assumption is known of the model, which the operator's log reports."""
         return self.reason in ("unclassified", "assumed")
 
     @property

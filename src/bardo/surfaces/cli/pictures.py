@@ -17,7 +17,7 @@ _KINDS = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), 
 
 
 def prompt_with(text: str, pictures: Sequence[str]) -> Prompt:
-    """Return the prompt, and the pictures before its text: files, or http(s) addresses. Raises InvalidRequest for what is none."""
+    """Return the prompt, and the pictures before its text: files, or http(s) addresses. Raises InvalidRequest for anything else."""
     if not pictures:
         return text
     return [Message("user", (*map(_block, pictures), TextBlock(text)))]
@@ -42,5 +42,5 @@ def _kind(name: str, data: bytes) -> str:
         return "image/webp"
     found = next((kind for head, kind in _KINDS if data.startswith(head)), "")
     if not found:
-        raise InvalidRequest(f"{name} is no picture that can be sent", hint="give a PNG, JPEG, GIF or WebP file")
+        raise InvalidRequest(f"{name} is not a picture that can be sent", hint="give a PNG, JPEG, GIF or WebP file")
     return found

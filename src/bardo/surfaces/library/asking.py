@@ -111,7 +111,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
 
 
 def seconds_of(options: Options) -> float | None:
-    """Return the most seconds that the call may take. Raises InvalidRequest for what is none."""
+    """Return the most seconds that the call may take. Raises InvalidRequest for any other value."""
     seconds = options.get("timeout")
     if seconds is not None and (isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0):
         raise InvalidRequest(f"timeout is {seconds!r}", hint="give a number of seconds above 0", param="timeout")
@@ -184,7 +184,7 @@ def _turn(turn: Message | Response | dict[str, Any], place: int) -> Message:
 
 
 def policy_of(asked: Reasoning) -> ReasoningPolicy | None:
-    """Return the policy; its thinking is meant to be read. Raises InvalidRequest for what is none."""
+    """Return the policy; its thinking is meant to be read. Raises InvalidRequest for any other value."""
     if asked is None or isinstance(asked, ReasoningPolicy):
         return asked
     policy = read_policy(asked, "reasoning")

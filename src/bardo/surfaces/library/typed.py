@@ -39,7 +39,7 @@ class AnswerType:
     """One type for one call: its schema, its own checks, and the value that passed them."""
 
     def __init__(self, wanted: Any) -> None:
-        """Look at a type. Raises InvalidRequest for what is none."""
+        """Look at a type. Raises InvalidRequest for anything else."""
         self.wanted = wanted
         self._schema, self._decode = schema_of(wanted)
         self._value: Any = None
