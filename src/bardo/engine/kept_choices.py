@@ -35,36 +35,39 @@ class KeptChoices:
     `may_forward`: the client takes a reply in the framing providers are asked for.
     """
 
-    __slots__ = ("_facts", "_knowledge", "_request", "_route", "_row")
+    __slots__ = ("_first", "_knowledge", "_request", "_route", "_row", "_targets")
 
     def __init__(self, request: Request, targets: Sequence[Target], knowledge: Knowledge, *, may_forward: bool) -> None:
         own = targets[0]
-        dialects = tuple([at.provider.row.dialect for at in targets])
-        self._request, self._knowledge, self._row = request, knowledge, own.provider.row
-        self._facts = tuple(map(knowledge.of, targets))
-        self._route: tuple[Hashable, ...] = (own.provider.id, own.model, dialects, request.dialect, may_forward)
+        self._request, self._targets, self._knowledge = request, targets, knowledge
+        self._row, self._first = own.provider.row, knowledge.of(own)
+        self._route: tuple[Hashable, ...] = (own.provider.id, own.model, request.dialect, may_forward)
 
     def find(self) -> KeptChoice | None:
         """Return the choice that was made for a request of this kind, with all that is known now; None where there is none."""
-        plans, first = self._knowledge.plans, self._facts[0]
-        if plans.find(self._route, self._row, first) is None:
+        plans = self._knowledge.plans
+        if plans.find(self._route, self._row, self._first) is None:
             return None
         place = self._place()
-        found: KeptChoice | None = None if place is None else plans.find(place, self._row, first)
-        same = found is not None and all(map(is_, found.facts, self._facts))
+        found: KeptChoice | None = None if place is None else plans.find(place, self._row, self._first)
+        same = found is not None and all(map(is_, found.facts, self._facts()))
         return found if same else None
 
     def keep(self, dialect: str, why: str, degraded: Sequence[Degradation]) -> None:
         """Keep a choice, and what was lost at the endpoint that was taken."""
-        plans, first, place = self._knowledge.plans, self._facts[0], self._place()
+        plans, place = self._knowledge.plans, self._place()
         if place is not None:
-            plans.keep(self._route, self._row, first, True)
-            plans.keep(place, self._row, first, KeptChoice(dialect, why, names_of(degraded), self._facts))
+            plans.keep(self._route, self._row, self._first, True)
+            plans.keep(place, self._row, self._first, KeptChoice(dialect, why, names_of(degraded), self._facts()))
+
+    def _facts(self) -> tuple[TargetFacts, ...]:
+        return tuple(map(self._knowledge.of, self._targets))
 
     def _place(self) -> tuple[Hashable, ...] | None:
         kinds = kinds_of(self._request)
         shape = None if kinds is None else shape_of(self._request)
-        return None if shape is None else (*self._route, shape, kinds)
+        dialects = tuple([at.provider.row.dialect for at in self._targets])
+        return None if shape is None else (*self._route, dialects, shape, kinds)
 
 
 def names_of(degraded: Sequence[Degradation]) -> tuple[str, ...]:
