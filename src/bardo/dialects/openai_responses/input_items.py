@@ -127,11 +127,26 @@ class _InputReader:
             if _is_target(block, sealed.target) and isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock):
                 self._turn[index] = _with_states(block, sealed.states)
                 return
+        if self._returned_to_call(sealed):
+            return
         form = sealed.states[0].format if sealed.states else FORMAT
         thinking = ReasoningBlock(format=form, opaque=sealed.states)
         # A call may come behind its state: clients put all reasoning first.
         kind, _, owner = sealed.target.partition(":")
         self._say(Carrier(sealed.states, owner, thinking) if kind == "call" else thinking)
+
+    def _returned_to_call(self, sealed: Sealed) -> bool:
+        """Give state back to a call whose result came before it: some clients write each result directly behind its call."""
+        if self._turn or not self._messages or self._messages[-1].role != "assistant":
+            return False
+        last = self._messages[-1]
+        for index, block in enumerate(last.blocks):
+            if isinstance(block, ToolCallBlock) and _is_target(block, sealed.target):
+                given = _with_states(block, sealed.states)
+                blocks = (*last.blocks[:index], given, *last.blocks[index + 1 :])
+                self._messages[-1] = msgspec.structs.replace(last, blocks=blocks)
+                return True
+        return False
 
     def decode_call(self, item: dict[str, Any], at: str) -> None:
         call_id, name = required(item, "call_id", str, at), required(item, "name", str, at)
