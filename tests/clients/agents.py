@@ -56,12 +56,8 @@ def run(arguments: list[str], folder: Path, environment: dict[str, str]) -> str:
 
 
 def claude_code(address: str, model: str, question: str, folder: Path) -> str:
-    """Return the messages of Claude Code's session with one question, as JSON lines; it may run commands.
-
-    Its plain output is the last block of the reply alone, which is no text where a Gemini model signed its answer.
-    """
+    """Return what Claude Code prints for one question: the last block of the last reply. It may run commands."""
     said = [command("claude"), "-p", question, "--model", model, "--allowedTools", "Bash"]
-    said += ["--output-format", "stream-json", "--verbose"]
     environment = {
         "ANTHROPIC_BASE_URL": address,
         "ANTHROPIC_API_KEY": "k",

@@ -59,12 +59,16 @@ def test_nothing_is_missing_for_any_client_and_opaque_state_comes_back(recording
         sent = states(reply.response.blocks)
         turns = []
         for stream in (False, True):
-            heard = READERS[client](written(reply, client, stream=stream), stream=stream)
-            if recording.file not in NOT_ALIKE and not _has_cut_arguments(reply):
+            body = written(reply, client, stream=stream)
+            heard = READERS[client](body, stream=stream)
+            # State that came behind the answer of a stream is left to the replay store, and told.
+            stored = stream and b'"opaque state"' in body
+            if recording.file not in NOT_ALIKE and not stored and not _has_cut_arguments(reply):
                 turns.append(heard.turn() if client in SAME_OBJECTS else _decoded(heard, client))
             assert differences(heard, reply.response, client) == [], (client, stream)
             if sent:
-                assert _sent_back(heard, client) == sent, (client, stream)
+                back = _sent_back(heard, client)
+                assert back < sent if stored else back == sent, (client, stream)
         assert turns[1:] == turns[:-1], client
 
 

@@ -25,5 +25,8 @@ def test_a_reply_is_the_same_message_whole_and_streamed(recording: Recording) ->
         if (client, recording.file) in NOT_ALIKE:
             continue
         reply = reply_of(recording).for_client(client)
-        message = whole(written_whole(reply.response, client))
-        assert streamed(written_stream(in_fewer_pieces(reply.events), client)) == message, client
+        stream = written_stream(in_fewer_pieces(reply.events), client)
+        if b'"opaque state"' in stream:
+            # State that came behind the answer of a stream is left to the replay store, and told.
+            continue
+        assert streamed(stream) == whole(written_whole(reply.response, client)), client

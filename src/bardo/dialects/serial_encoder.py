@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
 from bardo.dialects.signed_blocks import SignedBlocks
+from bardo.dialects.text_states import HeldState
 from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import (
@@ -64,7 +65,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
     """
 
     name = ""
-    signed_blocks: SignedBlocks
+    signed_blocks: SignedBlocks | None = None
 
     def __init__(self, request: Request, frames: FramesOf) -> None:
         policy = request.reasoning
@@ -80,6 +81,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         self._block: Writer | None = None
         self._waiting: dict[int, list[BlockEvent]] = {}
         self._late: list[Any] = []
+        self._held = HeldState(frames, self.put_before_text)
         self._begun = False
         self._over = False
 
@@ -98,6 +100,10 @@ class SerialEncoder(Generic[Writer, FramesOf]):
     def open_block(self, number: int, kind: Kind) -> Writer:
         """Return the writer of a new block."""
         raise NotImplementedError
+
+    def put_before_text(self, block: dict[str, Any]) -> bool:
+        """Put a block before the last one of a whole reply; False where that is no text."""
+        return False
 
     def feed(self, item: Event) -> Sequence[bytes]:
         """Return the frames of one event."""
@@ -125,6 +131,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         self._over = True
         self.begin()
         self.drain()
+        self.extension = self._held.end(self.extension)
         self.write_end(calls=self.has_calls)
         return self.frames.take()
 
@@ -147,9 +154,10 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         if block is not None:
             block.end()
             self.closed[block.number] = block
+            if self.signed_blocks is not None:
+                self._held.close(block, self.signed_blocks)
         late, self._late = self._late, []
-        for value in late:
-            self.frames.whole(value)
+        self._held.hold(late)
 
     def abandon_block(self) -> None:
         """Leave the open block without an end."""
@@ -165,6 +173,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         block = self._block
         if block is None or block.number != number or block.kind != kind:
             self.close_block()
+            self._held.write()
             block = self._block = self.open_block(number, kind)
             self.has_calls = self.has_calls or kind == "tool_call"
         return block
@@ -274,6 +283,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
 
     def add_late_state(self, item: OpaqueState) -> None:
         """Keep opaque state of a block that is not open until no block is."""
+        assert self.signed_blocks is not None
         self._late.extend(self.signed_blocks.late_blocks(self.closed.get(item.block), item.opaque))
         if self._block is None:
             self.close_block()
@@ -292,6 +302,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
     def _take_unknown(self, item: UnknownContent) -> None:
         if item.dialect == self.name:
             self.close_block()
+            self._held.write()
             self.frames.whole(item.value)
 
 

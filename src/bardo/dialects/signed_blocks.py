@@ -1,7 +1,7 @@
 """Opaque state in dialects that have two fields for it: the signature of thinking, and redacted thinking (Anthropic, Converse).
 
 State in the dialect's own format is written there as it is. Any other state is sealed: in the signature of its thinking block, or, where
-it belongs to text or to a tool call, in a redacted block behind that, which names its owner.
+it belongs to text or to a tool call, in a redacted block of its own, which names its owner.
 """
 
 from __future__ import annotations
@@ -17,10 +17,18 @@ from bardo.dialects.sealing import seal, unseal
 from bardo.values.blocks import Opaque
 
 _OWNER = "bardo-block"
+BEFORE = ""
+"""The owner of state that belongs to the text before its block."""
+NEXT = "next text"
+"""The owner of state that belongs to the next text behind its block."""
+EMPTY = "empty text"
+"""The owner of state that belongs to an empty text in the place of its block."""
+AFTER = "empty text after the next"
+"""The owner of state that belongs to an empty text behind the next text."""
 
 
 class RedactedState(msgspec.Struct, frozen=True):
-    """Opaque state of a redacted block. `owner` is the id of its tool call, "" for the text before it, None for thinking."""
+    """Opaque state of a redacted block. `owner` is the id of its tool call, or says which text; None for thinking."""
 
     states: tuple[Opaque, ...] = ()
     owner: str | None = None
@@ -75,7 +83,7 @@ class SignedBlocks:
         return SignedThinking(signature, tuple(behind), bool(behind) and not signature)
 
     def carrier(self, states: Sequence[Opaque], owner: str) -> dict[str, Any]:
-        """Return the block that carries state of a tool call (its id) or of text ("")."""
+        """Return the block that carries state of a tool call (its id) or of a text."""
         return self.redacted(seal([*states, Opaque("id", owner, _OWNER)]))
 
     def late_blocks(self, block: BlockWriter | None, state: Opaque) -> Sequence[dict[str, Any]]:

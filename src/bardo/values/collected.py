@@ -107,3 +107,9 @@ class OpaqueStates:
     def states(self) -> tuple[Opaque, ...]:
         """Return the pieces in order."""
         return tuple(self._by_kind.values())
+
+    def take(self) -> tuple[Opaque, ...]:
+        """Return the pieces in order, and forget them."""
+        states = self.states()
+        self._by_kind.clear()
+        return states

@@ -134,16 +134,49 @@ def test_state_that_comes_late_gets_a_block_of_its_own(late: Opaque, kind: str) 
         ContentChunk(1, "x"),
         OpaqueState(0, late),
         ContentChunk(1, "y"),
+        ToolCallStart(2, "t", "f"),
+        ToolCallEnd(2),
     ]
     stream = write_stream(events)
     assert [one["content_block"]["type"] for one in payloads(stream) if "content_block" in one] == [
         "thinking",
         "text",
         kind,
+        "tool_use",
     ]
     response = read(stream, stream=True)
     assert response.text == "xy"
     assert [state for block in response.reasoning_blocks for state in block.opaque] == [late]
+
+
+@pytest.mark.parametrize(
+    "behind",
+    [
+        pytest.param([OpaqueState(1, GEMINI)], id="of the text"),
+        pytest.param([ContentChunk(2, ""), OpaqueState(2, GEMINI)], id="of an empty text behind it"),
+        pytest.param([OpaqueState(0, GPT)], id="of thinking"),
+    ],
+)
+def test_the_last_block_of_an_answer_is_its_text(behind: list[Event]) -> None:
+    events: list[Event] = [HEAD, ThinkStart(0), ThinkChunk(0, "t"), ThinkEnd(0), ContentChunk(1, "Forty-two."), *behind]
+    events.append(Finish("stop"))
+    stream = payloads(write_stream(events))
+    assert [one["content_block"]["type"] for one in stream if "content_block" in one] == ["thinking", "text"]
+    (told,) = stream[-2]["bardo"]["degraded"]
+    assert told["what"] == "opaque state"
+    whole = DIALECT.encode_response(fold(events), REQUEST)
+    assert json.loads(whole)["content"][-1] == {"type": "text", "text": "Forty-two."}
+    found = [(block.text, block.opaque) for block in read(whole, stream=False).blocks]  # type: ignore[union-attr]
+    assert found == [(block.text, block.opaque) for block in fold(events).blocks]  # type: ignore[union-attr]
+
+
+def test_state_that_comes_before_its_text_is_written_before_it() -> None:
+    events: list[Event] = [HEAD, ContentChunk(0, ""), OpaqueState(0, GEMINI), ContentChunk(0, "x"), Finish("stop")]
+    stream = write_stream(events)
+    began = [one["content_block"]["type"] for one in payloads(stream) if "content_block" in one]
+    assert began == ["redacted_thinking", "text"]
+    assert "bardo" not in payloads(stream)[-2]
+    assert read(stream, stream=True).blocks == fold(events).blocks
 
 
 def test_a_later_state_replaces_an_earlier_one() -> None:
@@ -418,7 +451,10 @@ def test_whatever_the_order_blocks_are_in_sequence_and_no_word_is_lost(events: l
             assert one["index"] == open_block
             open_block, following = None, following + 1
     assert open_block is None
-    assert _words(read(stream, stream=True)) == _words(fold(events))
+    found, said = _words(read(stream, stream=True)), _words(fold(events))
+    told = "degraded" in payloads(stream)[-2].get("bardo", {})
+    assert set(found.pop("state")) < set(said["state"]) if told else found.pop("state") == said["state"]
+    assert found == {name: words for name, words in said.items() if name != "state"}
 
 
 def _words(response: Response) -> dict[str, list[str]]:

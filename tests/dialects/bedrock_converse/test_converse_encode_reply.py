@@ -175,7 +175,8 @@ def test_own_and_foreign_state_of_one_thought_both_survive() -> None:
 
 
 def test_state_that_comes_late_is_not_lost() -> None:
-    body = write_stream([ThinkStart(0), ThinkChunk(0, "t"), ContentChunk(1, "x"), OpaqueState(0, BEDROCK), STOP])
+    called: list[Event] = [ToolCallStart(2, "t", "f"), ToolCallEnd(2), STOP]
+    body = write_stream([ThinkStart(0), ThinkChunk(0, "t"), ContentChunk(1, "x"), OpaqueState(0, BEDROCK), *called])
     assert [state for block in read(body, stream=True).reasoning_blocks for state in block.opaque] == [BEDROCK]
 
 
@@ -296,7 +297,8 @@ def test_awss_own_library_reads_a_whole_reply() -> None:
     blocks = found["output"]["message"]["content"]
     assert blocks[0]["reasoningContent"]["reasoningText"]["text"] == "Let me think."
     assert blocks[1]["reasoningContent"]["redactedContent"] == b"abc"
-    assert blocks[2]["text"] == "Calling é\u2028\U0001f600"
+    assert "redactedContent" in blocks[2]["reasoningContent"]
+    assert blocks[3]["text"] == "Calling é\u2028\U0001f600"
     assert [block["toolUse"]["input"] for block in blocks if "toolUse" in block] == [{"a": 1}, {}]
     assert found["stopReason"] == "tool_use"
     assert found["usage"] == {"inputTokens": 5, "outputTokens": 5, "totalTokens": 14, "cacheReadInputTokens": 4}

@@ -8,6 +8,8 @@ import msgspec
 
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
 from bardo.dialects.open_block import OpenBlock, add_piece, add_states
+from bardo.dialects.signed_blocks import EMPTY
+from bardo.dialects.text_states import TextStates, give
 from bardo.dialects.wire import WrongShape, input_of, without
 from bardo.values.events import (
     BlockFields,
@@ -54,6 +56,7 @@ class Content:
         self._count = 0
         self._calls: dict[str, int] = {}
         self._last_text: int | None = None
+        self._text_states = TextStates()
 
     def open(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
         """Begin a block with whatever it already holds; `arguments` is the input of a tool call as text."""
@@ -79,6 +82,7 @@ class Content:
         text = _string(block, "text")
         opened = self._begin(index, TextDelta)
         self._last_text = opened.number
+        self._text_states.open_text(opened.number, out)
         _add_fields(opened, without(block, "type", "text"), out)
         if text:
             opened.has_content = True
@@ -94,6 +98,13 @@ class Content:
 
     def _open_redacted(self, index: int, block: dict[str, Any], out: list[Event]) -> None:
         found = SIGNED_BLOCKS.decode_redacted(_string(block, "data"))
+        if self._text_states.take(found):
+            return
+        if found.owner == EMPTY:
+            self._last_text = self._count
+            give(self._count, found.states, out)
+            self._count += 1
+            return
         target = found.number_of_owner(self._last_text, self._calls)
         if target is not None:
             add_states(target, found.states, out)
@@ -164,6 +175,7 @@ class Content:
         elif block.kind is TextDelta:
             if not block.has_content:
                 out.append(ContentChunk(block.number, ""))
+            self._count = self._text_states.close_text(self._count, out)
         elif block.kind is ThinkingDelta:
             out.append(ThinkEnd(block.number))
         else:

@@ -7,6 +7,7 @@ from typing import Any
 
 from bardo.dialects.anthropic_messages.constants import SIGNED_BLOCKS
 from bardo.dialects.block_writer import BlockWriter, Kind
+from bardo.dialects.signed_blocks import NEXT
 from bardo.dialects.wire import encode_json, input_of
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import ToolCallBlock
@@ -63,6 +64,10 @@ class MessageFrames:
         """End the open block; fields that came too late for its start go along."""
         self.write("content_block_stop", index=self.index, **fields)
         self.index += 1
+
+    def put_before_text(self, block: Any) -> bool:
+        """Return False: what is written stays where it is."""
+        return False
 
     def whole(self, block: dict[str, Any]) -> None:
         """Write a block that is complete. The input of a tool goes in a delta, where clients look for it."""
@@ -121,6 +126,14 @@ class MessageCollector(MessageFrames):
                 self._block[field] = text
         self.whole(self._block | fields)
 
+    def put_before_text(self, block: Any) -> bool:
+        """Put a block before the last one, if that is text."""
+        content = self.message["content"]
+        if not content or content[-1].get("type") != "text":
+            return False
+        content.insert(-1, block)
+        return True
+
     def whole(self, block: Any) -> None:
         """Add a block that is complete."""
         self.message["content"].append(block)
@@ -163,7 +176,9 @@ class MessageBlockWriter(BlockWriter):
         return self._prefix + encode_json(text) + _DELTA_END
 
     def piece(self, text: str) -> None:
-        """Write a piece of text or of arguments."""
+        """Write a piece of text or of arguments. A text begins with its first character, because its state stands before it."""
+        if not text and self.kind == "text":
+            return
         self._begin()
         self._frames.piece(self, text)
 
@@ -195,14 +210,18 @@ class MessageBlockWriter(BlockWriter):
         if self.kind == "thinking":
             self._end_thinking()
             return
+        if self.kind == "text" and self.states and not self.begun and self._header == _EMPTY["text"]:
+            return
         self._begin()
         self._frames.stop(self._late)
-        if self.states:
+        if self.states and self.kind == "tool_call":
             self._frames.whole(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         if self.begun:
             return
+        if self.kind == "text" and self.states:
+            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.take(), NEXT))
         self.begun, self.repeats = True, self._frames.streamed and not self.hidden
         self._frames.start(self._header)
         kind, name = _PIECES[self.kind]

@@ -44,6 +44,10 @@ class Encoder(SerialEncoder[MessageBlockWriter, MessageFrames]):
     def __init__(self, request: Request, frames: MessageFrames | None = None) -> None:
         super().__init__(request, frames or MessageFrames())
 
+    def put_before_text(self, block: dict[str, Any]) -> bool:
+        """Put a block before the last one of a whole reply; False where that is no text."""
+        return self.frames.put_before_text(block)
+
     def open_block(self, number: int, kind: Kind) -> MessageBlockWriter:
         """Return the writer of a new block."""
         return MessageBlockWriter(number, kind, self.frames, hidden=self.hides_thinking and kind == "thinking")

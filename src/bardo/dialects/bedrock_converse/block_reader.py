@@ -15,6 +15,8 @@ import msgspec
 
 from bardo.dialects.bedrock_converse.constants import FIELD, NAME, PADDING, SIGNED_BLOCKS, THOUGHT, beyond, string
 from bardo.dialects.open_block import OpenBlock, add_states
+from bardo.dialects.signed_blocks import EMPTY
+from bardo.dialects.text_states import TextStates, give
 from bardo.dialects.wire import WrongShape, arguments_of, input_of, want, without
 from bardo.values.events import (
     BlockFields,
@@ -50,6 +52,7 @@ class Content:
         self._count = 0
         self._calls: dict[str, int] = {}
         self._last_text: int | None = None
+        self._text_states = TextStates()
         self._last: Kind | None = None
 
     def whole(self, index: int, block: dict[str, Any], arguments: str, out: list[Event]) -> None:
@@ -129,6 +132,8 @@ class Content:
             if not block.has_content:
                 out.append(ToolCallChunk(block.number, "{}"))
             out.append(ToolCallEnd(block.number))
+        elif block.kind == "text":
+            self._count = self._text_states.close_text(self._count, out)
         else:
             self._give(block, out)
 
@@ -167,6 +172,7 @@ class Content:
         else:
             block = self._at(index, "text", out)
         self._last_text = block.number
+        self._text_states.open_text(block.number, out)
         if text or not fields:
             out.append(ContentChunk(block.number, text))
         self.add_fields(index, fields, out)
@@ -232,6 +238,12 @@ class Content:
 
     def _give_redacted(self, block: Block, out: list[Event]) -> None:
         found = SIGNED_BLOCKS.decode_redacted(_join_redacted(block.pieces))
+        if self._text_states.take(found):
+            return
+        if found.owner == EMPTY:
+            self._last_text = block.number
+            give(block.number, found.states, out)
+            return
         target = found.number_of_owner(self._last_text, self._calls)
         if target is not None:
             add_states(target, found.states, out)

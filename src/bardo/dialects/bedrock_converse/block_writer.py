@@ -8,6 +8,7 @@ from typing import Any
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects.bedrock_converse.constants import FIELD, SIGNED_BLOCKS, THOUGHT, beyond
 from bardo.dialects.block_writer import BlockWriter, Kind
+from bardo.dialects.signed_blocks import NEXT
 from bardo.dialects.wire import encode_json, input_of
 from bardo.streams.eventstream import encode_headers, encode_message
 from bardo.values.blocks import ToolCallBlock
@@ -17,6 +18,8 @@ _PIECES: dict[Kind, tuple[str, bytes]] = {
     "thinking": (f'"{FIELD}":{{"text":', b"}}}"),
     "tool_call": ('"toolUse":{"input":', b"}}}"),
 }
+
+_TEXTS = frozenset({"text", "citationsContent"})
 
 
 def _headers(name: str, message_type: str = "event") -> bytes:
@@ -65,6 +68,10 @@ class ConverseFrames:
         """End the open block."""
         self.write("contentBlockStop", {"contentBlockIndex": self.index})
         self.index += 1
+
+    def put_before_text(self, block: Any) -> bool:
+        """Return False: what is written stays where it is."""
+        return False
 
     def whole(self, block: Any) -> None:
         """Write a block that is complete; a value that is no object is no block."""
@@ -141,6 +148,13 @@ class ConverseCollector(ConverseFrames):
             block = text_block(text, fields)
         self._content.append(block)
 
+    def put_before_text(self, block: Any) -> bool:
+        """Put a block before the last one, if that is text."""
+        if not self._content or _TEXTS.isdisjoint(self._content[-1]):
+            return False
+        self._content.insert(-1, block)
+        return True
+
     def whole(self, block: Any) -> None:
         """Take a block that is complete."""
         self._content.append(block)
@@ -192,7 +206,9 @@ class ConverseBlockWriter(BlockWriter):
         return encode_message(self._prefix + encode_json(text) + self._suffix, _DELTA)
 
     def piece(self, text: str) -> None:
-        """Write a piece of text or of arguments."""
+        """Write a piece of text or of arguments. A text begins with its first character, because its state stands before it."""
+        if not text and self.kind == "text":
+            return
         self._begin()
         self._frames.piece(self, text)
 
@@ -215,17 +231,23 @@ class ConverseBlockWriter(BlockWriter):
         if self.kind == "thinking":
             self._end_thinking()
             return
+        if self.kind == "text" and self.states and not self.begun and not self._fields:
+            return
         self._write_fields()
         if not self.begun:
-            self.piece("") if self.kind == "text" else self._begin()
+            self._begin()
+            if self.kind == "text":
+                self._frames.piece(self, "")
         self._frames.stop()
-        if self.states:
+        if self.states and self.kind == "tool_call":
             self._frames.whole(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         """Write the start, once; only tool calls have one."""
         if self.begun:
             return
+        if self.kind == "text" and self.states:
+            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.take(), NEXT))
         self.begun, self.repeats = True, self._frames.streamed and not self.hidden
         opening, self._suffix = _PIECES[self.kind]
         self._prefix = f'{{"contentBlockIndex":{self._frames.index},"delta":{{{opening}'.encode()

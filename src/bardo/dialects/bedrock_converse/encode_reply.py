@@ -44,6 +44,10 @@ class Encoder(SerialEncoder[ConverseBlockWriter, ConverseFrames]):
         super().__init__(request, frames or ConverseFrames())
         self._metrics: dict[str, Any] = {"metrics": {"latencyMs": 0}} if metrics else {}
 
+    def put_before_text(self, block: dict[str, Any]) -> bool:
+        """Put a block before the last one of a whole reply; False where that is no text."""
+        return self.frames.put_before_text(block)
+
     def open_block(self, number: int, kind: Kind) -> ConverseBlockWriter:
         """Return the writer of a new block."""
         return ConverseBlockWriter(number, kind, self.frames, hidden=self.hides_thinking and kind == "thinking")
