@@ -11,9 +11,11 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.engine.citations import citations_between
 from bardo.engine.foreign_content import ForeignContent
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import FillMissingFields
+from bardo.streams.stage import Stage
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import ContentChunk, Event, ReplyStart, ThinkChunk, ToolCallChunk
 from bardo.values.fold import fold
@@ -39,7 +41,9 @@ class Reply:
     def for_client(self, client: str) -> Reply:
         """Return the reply as the engine hands it to a client's encoder: stamped, and with a note of all its dialect cannot hold."""
         events: Sequence[Event] = self.events
-        for stage in (FillMissingFields(STAMP), ForeignContent(client)):
+        citations = citations_between(row_of(self.recording).dialect, client, self.response.model)
+        stages: list[Stage[Event, Event]] = [FillMissingFields(STAMP), *citations, ForeignContent(client)]
+        for stage in stages:
             events = [*(given for event in events for given in stage.feed(event)), *stage.finish()]
         return Reply(self.recording, tuple(events), fold(events))
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from bardo.dialects import DIALECTS, dialect
 from bardo.dialects.reply_declaration import ReplyDeclaration, is_empty
+from bardo.engine.citations import citation_form
 from bardo.engine.reply_framing import open_framing
 from bardo.values.events import Degraded
 from conformance.replies import ALL, Reply, in_fewer_pieces, reply_of, row_of, written_stream, written_whole
@@ -19,6 +20,7 @@ from recordings import Recording, each_recording
 
 # InvokeModel only wraps replies of the others.
 CLIENTS = tuple(name for name in DIALECTS if dialect(name).reply is not None and dialect(name).wraps is None)
+_CITED = {form.field for form in map(citation_form, DIALECTS) if form is not None}
 Fields = Iterator[tuple[str, Any]]
 
 
@@ -58,9 +60,9 @@ def _not_written(names: set[str], reply: Reply, client: str) -> list[tuple[str, 
 def _is_written(name: str, body: bytes) -> bool:
     written = name.rpartition(".")[2]
     forms = [f'"{written}":']
-    if written == "citations":
-        # Streams give them one by one.
-        forms.append('"citation":')
+    if name in _CITED:
+        # Each dialect has its own place for them; streams of Anthropic's give them one by one.
+        forms += [f'"{place.rpartition(".")[2]}":' for place in _CITED] + ['"citation":']
     if name.startswith("content."):
         forms.append(f'"type":"{written}"')
     return any(form.encode() in body for form in forms)

@@ -27,7 +27,6 @@ from bardo.values.events import (
 from bardo.values.fold import fold
 from bardo.values.request import Request
 from bardo.values.usage import Usage
-from bardo.values.wire import Arrival
 
 CHAT, RESPONSES, MESSAGES, GEMINI = "openai_chat", "openai_responses", "anthropic_messages", "gemini"
 CONVERSE, COHERE, OLLAMA, INTERACTIONS = "bedrock_converse", "cohere", "ollama", "gemini_interactions"
@@ -172,22 +171,8 @@ def test_the_words_of_a_refusal_are_reported_where_they_are_text(client: str) ->
     assert reported(client, RefusalChunk(0, "No.")) == ({} if client in (CHAT, RESPONSES) else {"refusal": "text"})
 
 
-LINK = {"url": "https://a.example", "title": "A", "start_index": 0, "end_index": 2}
-CITED = {"annotations": [{"type": "url_citation", **LINK}]}
 TOKENS = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105], "top_logprobs": []}]
 CARRIED: dict[str, tuple[Event, str, Event]] = {
-    "citations to Chat": (
-        BlockFields(0, RESPONSES, CITED),
-        CHAT,
-        ReplyFields(CHAT, {"message.annotations": [{"type": "url_citation", "url_citation": LINK}]}, 0),
-    ),
-    "Interactions' citations to Chat": (
-        BlockFields(0, INTERACTIONS, CITED),
-        CHAT,
-        ReplyFields(CHAT, {"message.annotations": [{"type": "url_citation", "url_citation": LINK}]}, 0),
-    ),
-    "citations to Interactions": (BlockFields(1, RESPONSES, CITED), INTERACTIONS, BlockFields(1, INTERACTIONS, CITED)),
-    "citations to Responses": (BlockFields(1, INTERACTIONS, CITED), RESPONSES, BlockFields(1, RESPONSES, CITED)),
     "log probabilities to Chat": (
         BlockFields(0, RESPONSES, {"logprobs": TOKENS}),
         CHAT,
@@ -200,28 +185,6 @@ CARRIED: dict[str, tuple[Event, str, Event]] = {
 def test_content_with_a_place_in_the_clients_dialect_is_carried_there(name: str) -> None:
     event, client, expected = CARRIED[name]
     assert ForeignContent(client).feed(event) == (event, expected)
-
-
-@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
-def test_a_client_of_chat_reads_the_citations_of_another_dialect(streamed: bool) -> None:
-    stage, language = ForeignContent(CHAT), dialect(CHAT)
-    events = [
-        given
-        for event in (
-            ReplyStart(id="r", model="m"),
-            ContentChunk(0, "Hi"),
-            BlockFields(0, RESPONSES, CITED),
-            Finish("stop"),
-        )
-        for given in stage.feed(event)
-    ]
-    request = Request(model="m", messages=(), dialect=CHAT)
-    if streamed:
-        encoder = language.open_encoder(request, Arrival())
-        written = b"".join([piece for event in events for piece in encoder.feed(event)] + list(encoder.finish()))
-    else:
-        written = language.encode_response(fold(events), request)
-    assert b'"annotations":[{"type":"url_citation","url_citation":{"url":"https://a.example"' in written
 
 
 def test_what_repeats_the_request_or_says_nothing_is_no_loss() -> None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
+from bardo.dialects.citations import CitationForm
 from bardo.dialects.declaration import Lack
 from bardo.values import events
 from bardo.values.events import Event, FinishReason
@@ -59,12 +60,11 @@ COMMON = frozenset(
 class Place(NamedTuple):
     """Where a dialect has content that others have too.
 
-    It is a field of a block, or of the choice; the entries of its list may be nested under a key.
+    It is a field of a block, or of the choice.
     """
 
     name: str
     of_choice: bool = False
-    nested: str = ""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,8 +77,8 @@ class ReplyDeclaration:
     count where nobody gave them. `framing` are fields of its own replies that hold nothing for
     clients of other dialects: what the request said, ids, times, bills, and how blocks are wrapped. `within` names content inside of such
     fields, `usual` the values of other fields that say nothing; a type stands for all of its values. `places` are those of content that
-    several dialects have in one form: `url_citation` and `logprobs`. `shared` are fields of the reply as a whole that the dialects which
-    declare them have under one name, with the same words.
+    several dialects have in one form: `logprobs`. `citations` is where web pages that the answer cites stand. `shared` are fields of the
+    reply as a whole that the dialects which declare them have under one name, with the same words.
     """
 
     expresses: frozenset[str] = frozenset()
@@ -92,6 +92,7 @@ class ReplyDeclaration:
     usual: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     places: Mapping[str, Place] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
+    citations: CitationForm | None = None
 
     @property
     def declared(self) -> frozenset[str]:

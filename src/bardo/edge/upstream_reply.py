@@ -12,6 +12,7 @@ from bardo.dialects import dialect
 from bardo.dialects.lenient import excerpt
 from bardo.edge.call_context import CallContext
 from bardo.edge.http_calls import Call, Reply
+from bardo.engine.citations import citations_between
 from bardo.engine.foreign_content import ForeignContent
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.planning import Attempt
@@ -237,7 +238,9 @@ class UpstreamReply:
         if self.forward:
             return []
         stamps = [] if self.attempt.origin is None else [Origins(self.attempt.origin)]
-        return [ForeignContent(self._request.dialect), *stamps]
+        source, client = self.attempt.target.provider.row.dialect, self._request.dialect
+        model = self.attempt.target.model
+        return [*citations_between(source, client, model), ForeignContent(client), *stamps]
 
 
 async def open_reply(context: CallContext, attempt: Attempt, request: Request) -> UpstreamReply:

@@ -5,11 +5,12 @@ What it reports follows from what the dialects declare. Text passes without a lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from bardo.catalog.meaningful import kind_of_part
 from bardo.dialects import dialect
+from bardo.dialects.citations import CitationForm
 from bardo.dialects.reply_declaration import EVENTS, ReplyDeclaration
 from bardo.values.degradation import Degradation
 from bardo.values.errors import MalformedReply
@@ -101,20 +102,30 @@ class ForeignContent:
         source = dialect(item.dialect).reply if item.dialect else None
         content = (source or _UNDECLARED).content(item.fields)
         shared = self._shared_with(item)
-        lost = (name for name in content if name not in shared and not self._carries(item, name))
+        lost = [name for name in content if name not in shared and not self._carries(item, name)]
+        if source is not None and source.citations is not None and source.citations.field in lost:
+            place = lost.index(source.citations.field)
+            lost[place : place + 1] = self._lost_of_citations(source.citations, item)
         return [event for name in lost for event in self._report(name)]
+
+    def _lost_of_citations(self, form: CitationForm, item: BlockFields | ReplyFields) -> Sequence[str]:
+        """Return what of a field of citations does not reach the client, which may have another place for them."""
+        assert self._declared is not None
+        if self._declared.citations is None or form.of_choice is not (type(item) is ReplyFields):
+            return (form.field,)
+        return form.read(item.fields[form.field]).lost
 
     def _carries(self, item: BlockFields | ReplyFields, name: str) -> bool:
         """Whether the client gets all entries of a field of a block, in its own dialect's form."""
         kind = self._kind_of_place(item, name)
-        return bool(kind) and len(_entries(item.fields[name], kind)) == len(item.fields[name])
+        return bool(kind) and len(_entries(item.fields[name])) == len(item.fields[name])
 
     def _kind_of_place(self, item: BlockFields | ReplyFields, name: str) -> str:
         """Return the kind of content for which this field of a block is the place there, and the client has one too; else nothing."""
         source = dialect(item.dialect).reply if item.dialect else None
         if source is None or self._declared is None or type(item) is not BlockFields:
             return ""
-        kinds = (kind for kind, place in source.places.items() if place.name == name and not place.nested)
+        kinds = (kind for kind, place in source.places.items() if place.name == name)
         return next(
             (kind for kind in kinds if kind in self._declared.places and isinstance(item.fields[name], list)), ""
         )
@@ -139,10 +150,10 @@ class ForeignContent:
         found: list[Event] = []
         for name, value in item.fields.items():
             kind = self._kind_of_place(item, name)
-            entries = _entries(value, kind) if kind else []
+            entries = _entries(value) if kind else []
             if entries:
                 place = self._declared.places[kind]
-                fields = {place.name: [_nested(entry, place.nested) for entry in entries]}
+                fields = {place.name: entries}
                 found.append(
                     ReplyFields(self._client, fields, item.choice)
                     if place.of_choice
@@ -205,18 +216,9 @@ class ForeignContent:
         return [Degraded(Degradation(what, asked=asked, sent=sent, why=why))]
 
 
-def _entries(values: list[Any], kind: str) -> list[dict[str, Any]]:
+def _entries(values: list[Any]) -> list[dict[str, Any]]:
     """Return the entries that have the form which dialects share."""
-    entries = [value for value in values if isinstance(value, dict)]
-    if kind == "url_citation":
-        return [entry for entry in entries if entry.get("type") == kind]
-    return [entry for entry in entries if "token" in entry]
-
-
-def _nested(entry: dict[str, Any], key: str) -> dict[str, Any]:
-    if not key:
-        return entry
-    return {"type": key, key: {name: value for name, value in entry.items() if name != "type"}}
+    return [value for value in values if isinstance(value, dict) and "token" in value]
 
 
 _LOOK: dict[type, Callable[[ForeignContent, Any], list[Event]]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bardo.dialects.anthropic_messages.citations import CITATIONS
 from bardo.dialects.anthropic_messages.constants import NAME, REASONS
 from bardo.dialects.anthropic_messages.decode_reply import CALLS, Decoder
 from bardo.dialects.anthropic_messages.decode_request import decode_request
@@ -38,6 +39,7 @@ DIALECT = Dialect(
             **lacking("the client's dialect writes it as text", "refusal", sent="text"),
             **lacking("the client's dialect holds one answer", "choices"),
         },
+        citations=CITATIONS,
         finish_words=frozenset(REASONS),
         counts=("input_tokens", "output_tokens"),
         counts_always=True,

@@ -11,6 +11,7 @@ from bardo.dialects.declaration import lacking
 from bardo.dialects.gemini import decode_request as requests_in
 from bardo.dialects.gemini import encode_request as requests_out
 from bardo.dialects.gemini import errors
+from bardo.dialects.gemini.citations import CITATIONS
 from bardo.dialects.gemini.constants import NAME, REASONS
 from bardo.dialects.gemini.decode_reply import GeminiDecoder
 from bardo.dialects.gemini.embeddings import EMBEDDINGS
@@ -36,6 +37,7 @@ DIALECT = Dialect(
             **lacking("the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"),
             **lacking("the client's dialect writes it as text", "refusal", sent="text"),
         },
+        citations=CITATIONS,
         finish_words=frozenset(REASONS),
         # The answer is counted apart from the thinking, so of an unknown output the thinking is left.
         counts_instead={"output_tokens": "reasoning_tokens"},

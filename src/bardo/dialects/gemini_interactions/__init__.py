@@ -7,6 +7,7 @@ output, and calls of tools with their results. Streams tell it step by step.
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import lacking
 from bardo.dialects.gemini_interactions.constants import NAME, REASONS
 from bardo.dialects.gemini_interactions.decode_reply import Decoder
@@ -14,7 +15,7 @@ from bardo.dialects.gemini_interactions.decode_request import decode_request
 from bardo.dialects.gemini_interactions.encode_reply import Encoder, encode_response
 from bardo.dialects.gemini_interactions.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.gemini_interactions.errors import decode_error, encode_error
-from bardo.dialects.reply_declaration import Place, ReplyDeclaration
+from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
@@ -25,7 +26,8 @@ DIALECT = Dialect(
     encode_body=encode_body,
     encode_control=encode_control,
     reply=ReplyDeclaration(
-        places={"url_citation": Place("annotations")},
+        # Places count bytes (Google's SDK, types of the Interactions API).
+        citations=annotations_form("annotations", in_bytes=True),
         expresses=frozenset({"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.error"}),
         lacks={
             **lacking("the client's dialect has no word for it", "finish.refusal", "finish.unknown", sent="stop"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import lacking
 from bardo.dialects.openai_chat.chunks import encode_partial
 from bardo.dialects.openai_chat.constants import FRAMING, NAME, USUAL, WITHIN
@@ -43,10 +44,8 @@ DIALECT = Dialect(
     encode_control=encode_control,
     mends=differs,
     reply=ReplyDeclaration(
-        places={
-            "url_citation": Place("message.annotations", of_choice=True, nested="url_citation"),
-            "logprobs": Place("logprobs.content", of_choice=True),
-        },
+        citations=annotations_form("message.annotations", of_choice=True, nested=True),
+        places={"logprobs": Place("logprobs.content", of_choice=True)},
         expresses=frozenset(
             {
                 "usage.reasoning_tokens",

@@ -7,6 +7,7 @@ full text, and is given back by its ciphertext.
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import lacking
 from bardo.dialects.openai_responses.as_functions import as_functions
 from bardo.dialects.openai_responses.decode_reply import CALLS
@@ -29,7 +30,8 @@ DIALECT = Dialect(
     encode_body=encode_body,
     encode_control=encode_control,
     reply=ReplyDeclaration(
-        places={"url_citation": Place("annotations"), "logprobs": Place("logprobs")},
+        citations=annotations_form("annotations"),
+        places={"logprobs": Place("logprobs")},
         expresses=frozenset(
             {
                 "usage.reasoning_tokens",
