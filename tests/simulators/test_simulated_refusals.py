@@ -25,6 +25,7 @@ FORMS_OF_LISTS = {
 STRICT = {
     "anthropic": "unheard_of: Extra inputs are not permitted",
     "gemini_interactions": "Unknown parameter 'unheard_of'.",
+    "openai_responses": "Unknown parameter: 'unheard_of'.",
 }
 
 
@@ -127,8 +128,15 @@ def test_an_unknown_model_is_refused_where_there_is_a_list(preset: str) -> None:
     assert ask(simulator, body_for(preset, model="only-this"), path=path)[0] == 200
 
 
+@pytest.mark.parametrize(("preset", "path"), [("openai_chat", "/v1/embeddings"), ("ollama_native", "/api/embed")])
+def test_an_unknown_model_makes_no_vectors_where_there_is_a_list(preset: str, path: str) -> None:
+    simulator = Simulator(preset, models=("only-this",))
+    assert ask(simulator, {"model": "another", "input": "2 * 3"}, path=path)[0] in (400, 404)
+    assert ask(simulator, {"model": "only-this", "input": "2 * 3"}, path=path)[0] == 200
+
+
 @pytest.mark.parametrize("preset", presets())
-def test_only_two_refuse_unknown_fields(preset: str) -> None:
+def test_only_strict_servers_refuse_unknown_fields(preset: str) -> None:
     status, body = ask(Simulator(preset), {**body_for(preset), "unheard_of": 1})
     preset = LIKE.get(preset, preset)
     assert status == (400 if preset in STRICT else 200)

@@ -68,6 +68,9 @@ def error_code(refusal: Refusal) -> str | None:
         "wrong_key": "invalid_api_key",
         "unknown_model": "model_not_found",
         "bad_value": "invalid_value",
+        "too_long": "string_above_max_length",
+        "unknown_field": "unknown_parameter",
+        "unsupported_field": "unsupported_parameter",
         "unknown_path": "unknown_url",
         "wrong_method": "method_not_supported",
         "bad_ciphertext": "invalid_encrypted_content",
@@ -110,21 +113,31 @@ def _check_tool_messages(messages: Sequence[Fields]) -> None:
     _check_answered(open_calls, len(messages))
 
 
+def developer_message(body: Fields) -> int | None:
+    """Give the place of the first message of the role `developer`, which many speakers do not have."""
+    roles = [message.get("role") for message in rows(body.get("messages"))]
+    return roles.index("developer") if "developer" in roles else None
+
+
+def check_length(where: str, given: str, most: int) -> None:
+    """Refuse text of more than `most` characters, in OpenAI's words."""
+    if len(given) > most:
+        raise Refusal(
+            "too_long",
+            f"Invalid '{where}': string too long. Expected a string with maximum length {most}, but got a string with length "
+            f"{len(given)} instead.",
+            parameter=where,
+        )
+
+
 def check_call_ids(body: Fields, most: int) -> None:
-    """Refuse an id of a call with more than `most` characters, in OpenAI's words."""
+    """Refuse an id of a call with more than `most` characters."""
     for place, message in enumerate(rows(body.get("messages"))):
         named = [
             (f"tool_calls[{at}].id", text(call.get("id"))) for at, call in enumerate(rows(message.get("tool_calls")))
         ]
         for field, given in (*named, ("tool_call_id", text(message.get("tool_call_id")))):
-            if len(given) > most:
-                where = f"messages[{place}].{field}"
-                raise Refusal(
-                    "bad_value",
-                    f"Invalid '{where}': string too long. Expected a string with maximum length {most}, but got a string "
-                    f"with length {len(given)} instead.",
-                    parameter=where,
-                )
+            check_length(f"messages[{place}].{field}", given, most)
 
 
 def _check_answered(open_calls: set[str], place: int) -> None:

@@ -12,9 +12,12 @@ Reason: TypeAlias = Literal[
     "bad_json",
     "missing_field",
     "bad_value",
+    "too_long",
     "unknown_field",
+    "unsupported_field",
     "unknown_model",
     "bad_ciphertext",
+    "bad_call_id",
     "trouble",  # a status asked for by a fault
 ]
 

@@ -17,6 +17,7 @@ from bardo.simulators.faults import Fault, named_fault
 from bardo.simulators.fields import Fields, rows, text
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.json_asked import with_json_asked
 from bardo.simulators.presets import PRESETS
 from bardo.simulators.provider import Provider
 from bardo.simulators.refusal import Refusal
@@ -183,6 +184,8 @@ class Simulator:
         if incoming.method != ("GET" if listed is not None else "POST"):
             raise provider.wrong_method(incoming)
         provider.admit(incoming, self._key)
+        if beside is not None and (model := text(plain.fields.get("model"))):
+            provider.known(model.removeprefix("models/"), self._models)
         return (beside, fault) if beside is not None else self._play(provider, incoming, path)
 
     def _play(self, provider: Provider, incoming: Incoming, path: str) -> tuple[Reply, Fault | None]:
@@ -190,7 +193,7 @@ class Simulator:
         asked = provider.read(incoming, path)
         model, fault = _named_fault(asked.model)
         provider.known(model, self._models)
-        asked = replace(asked, model=model)
+        asked = with_json_asked(replace(asked, model=model), incoming.fields)
         turn = self._script.turn(asked, asked=self._asked - self._begun)
         self._asked += 1
         exchange = Exchange(

@@ -60,6 +60,9 @@ COUNTED = (
 _TAKES_SYSTEM = re.compile(r"claude-(?:(?:fable|mythos)-5|opus-(?:4-8|5)|(?:sonnet|haiku)-5-5)")
 """The models that take messages with the role `system` (pydantic-ai-slim 2.68.0, 2026-11)."""
 
+_NO_PREFILL = re.compile(r"claude-(?:(?:opus|sonnet|haiku)-(?:4-[6-9]|[5-9])|(?:fable|mythos)-)")
+"""The models that go on with no answer that the caller began (ericc-ch/copilot-api#261, vybestack/llxprt-code#3695, 2026)."""
+
 
 def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) -> Conversation:
     """Read what the request says; `counting` needs no `max_tokens`, and without `budgets` a budget has no effect. Raises Refusal."""
@@ -73,6 +76,8 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     for place, message in enumerate(messages):
         _check_message(place, message, messages[place - 1] if place else {}, text(body.get("model")))
     _check_calls_answered(messages)
+    _check_end(messages[-1], text(body.get("model")))
+    _check_forced(body)
     anthropic_thinking.check(incoming)
     return Conversation(
         model=text(body.get("model")),
@@ -133,6 +138,18 @@ def _check_message(place: int, message: Fields, before: Fields, model: str) -> N
                 f"{identifier}. Each `tool_result` block must have a corresponding `tool_use` block in the previous "
                 "message.",
             )
+
+
+def _check_end(last: Fields, model: str) -> None:
+    if last.get("role") == "assistant" and _NO_PREFILL.search(model):
+        words = "This model does not support assistant message prefill. The conversation must end with a user message."
+        raise Refusal("bad_value", words)
+
+
+def _check_forced(body: Fields) -> None:
+    """Refuse a forced tool beside thinking (BerriAI/litellm#17129 and can1357/oh-my-pi#341)."""
+    if at(body, "tool_choice.type") in ("any", "tool") and at(body, "thinking.type") == "enabled":
+        raise Refusal("bad_value", "Thinking may not be enabled when tool_choice forces tool use.")
 
 
 def _check_calls_answered(messages: Sequence[Fields]) -> None:

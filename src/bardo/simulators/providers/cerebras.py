@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, without
+from bardo.simulators.fields import Fields, rows, without
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import data_event
@@ -27,6 +29,11 @@ class Cerebras(Chat):
     ends_with_done = False
     off_switches = (("reasoning_effort", "none"), ("disable_reasoning", True))
     hiding_switches = (("reasoning_format", "hidden"),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        asked = super().read(incoming, path)
+        _check_properties(incoming.fields)
+        return asked
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.uuid('reply')}"
@@ -112,3 +119,17 @@ def _time_info(exchange: Exchange) -> Fields:
         "total_time": 0.03423023223876953,
         "created": float(exchange.created),
     }
+
+
+def _check_properties(body: Fields) -> None:
+    """Refuse fields that Cerebras does not have, in its words (QwenLM/qwen-code#11045 and proxysoul/Empryo#209, 2026-09)."""
+    wrong: list[str] = [name for name in ("reasoning", "enable_thinking", "thinking") if name in body]
+    for place, message in enumerate(rows(body.get("messages"))):
+        if message.get("role") == "developer":
+            expected = "'system', 'user', 'assistant', 'tool'"
+            words = f"Input tag 'developer' found using 'role' does not match any of the expected tags: {expected}"
+            raise Refusal("bad_value", f"body.messages.{place}: {words}", status=422)
+        if "reasoning_content" in message:
+            wrong.append(f"messages.{place}.assistant.reasoning_content")
+    if wrong:
+        raise Refusal("unknown_field", "\n".join(f"{name}: property '{name}' is unsupported" for name in wrong))

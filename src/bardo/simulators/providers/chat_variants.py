@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, compact
+from bardo.simulators.fields import Fields, at, compact, number
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.providers.messages_hosts import MessagesHost
@@ -110,6 +110,11 @@ class Fireworks(Chat):
     usage_place = "always"
     off_switches = (("reasoning_effort", "none"), ("reasoning_effort", False), ("thinking.type", "disabled"))
 
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        asked = super().read(incoming, path)
+        _check_thinking(incoming.fields)
+        return asked
+
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.token('reply', 32, HEXADECIMAL)}"
 
@@ -155,3 +160,18 @@ class Fireworks(Chat):
         }.get(refusal.status, ("invalid_request_error" if refusal.status < 500 else "internal_server_error", None))
         error: Fields = {"object": "error", "type": kind, "message": refusal.message}
         return {"error": {**error, "code": code} if code else error}
+
+
+def _check_thinking(body: Fields) -> None:
+    """Refuse two fields for thinking, and budgets below the least.
+
+    docs.fireworks.ai (as of 2026-11) gives the rules, not the words: `reasoning_effort` as a whole number is a budget of at least 1,
+    `thinking.budget_tokens` of at least 1,024, and only one of the two may be there.
+    """
+    if "thinking" in body and "reasoning_effort" in body:
+        raise Refusal("bad_value", "Cannot specify both 'thinking' and 'reasoning_effort'")
+    effort, budget = number(body.get("reasoning_effort")), number(at(body, "thinking.budget_tokens"))
+    if effort is not None and effort < 1:
+        raise Refusal("bad_value", "reasoning_effort must be a positive integer", parameter="reasoning_effort")
+    if budget is not None and budget < 1024:
+        raise Refusal("bad_value", "thinking.budget_tokens: Input should be greater than or equal to 1024")

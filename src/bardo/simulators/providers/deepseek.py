@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
@@ -15,6 +16,12 @@ from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply
 from bardo.simulators.thinking_back import check_deepseek
 from bardo.simulators.turns import ToolCall
+
+# theopenco/llmgateway#3462, 2026-08.
+_NO_DEVELOPER = (
+    "Failed to deserialize the JSON body into the target type: messages[{place}].role: unknown variant `developer`, expected one of "
+    "`system`, `user`, `assistant`, `tool`, `latest_reminder` at line 1 column {column}"
+)
 
 
 class DeepSeek(Chat):
@@ -36,6 +43,8 @@ class DeepSeek(Chat):
     def read(self, incoming: Incoming, path: str) -> Conversation:
         asked = super().read(incoming, path)
         check_deepseek(incoming)
+        if (place := chat_request.developer_message(incoming.fields)) is not None:
+            raise Refusal("bad_value", _NO_DEVELOPER.format(place=place, column=len(incoming.raw)))
         return asked
 
     def catalog(self, path: str, models: Sequence[str]) -> Reply | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from bardo.simulators.conversation import Conversation, Tool
@@ -73,6 +73,8 @@ def read(incoming: Incoming, path: str) -> Conversation:
     contents = rows(body.get("contents"))
     _check_contents(contents)
     model, method = called(path)
+    _check_end(contents[-1], model)
+    _check_references(contents)
     gemini_signatures.check(contents, model)
     schema = setting(body, "responseJsonSchema") or setting(body, "responseSchema")
     return Conversation(
@@ -98,6 +100,44 @@ def _check_contents(contents: Sequence[Fields]) -> None:
         if not rows(content.get("parts")):
             words = "Unable to submit request because it must include at least one parts field"
             raise Refusal("missing_field", f"{words}, which describes the prompt input.")
+
+
+_NO_PREFILL = re.compile(r"gemini-(?:3\.5-flash-lite|3\.[6-9]-|[4-9])")
+"""The models that want a user's turn at the end (LibreChat-AI/agents#323 and pipecat-ai/pipecat#5821, 2026)."""
+
+
+def _check_end(last: Fields, model: str) -> None:
+    answers = any(either(part, "functionResponse") for part in rows(last.get("parts"))[-1:])
+    if last.get("role") == "model" and not answers and _NO_PREFILL.match(model):
+        words = "Requests ending with a model turn are not supported unless the last part is a function response."
+        raise Refusal("bad_value", words)
+
+
+def _check_references(contents: Sequence[Fields]) -> None:
+    """Refuse a `$ref` in a result that names no part of it (router-for-me/CLIProxyAPI#6065, 2026-09)."""
+    for part in (part for content in contents for part in rows(content.get("parts"))):
+        response = fields(either(part, "functionResponse"))
+        blobs = [
+            fields(either(one, "inlineData")) or fields(either(one, "fileData")) for one in rows(response.get("parts"))
+        ]
+        shown = {text(either(blob, "displayName")) for blob in blobs}
+        for name in _references(response.get("response")):
+            if name not in shown:
+                words = "in function_response.response does not match to a display_name in the function_response.parts."
+                raise Refusal("bad_value", f"The referenced name `{name}` {words}")
+
+
+def _references(value: object) -> Iterator[str]:
+    """Give the names of all `$ref` in a JSON value."""
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if isinstance(one.get("$ref"), str):
+                yield one["$ref"]
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
 
 
 def _said(content: Fields) -> str:

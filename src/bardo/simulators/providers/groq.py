@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat, asks_for_usage
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
-from bardo.simulators.fields import Fields, without
+from bardo.simulators.fields import Fields, at, without
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import named_event
 from bardo.simulators.turns import ToolCall
@@ -25,6 +27,11 @@ class Groq(Chat):
     reasoning_field = "reasoning"
     off_switches = (("reasoning_effort", "none"),)
     hiding_switches = (("include_reasoning", False), ("reasoning_format", "hidden"))
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        asked = super().read(incoming, path)
+        _check_reasoning_format(incoming.fields)
+        return asked
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.uuid('reply')}"
@@ -127,3 +134,19 @@ class Groq(Chat):
 
 def _request_id(exchange: Exchange) -> str:
     return f"req_01{exchange.token('request', 24, '0123456789abcdefghjkmnpqrstvwxyz')}"
+
+
+def _check_reasoning_format(body: Fields) -> None:
+    """Refuse thinking in the text beside tools or JSON, and two fields for one thing.
+
+    console.groq.com/docs/reasoning, 2026-11, says that both are errors with the status 400; it does not give their words.
+    """
+    if "reasoning_format" not in body:
+        return
+    if "include_reasoning" in body:
+        words = "`include_reasoning` and `reasoning_format` cannot be used together"
+        raise Refusal("bad_value", words, parameter="reasoning_format")
+    json_mode = at(body, "response_format.type") in ("json_object", "json_schema")
+    if body["reasoning_format"] == "raw" and (body.get("tools") or json_mode):
+        words = "`reasoning_format` must be `parsed` or `hidden` with tool use or JSON mode"
+        raise Refusal("bad_value", words, parameter="reasoning_format")

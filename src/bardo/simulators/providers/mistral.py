@@ -123,6 +123,13 @@ class Mistral(Chat):
     def error_body(self, refusal: Refusal) -> Fields:
         if refusal.status == 401:
             return {"detail": "Unauthorized"}
+        if refusal.status == 422:
+            where = ["body", *(int(name) if name.isdigit() else name for name in (refusal.parameter or "").split("."))]
+            return {"detail": [{"type": "union_tag_invalid", "loc": where, "msg": refusal.message}]}
+        if refusal.reason == "bad_call_id":
+            # The body that gptel#1203, eca#233 and mistral-vibe#1075 show.
+            wrong: Fields = {"type": "invalid_function_call", "param": None, "code": "3280"}
+            return {"object": "error", "message": refusal.message, **wrong}
         body: Fields = {
             "object": "error",
             "message": refusal.message,
@@ -158,4 +165,4 @@ def _check_messages(messages: Sequence[Fields]) -> None:
         for given in (*ids, text(message.get("tool_call_id"))):
             if given and not _CALL_ID.fullmatch(given):
                 words = f"Tool call id was {given} but must be a-z, A-Z, 0-9, with a length of 9."
-                raise Refusal("bad_value", words, parameter=f"messages.{place}")
+                raise Refusal("bad_call_id", words)

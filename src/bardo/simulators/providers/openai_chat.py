@@ -34,7 +34,7 @@ class OpenAIChat(Chat):
         chat_request.check_call_ids(incoming.fields, _LONGEST_CALL_ID)
         if "max_tokens" in incoming.fields and found.model in self.models:
             words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
-            raise Refusal("bad_value", words, parameter="max_tokens")
+            raise Refusal("unsupported_field", words, parameter="max_tokens")
         return found
 
     def completion(self, exchange: Exchange) -> Fields:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import ToolCall
@@ -21,6 +24,21 @@ class Qwen(Chat):
     base_path = "/compatible-mode/v1"
     models = ("qwen3-max", "qwen3.5-plus")
     off_switches = (("enable_thinking", False),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        """Refuse the role `developer`, and a forced tool while the model thinks: proma-ai/Proma#1496 and cloudwego/eino#994, 2026."""
+        asked = super().read(incoming, path)
+        body = incoming.fields
+        if (place := chat_request.developer_message(body)) is not None:
+            roles = "['system', 'assistant', 'user', 'tool', 'function']"
+            raise Refusal("bad_value", f"developer is not one of {roles} - 'messages.['{place}].role'")
+        forced = body.get("tool_choice")
+        if body.get("enable_thinking", asked.model.startswith("qwen3.5")) is True and (
+            forced == "required" or isinstance(forced, dict)
+        ):
+            words = "The tool_choice parameter does not support being set to required or object in thinking mode"
+            raise Refusal("bad_value", f"<400> InternalError.Algo.InvalidParameter: {words}")
+        return asked
 
     def reply_id(self, exchange: Exchange) -> str:
         return f"chatcmpl-{exchange.uuid('reply')}"

@@ -15,6 +15,17 @@ from bardo.simulators.reply import Reply, whole
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _ROLES = ("assistant", "system", "developer", "user")
+_LONGEST_CALL_ID = 64
+_KNOWN = frozenset(
+    (
+        "access_programs", "background", "background_options", "context_management", "conversation", "image", "include", "input",
+        "instructions", "max_output_tokens", "max_tool_calls", "metadata", "model", "moderation", "parallel_tool_calls", "personality",
+        "previous_response_id", "prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention", "reasoning",
+        "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature", "text", "tool_choice", "tools",
+        "top_logprobs", "top_p", "truncation", "user",
+    )
+)  # fmt: skip
+"""What openai 2.x's own types say a request may hold, as of 2026-11."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +41,11 @@ def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
     body = chat_request.json_body(incoming)
     model = chat_request.required_text(body, "model", "Missing required parameter: 'model'.")
     before = _before(body, memory)
+    _check_names(body)
     items = _items(body)
     _check_roles(items)
+    for place, item in enumerate(items):
+        chat_request.check_length(f"input[{place}].call_id", text(item.get("call_id")), _LONGEST_CALL_ID)
     _check_outputs(items, before)
     check_reasoning(items, model)
     _check_include(body, model)
@@ -46,6 +60,12 @@ def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
         streamed=body.get("stream") is True,
         characters=len(text(body.get("instructions"))) + sum(len(str(item)) for item in items),
     )
+
+
+def _check_names(body: Fields) -> None:
+    for name in body:
+        if name not in _KNOWN:
+            raise Refusal("unknown_field", f"Unknown parameter: '{name}'.", parameter=name)
 
 
 _WITHOUT_THINKING = ("gpt-4", "gpt-3.5", "chatgpt-")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, without
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.turns import ToolCall
@@ -101,6 +103,14 @@ class InlineThink(VLLM):
     name = "inline_think"
     opener = "<think>\n"
     closer = "\n</think>\n\n"
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        """Refuse a budget for thinking: the server knows no delimiters (vllm-project/vllm#57830, 2026-09)."""
+        asked = super().read(incoming, path)
+        if incoming.fields.get("thinking_token_budget") is not None:
+            words = "thinking_token_budget is set but reasoning_config is not configured. Please set --reasoning-parser and/or"
+            raise Refusal("bad_value", f"{words} --reasoning-config to use thinking_token_budget.")
+        return asked
 
     def message(self, exchange: Exchange) -> Fields:
         return {**super().message(exchange), "reasoning": None}

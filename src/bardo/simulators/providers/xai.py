@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields
+from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import DIGITS
 from bardo.simulators.provider import masked
 from bardo.simulators.providers.openai_responses import OpenAIResponses
@@ -27,6 +29,11 @@ class XAI(Chat):
     owner = "xai"
     usage_place = "always"
     off_switches = (("reasoning_effort", "none"),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        asked = super().read(incoming, path)
+        _check_arguments(incoming.fields, asked.model)
+        return asked
 
     def reply_id(self, exchange: Exchange) -> str:
         return exchange.uuid("reply")
@@ -105,3 +112,15 @@ class XAI(Chat):
 
     def error_events(self) -> Sequence[bytes]:
         return [data_event({"error": {"message": "Service temporarily unavailable.", "code": 503}})]
+
+
+_REFUSED = {"presence_penalty": "presencePenalty", "frequency_penalty": "frequencyPenalty", "stop": "stop"}
+
+
+def _check_arguments(body: Fields, model: str) -> None:
+    """Refuse what models that think do not take (yym68686/uni-api#105), and an effort where there is none (hermes-agent#23435, 2026-05)."""
+    for name, word in _REFUSED.items():
+        if body.get(name) and body.get("reasoning_effort") != "none":
+            raise Refusal("bad_value", f"Argument not supported on this model: {word}")
+    if "reasoning_effort" in body and not model.startswith(("grok-4.3", "grok-3-mini", "grok-4.20-multi-agent")):
+        raise Refusal("bad_value", f"Model {model} does not support parameter reasoningEffort.")
