@@ -100,7 +100,7 @@ class Bench:
 
 def request(*, stream: bool = True, language: str = "openai_chat", **fields: Any) -> Request:
     turns = [{"role": "user", "content": "2+2?"}]
-    body = {"model": "m", "messages": turns, "stream": stream, "max_tokens": 9, **fields}
+    body = {"model": "m", "messages": turns, "stream": stream, "max_tokens": 90, **fields}
     return dialect(language).decode_request(msgspec.json.encode(body), Arrival())
 
 
