@@ -154,7 +154,7 @@ MEANINGS = {
     "providers.api_key_env": "the name of the environment variable that holds the key, never the key; empty: the preset's, but none where "
     "`base_url` is your own",
     "providers.models": "the model ids it serves; left out: the provider is asked for its list",
-    "providers.headers": "further headers of every call",
+    "providers.headers": 'further headers of every call; `{ env = "VARIABLE" }` in the place of a value that is a secret',
     "providers.scope": 'the account\'s project, where every call must name it: `{ project_id = "…" }` for watsonx',
     "reasoning.introspect": "whether servers are asked once what they know of their models, beside the calls",
     "reasoning.budgets": "the tokens of each level: the keys below",

@@ -8,8 +8,11 @@ from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
+from bardo.edge.settings import parse_settings
+from bardo.edge.settings_providers import provider_of
+from bardo.edge.settings_secrets import secrets_of
 from bardo.engine.route import Provider
-from bardo.values.errors import MissingKey
+from bardo.values.errors import ConfigError, MissingKey
 
 
 def row(preset: str) -> ProviderRow:
@@ -84,3 +87,50 @@ def test_an_at_sign_in_a_path_is_part_of_the_path() -> None:
     provider = Provider(id="lab", row=row("vllm"), base_url="http://lab.test/v1")
     signed = Keyring({}).sign(Call(url="http://lab.test/v1/models/a@b"), provider, clock=float)
     assert (signed.url, signed.headers) == ("http://lab.test/v1/models/a@b", {})
+
+
+PORTKEY = """
+[[providers]]
+id = "portkey"
+preset = "openai-compatible"
+base_url = "https://api.portkey.test/v1"
+headers = { X-Portkey-Api-Key = { env = "PORTKEY_KEY" }, x-team = "research" }
+"""
+
+
+def test_a_header_is_read_from_its_variable() -> None:
+    (entry,) = parse_settings(PORTKEY).providers
+    provider = provider_of(entry)
+    environment = {"PORTKEY_KEY": " recognisable-value\n"}
+    keyring = Keyring(environment)
+    call = Call(url="https://api.portkey.test/v1", headers=provider.row.headers)
+    assert keyring.sign(call, provider, clock=float).headers == {
+        "x-team": "research",
+        "x-portkey-api-key": "recognisable-value",
+    }
+    assert not keyring.lacks(provider)
+    for secrets in (keyring.secrets_of(provider), keyring.secrets([provider])):
+        assert "recognisable-value" not in secrets.in_text("it said recognisable-value")
+    assert secrets_of(entry) == []
+
+
+def test_a_header_whose_variable_is_not_set_is_said() -> None:
+    provider = provider_of(parse_settings(PORTKEY).providers[0])
+    assert Keyring({}).lacks(provider)
+    with pytest.raises(MissingKey, match="no value for the header x-portkey-api-key of portkey") as caught:
+        Keyring({}).sign(Call(url="https://api.portkey.test/v1"), provider, clock=float)
+    assert caught.value.hint == "set PORTKEY_KEY where bardo runs"
+
+
+@pytest.mark.parametrize("value", ['{ env = "" }', '{ env = "my key" }', '{ env = "sk-recognisable0123456789abcdef" }'])
+def test_a_header_without_the_name_of_a_variable_is_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match="does not name an environment variable") as caught:
+        parse_settings(PORTKEY.replace('{ env = "PORTKEY_KEY" }', value))
+    assert "recognisable" not in f"{caught.value} {caught.value.hint}"
+    assert 'env = "X_PORTKEY_API_KEY"' in str(caught.value.hint)
+
+
+def test_a_reference_in_a_header_is_answered_with_the_form_to_write() -> None:
+    with pytest.raises(ConfigError, match="names a variable, and is sent as it is") as caught:
+        parse_settings(PORTKEY.replace('{ env = "PORTKEY_KEY" }', '"$PORTKEY_KEY"'))
+    assert caught.value.hint == 'write X-Portkey-Api-Key = { env = "PORTKEY_KEY" }'

@@ -126,14 +126,14 @@ class ModelPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Who runs models, and how to speak with them.
 
-    `key_variables` are tried in order. `models` are globs of the model ids it serves, used for bare model names. `port` is set for local
-    servers that are looked for at start. `scope_fields` are the fields of a request that name the account's project, `address_fields` those
-    named in braces in `base_url`; `scope` holds what is configured for both. `hosts` are the hosts of places whose host is not written like
-    the others'. `paths` are those of a provider with other paths than its dialect's. `generic`: the row stands for any server of its
-    dialect, where only the dialect is configured. `counts_tokens`: it has its dialect's endpoint that counts the tokens of a request.
-    `embeddings` are where it makes vectors of texts. `endpoints` are the further endpoints where it answers requests. Of the row's own one
-    `only_models` are globs of the models that answer there, all where there are none, `not_models` of those that do not, and `lacks` is
-    what its replies leave out, by the names of degradations.
+    `key_variables` are tried in order, and `header_variables` hold the values of further headers. `models` are globs of the model ids it
+    serves, used for bare model names. `port` is set for local servers that are looked for at start. `scope_fields` are the fields of a
+    request that name the account's project, `address_fields` those named in braces in `base_url`; `scope` holds what is configured for
+    both. `hosts` are the hosts of places whose host is not written like the others'. `paths` are those of a provider with other paths than
+    its dialect's. `generic`: the row stands for any server of its dialect, where only the dialect is configured. `counts_tokens`: it has
+    its dialect's endpoint that counts the tokens of a request. `embeddings` are where it makes vectors of texts. `endpoints` are the
+    further endpoints where it answers requests. Of the row's own one `only_models` are globs of the models that answer there, all where
+    there are none, `not_models` of those that do not, and `lacks` is what its replies leave out, by the names of degradations.
     """
 
     id: str
@@ -143,6 +143,7 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     auth: Auth = "bearer"
     key_variables: tuple[str, ...] = ()
     headers: dict[str, str] = {}
+    header_variables: dict[str, str] = {}
     scope_fields: tuple[str, ...] = ()
     scope: dict[str, str] = {}
     address_fields: tuple[str, ...] = ()

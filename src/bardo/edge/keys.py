@@ -29,7 +29,7 @@ class Keyring:
 
     def __init__(self, environment: Mapping[str, str] | None = None) -> None:
         self._environment = os.environ if environment is None else environment
-        self._quotable: dict[tuple[str, str, str], Secrets] = {}
+        self._quotable: dict[tuple[str, ...], Secrets] = {}
         self._google = GoogleTokens(self._environment)
 
     def __repr__(self) -> str:
@@ -38,10 +38,11 @@ class Keyring:
     def secrets_of(self, provider: Provider) -> Secrets:
         """Return the secrets that calls to `provider` hold, and that it may quote."""
         key = self._find(provider.row) or (self._google.token if provider.row.auth == "google" else "")
-        place = (provider.id, provider.base_url, key)
+        own = self._variables(provider.row)
+        place = (provider.id, provider.base_url, key, *own.values())
         found = self._quotable.get(place)
         if found is None:
-            values = secret_values(provider.row.headers, provider.base_url)
+            values = [*secret_values(provider.row.headers, provider.base_url), *own.values()]
             found = self._quotable[place] = secrets_of(tuple(sorted({key, *values})))
         return found
 
@@ -56,6 +57,7 @@ class Keyring:
         found = [value.strip() for name in names if (value := self._environment.get(name))]
         for provider in configured:
             found += secret_values(provider.row.headers, provider.base_url)
+            found += self._variables(provider.row).values()
         return secrets_of(tuple(sorted({*found, *further})))
 
     async def prepare(self, provider: Provider) -> None:
@@ -68,8 +70,11 @@ class Keyring:
         return self._find(row) is not None
 
     def lacks(self, provider: Provider) -> bool:
-        """Whether calls to `provider` need a key that is not set, so that `sign` would raise MissingKey."""
+        """Whether calls to `provider` need a key or the value of a header that is not set, so that `sign` would raise MissingKey."""
         row = provider.row
+        return self._lacks_key(row) or len(self._variables(row)) < len(row.header_variables)
+
+    def _lacks_key(self, row: ProviderRow) -> bool:
         # Whether a machine has credentials of Google's, only `prepare` finds out.
         takes_one = bool(row.key_variables) and row.auth not in ("none", "google") and not row.local
         return takes_one and not self.has(row)
@@ -82,7 +87,23 @@ class Keyring:
         if "@" in call.url:
             call = _with_basic_authorization(call)
         own = self._aws(call, provider, clock) if provider.row.auth == "aws" else self._headers(provider)
+        if provider.row.header_variables:
+            own = {**self._further(provider), **own}
         return msgspec.structs.replace(call, headers={**call.headers, **own}) if own else call
+
+    def _further(self, provider: Provider) -> dict[str, str]:
+        """Return the headers whose values stand in variables. Raises MissingKey where one is not set."""
+        found, row = self._variables(provider.row), provider.row
+        for name, variable in row.header_variables.items():
+            if name not in found:
+                hint = f"set {variable} where bardo runs"
+                raise MissingKey(f"no value for the header {name} of {provider.id}", hint=hint)
+        return found
+
+    def _variables(self, row: ProviderRow) -> dict[str, str]:
+        """Return the headers of the row whose variables are set."""
+        named = {name: self._environment.get(variable, "").strip() for name, variable in row.header_variables.items()}
+        return {name: value for name, value in named.items() if value}
 
     def _aws(self, call: Call, provider: Provider, clock: Callable[[], float]) -> dict[str, str]:
         row = provider.row
@@ -96,7 +117,7 @@ class Keyring:
         row = provider.row
         key = self._find(row) or (self._google.token if row.auth == "google" else None)
         if not key:
-            if not self.lacks(provider):
+            if not self._lacks_key(row):
                 return {}
             variables = " or ".join(row.key_variables)
             raise MissingKey(f"no key for {provider.id}", hint=f"set {variables} where bardo runs")

@@ -15,7 +15,7 @@ from bardo.catalog.rows import DialectName, ProviderRow
 from bardo.edge.settings_mistakes import Mistakes
 from bardo.edge.settings_problems import Place
 from bardo.edge.settings_rows import choices_of
-from bardo.edge.settings_secrets import check_headers, check_key_variable
+from bardo.edge.settings_secrets import HeaderVariable, check_headers, check_key_variable
 from bardo.engine.route import Provider
 from bardo.values.errors import ConfigError
 
@@ -32,7 +32,7 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     base_url: str = ""
     api_key_env: str = ""
     models: tuple[str, ...] | None = None
-    headers: dict[str, str] = {}
+    headers: dict[str, str | HeaderVariable] = {}
     scope: dict[str, str] = {}
 
 
@@ -153,7 +153,10 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
         changes["dialect"] = entry.dialect
         changes["counts_tokens"] = False
     if entry.headers:
-        changes["headers"] = {**row.headers, **{name.lower(): value for name, value in entry.headers.items()}}
+        given = {name.lower(): value for name, value in entry.headers.items()}
+        fixed = {name: value for name, value in given.items() if isinstance(value, str)}
+        changes["headers"] = {name: value for name, value in row.headers.items() if name not in given} | fixed
+        changes["header_variables"] = {name: value.env for name, value in given.items() if not isinstance(value, str)}
     if entry.scope:
         changes["scope"] = entry.scope
     if entry.api_key_env:

@@ -6,14 +6,18 @@ Nothing here quotes a value.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 from urllib.parse import urlsplit
+
+import msgspec
 
 from bardo.values.errors import ConfigError
 from bardo.values.shown import is_secret, looks_like_key
 
-ADVICE = "name a variable that holds it with api_key_env, where the provider takes a key so"
+ADVICE = (
+    'name a variable that holds it: api_key_env for the provider\'s key, { env = "VARIABLE" } as the value of a header'
+)
 """What to do about a secret in the file."""
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -22,6 +26,12 @@ _REFERENCE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)\}?|\{env:(\w+)\}|os\.env
 # Providers take their keys in these: bardo writes them itself.
 _KEY_HEADERS = ("authorization", "x-api-key", "api-key", "x-goog-api-key")
 _NO_LETTER = re.compile(r"[^A-Za-z0-9]+")
+
+
+class HeaderVariable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The value of a header that stands in an environment variable: `{ env = "VARIABLE" }`."""
+
+    env: str
 
 
 class Entry(Protocol):
@@ -34,7 +44,7 @@ class Entry(Protocol):
     @property
     def api_key_env(self) -> str: ...
     @property
-    def headers(self) -> dict[str, str]: ...
+    def headers(self) -> Mapping[str, str | HeaderVariable]: ...
 
 
 def check_key_variable(entry: Entry, known: Sequence[str], where: Callable[[str], str]) -> None:
@@ -47,13 +57,19 @@ def check_key_variable(entry: Entry, known: Sequence[str], where: Callable[[str]
 
 
 def check_headers(entry: Entry, where: Callable[[str], str]) -> None:
-    """Raise ConfigError for a header that names a variable as shells or other programs do: it would be sent as it is written."""
+    """Raise ConfigError for a header whose variable is none, or that names one as shells or other programs do: it would be sent so."""
     for name, value in entry.headers.items():
-        named = _REFERENCE.search(value)
-        if named:
-            message = f"{where(f'headers.{name}')}: the header {name} of provider {entry.id!r} names a variable, and is sent as it is"
-            hint = f'leave the header out, and write api_key_env = "{next(filter(None, named.groups()))}"'
-            raise ConfigError(message, hint=hint)
+        place = f"{where(f'headers.{name}')}: the header {name} of provider {entry.id!r}"
+        if isinstance(value, HeaderVariable):
+            if not _VARIABLE.fullmatch(value.env) or looks_like_key(value.env):
+                hint = f'run `export {variable_for(name, "")}=…` in the shell, and write {{ env = "{variable_for(name, "")}" }}'
+                raise ConfigError(f"{place} does not name an environment variable", hint=hint)
+        elif named := _REFERENCE.search(value):
+            variable = next(filter(None, named.groups()))
+            hint = f'write {name} = {{ env = "{variable}" }}'
+            if name.lower() in _KEY_HEADERS:
+                hint = f'leave the header out, and write api_key_env = "{variable}"'
+            raise ConfigError(f"{place} names a variable, and is sent as it is", hint=hint)
 
 
 def how_to_remove(entry: Entry, found: Sequence[str], known: Sequence[str]) -> str:
@@ -64,10 +80,10 @@ def how_to_remove(entry: Entry, found: Sequence[str], known: Sequence[str]) -> s
     return ADVICE
 
 
-def variable_for(name: str) -> str:
-    """Return a variable that may hold the key of a provider called so."""
+def variable_for(name: str, ending: str = "_API_KEY") -> str:
+    """Return a variable that may hold the key of a provider called so, or the value of a header."""
     word = _NO_LETTER.sub("_", name).strip("_").upper() or "PROVIDER"
-    return f"{'_' if word[0].isdigit() else ''}{word}_API_KEY"
+    return f"{'_' if word[0].isdigit() else ''}{word}{ending}"
 
 
 def how_to_give_a_key(variable: str) -> str:
@@ -84,7 +100,9 @@ def means_a_key(name: str) -> bool:
 
 def secrets_of(entry: Entry) -> list[str]:
     """Return where secrets stand in a provider's table, each as it is called there."""
-    found = [f"headers.{name}" for name, value in entry.headers.items() if is_secret(name, value)]
+    found = [
+        f"headers.{name}" for name, value in entry.headers.items() if isinstance(value, str) and is_secret(name, value)
+    ]
     try:
         address = urlsplit(entry.base_url)
     except ValueError:

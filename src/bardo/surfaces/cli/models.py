@@ -94,9 +94,10 @@ def _listed(info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Key
 
 def _key(provider: Provider, keyring: Keyring) -> str:
     """Return the state of a provider's key: `set`, `missing: VARIABLE`, or `none needed`."""
+    row = provider.row
     if keyring.lacks(provider):
-        return f"missing: {' or '.join(provider.row.key_variables)}"
-    return "set" if keyring.has(provider.row) else "none needed"
+        return f"missing: {' or '.join(row.key_variables or row.header_variables.values())}"
+    return "set" if keyring.has(row) or row.header_variables else "none needed"
 
 
 def _cells(one: ListedModel) -> tuple[str, ...]:

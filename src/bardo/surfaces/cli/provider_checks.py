@@ -103,7 +103,7 @@ def _unlisted(provider: Provider, problem: ProviderError, status: int | None) ->
         fix = problem.hint or "check base_url, and that the server runs"
         return Finding(area=area, status="problem", found=problem.message, fix=fix)
     if status in KEY_REFUSED:
-        variables = " or ".join(provider.row.key_variables)
+        variables = " or ".join((*provider.row.key_variables, *provider.row.header_variables.values()))
         fix = f"check the key in {variables}" if variables else "set api_key_env to the variable that holds its key"
         return Finding(
             area=area, status="problem", found=f"{shown_url(provider.base_url)} refuses the key ({status})", fix=fix
