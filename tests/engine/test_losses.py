@@ -38,8 +38,8 @@ def said(*parts: Any) -> dict[str, dict[str, Any]]:
     }
 
 
-SEARCH = {"type": "web_search"}
-CLAUDE_SEARCH = {"type": "web_search_20250305", "name": "web_search"}
+SEARCH = {"type": "file_search", "vector_store_ids": ["vs_1"]}
+CLAUDE_SEARCH = {"type": "web_fetch_20250910", "name": "web_fetch"}
 FUNCTION = {"type": "function", "name": "look", "parameters": {"type": "object"}}
 AUDIO = {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}
 UPLOADED = {"type": "document", "source": {"type": "file", "file_id": "file_1"}}
@@ -66,7 +66,7 @@ CASES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a document": (CLAUDE, said(UPLOADED)[CLAUDE], "document"),
     "Claude's search, named": (
         CLAUDE,
-        {"tools": [CLAUDE_SEARCH], "tool_choice": {"type": "tool", "name": "web_search"}},
+        {"tools": [CLAUDE_SEARCH], "tool_choice": {"type": "tool", "name": "web_fetch"}},
         "tool_choice",
     ),
     "Claude's search alone": (CLAUDE, {"tools": [CLAUDE_SEARCH]}, "tools"),
@@ -133,7 +133,7 @@ def test_another_loss_that_is_allowed_allows_no_more() -> None:
     [
         ("audio", CHAT, said(AUDIO)[CHAT]),
         ("audio", GEMINI, said(WAV)[GEMINI]),
-        ("web_search", RESPONSES, {"tools": [SEARCH], "tool_choice": "required"}),
+        ("file_search", RESPONSES, {"tools": [SEARCH], "tool_choice": "required"}),
         ("tools", RESPONSES, {"tools": [SEARCH], "tool_choice": "required"}),
     ],
 )

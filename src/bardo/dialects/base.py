@@ -12,6 +12,7 @@ from typing import Any, Literal, Protocol
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
+from bardo.dialects.hosted_tools import carry_hosted
 from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks, report_tool_lacks
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
 from bardo.dialects.reply_declaration import ReplyDeclaration
@@ -194,13 +195,14 @@ class Dialect:
     def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
         early = Losses(self.declaration)
+        request, hosted = carry_hosted(request, row, early)
         request, carried = carry_shared(request, row, early)
         losses = self.field_losses(request)
         losses.add_all(early.all)
         report_message_lacks(request, losses)
         body = self.encode_body(request, row, losses)
-        if carried:
-            body = with_shared(body, carried)
+        if carried or hosted:
+            body = with_shared(body, carried | hosted)
         if request.dialect == self.name and request.body is not None:
             body = with_original_form(body, request.body)
         path = self.request_path(request)

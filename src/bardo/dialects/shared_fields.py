@@ -32,7 +32,7 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
         return request, {}
     if row.id in shared.providers:
         for path, value in found.items():
-            fields = merge_fields(fields, _nested(path, value))
+            fields = merge_fields(fields, nested(path, value))
     else:
         for path, value in found.items():
             losses.lose(path, value, f"{row.id} is not known to take it")
@@ -53,7 +53,7 @@ def _moved(extra: dict[str, Any], shared: SharedFields, source: str, target: str
     """Take the shared fields out of `extra`, and return them by their paths in the target."""
     found: dict[str, Any] = {}
     for path, there in shared.paths(source, target):
-        value = _take(extra, path)
+        value = take(extra, path)
         if value is not None:
             found[there] = value
     return found
@@ -74,7 +74,7 @@ def _switched(extra: dict[str, Any], found: dict[str, Any], switch: ListSwitch, 
     return {switch.name: True} if named or switch.implied_by in found else {}
 
 
-def _take(extra: dict[str, Any], path: str) -> Any:
+def take(extra: dict[str, Any], path: str) -> Any:
     """Take the value at a dotted path out of `extra`, and what holds nothing but it; None where there is none."""
     name, _, rest = path.partition(".")
     value = extra.get(name)
@@ -82,12 +82,13 @@ def _take(extra: dict[str, Any], path: str) -> Any:
         return extra.pop(name, None)
     if not isinstance(value, dict):
         return None
-    inner = _take(value, rest)
+    inner = take(value, rest)
     if inner is not None and not value:
         extra.pop(name)
     return inner
 
 
-def _nested(path: str, value: Any) -> dict[str, Any]:
+def nested(path: str, value: Any) -> dict[str, Any]:
+    """Return an object that holds the value at a dotted path."""
     name, _, rest = path.partition(".")
-    return {name: _nested(rest, value) if rest else value}
+    return {name: nested(rest, value) if rest else value}

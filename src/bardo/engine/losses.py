@@ -41,7 +41,7 @@ def refuse_losses(
     all_lost = UNLISTED in names and request.dialect not in spoken
     losses = [*_fields(request, provider, rows, names, all_lost=all_lost)]
     if names:
-        losses += [*_parts(request, rows, spoken, names), *_tools(request, spoken)]
+        losses += [*_parts(request, rows, spoken, names), *_tools(request, spoken, names)]
     refused = [loss for loss in dict.fromkeys(losses) if not set(loss.names) & set(allowed)]
     if refused:
         raise _refusal(refused, provider)
@@ -81,10 +81,15 @@ def _plain_names(kind: str, value: object) -> Iterator[str]:
             yield medium
 
 
-def _tools(request: Request, spoken: Collection[str | None]) -> Iterator[Loss]:
+def _tools(request: Request, spoken: Collection[str | None], reported: Collection[str]) -> Iterator[Loss]:
     """Return hosted tools that must be called, or may be the call that must be made, or are all the tools there are."""
     foreign = [
-        tool for tool in request.tools if tool.hosted and (tool.carried is None or tool.carried.dialect not in spoken)
+        tool
+        for tool in request.tools
+        if tool.hosted
+        and (tool.carried is None or tool.carried.dialect not in spoken)
+        # One that is not reported has a counterpart there.
+        and (f"tool {tool.name}" in reported or UNLISTED in reported)
     ]
     if not foreign:
         return

@@ -1,0 +1,94 @@
+"""A web search that one provider runs is that of another which runs one too, with its settings; elsewhere it is reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from bardo.dialects import dialect
+from bardo.surfaces.library.decoding import provider_row
+from bardo.values.wire import Arrival, WireRequest
+
+CHAT, RESPONSES, MESSAGES, GEMINI = "openai_chat", "openai_responses", "anthropic_messages", "gemini"
+PLACE = {"city": "Wien", "country": "AT"}
+ASKED: dict[str, dict[str, Any]] = {
+    CHAT: {"web_search_options": {"user_location": {"type": "approximate", "approximate": PLACE}}},
+    RESPONSES: {"tools": [{"type": "web_search_preview", "user_location": {"type": "approximate", **PLACE}}]},
+    MESSAGES: {
+        "tools": [
+            {"type": "web_search_20260209", "name": "web_search", "user_location": {"type": "approximate", **PLACE}}
+        ]
+    },
+    GEMINI: {"tools": [{"googleSearch": {}}]},
+}
+BODIES: dict[str, dict[str, Any]] = {
+    CHAT: {"model": "m", "messages": [{"role": "user", "content": "Hi"}]},
+    RESPONSES: {"model": "m", "input": "Hi"},
+    MESSAGES: {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]},
+    GEMINI: {"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]},
+}
+FUNCTION = {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+
+
+def sent(source: str, provider: str, model: str = "m", **fields: Any) -> tuple[WireRequest, dict[str, Any]]:
+    row = provider_row(provider)
+    body = msgspec.json.encode({**BODIES[source], **(fields or ASKED[source])})
+    request = msgspec.structs.replace(dialect(source).decode_request(body, Arrival(model=model)), model=model)
+    wire = dialect(row.dialect).encode_request(request, row)
+    return wire, msgspec.json.decode(wire.body)
+
+
+@pytest.mark.parametrize("source", [CHAT, RESPONSES, MESSAGES])
+def test_a_search_goes_to_the_provider_that_runs_one_with_its_place(source: str) -> None:
+    located = {"type": "approximate", **PLACE}
+    if source != RESPONSES:
+        wire, body = sent(source, "openai")
+        assert body["tools"] == [{"type": "web_search", "user_location": located}]
+        assert wire.degraded == ()
+    if source != MESSAGES:
+        wire, body = sent(source, "anthropic")
+        assert body["tools"] == [{"type": "web_search_20250305", "name": "web_search", "user_location": located}]
+        assert wire.degraded == ()
+    wire, body = sent(source, "gemini")
+    assert body["tools"] == [{"googleSearch": {}}]
+    assert [one.what for one in wire.degraded] == ["user_location"]
+
+
+@pytest.mark.parametrize(("provider", "tool"), [("openai", "web_search"), ("anthropic", "web_search_20250305")])
+def test_geminis_search_goes_to_others(provider: str, tool: str) -> None:
+    wire, body = sent(GEMINI, provider)
+    assert [one["type"] for one in body["tools"]] == [tool]
+    assert wire.degraded == ()
+
+
+def test_a_search_is_an_option_of_chats_search_models() -> None:
+    wire, body = sent(RESPONSES, "openai-chat", "gpt-4o-search-preview")
+    assert body["web_search_options"] == ASKED[CHAT]["web_search_options"]
+    assert "tools" not in body
+    assert wire.degraded == ()
+    wire, body = sent(RESPONSES, "openai-chat", "gpt-5")
+    assert "web_search_options" not in body
+    assert [one.what for one in wire.degraded] == ["tool web_search_preview"]
+
+
+def test_settings_travel_or_are_reported() -> None:
+    tool = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3, "allowed_domains": ["a.example"]}
+    wire, body = sent(MESSAGES, "openai", tools=[tool])
+    assert body["tools"] == [{"type": "web_search", "filters": {"allowed_domains": ["a.example"]}}]
+    assert [(one.what, one.asked) for one in wire.degraded] == [("max_uses", 3)]
+
+
+def test_a_search_that_a_provider_does_not_run_is_reported() -> None:
+    wire, body = sent(CHAT, "bedrock")
+    assert "web_search_options" in [one.what for one in wire.degraded]
+    wire, body = sent(RESPONSES, "groq")
+    assert "tools" not in body
+    assert [one.what for one in wire.degraded] == ["tool web_search_preview"]
+
+
+def test_gemini_gets_no_search_beside_functions() -> None:
+    wire, body = sent(CHAT, "gemini", tools=[FUNCTION], web_search_options={})
+    assert [*body["tools"][0]] == ["functionDeclarations"]
+    assert [one.what for one in wire.degraded] == ["web_search_options"]
