@@ -9,6 +9,7 @@ import pytest
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.surfaces.library.decoding import provider_row
 from bardo.values.wire import Arrival, WireRequest
 
 MARK = {"type": "ephemeral"}
@@ -53,3 +54,52 @@ def test_a_dialect_without_markers_reports_them(target: str) -> None:
     wire = written(target, messages=[{"role": "user", "content": [text("Hi.")]}])
     assert "cache_control" in {one.what for one in wire.degraded}
     assert b"cache_control" not in wire.body
+
+
+def test_a_marker_of_a_message_with_nothing_in_it_is_reported() -> None:
+    silent = {"role": "user", "content": [], "cache_control": MARK}
+    wire = written("anthropic_messages", messages=[{"role": "user", "content": "Hi."}, silent])
+    assert b"cache_control" not in wire.body
+    assert [one.what for one in wire.degraded] == ["cache_control"]
+
+
+def claude(provider: str, **fields: Any) -> tuple[dict[str, Any], list[str]]:
+    row = provider_row(provider)
+    body = msgspec.json.encode({"model": "m", "max_tokens": 9, **fields})
+    request = dialect("anthropic_messages").decode_request(body, Arrival(model="m"))
+    wire = dialect("openai_chat").encode_request(request, row)
+    return msgspec.json.decode(wire.body), [one.what for one in wire.degraded]
+
+
+CALL = {"type": "tool_use", "id": "c1", "name": "look", "input": {}}
+FOUND = {"type": "tool_result", "tool_use_id": "c1", "content": "Rain.", "cache_control": MARK}
+MARKED: dict[str, Any] = {
+    "system": [text("Be brief.")],
+    "messages": [
+        {"role": "user", "content": [text("Look.")]},
+        {"role": "assistant", "content": [CALL]},
+        {"role": "user", "content": [FOUND]},
+    ],
+}
+
+
+def test_markers_of_messages_clients_reach_a_chat_provider_that_is_known_to_take_them() -> None:
+    body, lost = claude("openrouter", **MARKED)
+    assert lost == []
+    system, user, _, result = body["messages"]
+    assert system["content"] == [text("Be brief.")]
+    assert user["content"] == [text("Look.")]
+    assert result["content"] == [text("Rain.")]
+
+
+def test_other_chat_providers_get_no_markers() -> None:
+    body, lost = claude("openai-chat", **MARKED)
+    assert b"cache_control" not in msgspec.json.encode(body)
+    assert lost == ["cache_control"]
+
+
+def test_a_marker_where_chat_has_no_place_for_it_is_reported() -> None:
+    tool = {"name": "look", "input_schema": {"type": "object"}, "cache_control": MARK}
+    body, lost = claude("openrouter", messages=[{"role": "user", "content": "Hi."}], tools=[tool])
+    assert b"cache_control" not in msgspec.json.encode(body)
+    assert lost == ["cache_control"]

@@ -53,6 +53,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether tool calls take Gemini's signatures under `extra_content`."""
     reasoning_format: str = ""
     """Whose reasoning items these are, where the dialect's own name for them would be wrong: xAI's Responses."""
+    markers: dict[str, int] = {}
+    """The markers of other dialects that parts of text take beyond those of the provider's dialect, and how many: `cache_control`."""
     repeats_role: bool = False
     """Whether every chunk of a stream names the role: OpenAI's library would add them up to `assistantassistant…`."""
 

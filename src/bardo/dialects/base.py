@@ -197,10 +197,11 @@ class Dialect:
         early = Losses(self.declaration)
         request, hosted = carry_hosted(request, row, early)
         request, carried = carry_shared(request, row, early)
-        losses = self.field_losses(request)
+        losses = self.field_losses(request, row)
         losses.add_all(early.all)
         report_message_lacks(request, losses)
         body = self.encode_body(request, row, losses)
+        losses.lose_unplaced_markers()
         if carried or hosted:
             body = with_shared(body, carried | hosted)
         if request.dialect == self.name and request.body is not None:
@@ -211,9 +212,12 @@ class Dialect:
             body = {**row.paths.body, **{name: value for name, value in body.items() if name != "model"}}
         return WireRequest(path=path, body=write_json(body), degraded=losses.all)
 
-    def field_losses(self, request: Request) -> Losses:
-        """Return what the request's fields, its tools among them, say that cannot be expressed. The messages are not looked at."""
-        losses = self._no_losses(request)
+    def field_losses(self, request: Request, row: ProviderRow | None = None) -> Losses:
+        """Return what the request's fields, its tools among them, say that cannot be expressed. The messages are not looked at.
+
+        `row` is that of a provider which may take markers beyond those of its dialect.
+        """
+        losses = self._no_losses(request, row)
         report_field_lacks(request, losses)
         return losses
 
@@ -223,5 +227,6 @@ class Dialect:
         report_tool_lacks(request, losses)
         return losses
 
-    def _no_losses(self, request: Request) -> Losses:
-        return Losses(self.declaration if self.wraps is None else self.wraps(request.model).declaration)
+    def _no_losses(self, request: Request, row: ProviderRow | None = None) -> Losses:
+        declaration = self.declaration if self.wraps is None else self.wraps(request.model).declaration
+        return Losses(declaration, markers=None if row is None else row.quirks.markers)

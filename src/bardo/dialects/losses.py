@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -21,8 +21,10 @@ _SILENT = Sampling()
 class Losses:
     """Collects the degradations of one request for a dialect. Those of one name and key are one."""
 
-    def __init__(self, declaration: Declaration) -> None:
+    def __init__(self, declaration: Declaration, *, markers: Mapping[str, int] | None = None) -> None:
         self.declaration = declaration
+        self._markers = markers or declaration.markers
+        self._offered: dict[str, int] = {}
         self.dialect = declaration.dialect
         self._by_key: dict[tuple[str, str], Degradation] = {}
         self._marked: dict[str, int] = {}
@@ -70,8 +72,16 @@ class Losses:
         """Report fields of another dialect; one that is null says nothing."""
         if carried is not None and carried.dialect != self.dialect:
             for name, value in carried.fields.items():
-                if value is not None and name not in self.declaration.markers:
+                if value is not None and name in self._markers:
+                    self._offered[name] = self._offered.get(name, 0) + 1
+                elif value is not None:
                     self.lose(name, value, f"a field of {carried.dialect}")
+
+    def lose_unplaced_markers(self) -> None:
+        """Report markers of other dialects that stood where this one has no place for them. To be called once all is written."""
+        for name, offered in self._offered.items():
+            if self._marked.get(name, 0) < offered:
+                self.lose(name, offered, f"{self.declaration.title} takes none at such a place", key="place")
 
     def own_fields(self, carried: Carried | None) -> dict[str, Any]:
         """Return the fields of this dialect, and markers of others that it has too; the driver reports the rest."""
@@ -79,8 +89,14 @@ class Losses:
             return {} if carried is None else carried.fields
         return {name: value for name, value in carried.fields.items() if self._takes_marker(name, value)}
 
+    def has_own_fields(self, carried: Carried | None) -> bool:
+        """Whether `own_fields` would return some, as far as no marker is one too many."""
+        if carried is None or carried.dialect == self.dialect:
+            return bool(carried and carried.fields)
+        return any(carried.fields.get(name) is not None for name in self._markers)
+
     def _takes_marker(self, name: str, value: Any) -> bool:
-        most = self.declaration.markers.get(name)
+        most = self._markers.get(name)
         if most is None or value is None:
             return False
         self._marked[name] = self._marked.get(name, 0) + 1

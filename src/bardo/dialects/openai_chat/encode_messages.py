@@ -58,7 +58,7 @@ class MessageWriter:
     def _prompt(self, message: Message) -> Parts:
         """Return a system prompt as one text: many servers join parts without a space, or take none. A Chat client's parts stay."""
         texts = [block for block in message.blocks if isinstance(block, TextBlock)]
-        plain = not self._own and not any(fields_for(NAME, block.carried) for block in texts)
+        plain = not self._own and not any(self._losses.has_own_fields(block.carried) for block in texts)
         return message.paragraphs if plain and len(texts) == len(message.blocks) else self._content(message.blocks)
 
     def _drop_state(self, style: str, sent: str | None = None) -> None:
@@ -69,6 +69,9 @@ class MessageWriter:
         content = self._content(
             [block for block in result.content if not isinstance(block, ImageBlock | DocumentBlock)]
         )
+        if not self._own and isinstance(content, str) and content:
+            marks = self._losses.own_fields(result.carried)
+            content = [{"type": "text", "text": content, **marks}] if marks else content
         if not result.call_id and result.name:
             return {"role": "function", "name": result.name, "content": content}
         return {"role": "tool", "tool_call_id": result.call_id, "content": content, **fields_for(NAME, result.carried)}
@@ -107,7 +110,7 @@ class MessageWriter:
     def _part(self, block: Block) -> dict[str, Any] | None:
         match block:
             case TextBlock():
-                return {"type": "text", "text": block.text, **fields_for(NAME, block.carried)}
+                return {"type": "text", "text": block.text, **self._losses.own_fields(block.carried)}
             case ImageBlock():
                 return _image(block)
             case DocumentBlock():
@@ -148,7 +151,7 @@ class MessageWriter:
 
     def _answer(self, blocks: Sequence[Block]) -> Parts:
         """Return the content; several blocks of text were one answer, cut only by what stood between them."""
-        if all(isinstance(block, TextBlock) and not fields_for(NAME, block.carried) for block in blocks):
+        if all(isinstance(block, TextBlock) and not self._losses.has_own_fields(block.carried) for block in blocks):
             return "".join(block.text for block in blocks if isinstance(block, TextBlock))
         return self._content(blocks)
 

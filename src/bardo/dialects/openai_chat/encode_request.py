@@ -12,6 +12,7 @@ from bardo.dialects.openai_chat.constants import DEVELOPER, NAME
 from bardo.dialects.openai_chat.encode_messages import MessageWriter
 from bardo.dialects.reasoning_fields import with_own_words
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
+from bardo.values.blocks import fields_for
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 
 DECLARATION = Declaration(
@@ -93,7 +94,7 @@ def _stream(request: Request, quirks: Quirks, asked: Any) -> dict[str, Any]:
 
 
 def _tool(tool: Tool, losses: Losses) -> list[dict[str, Any]]:
-    own = losses.own_fields(tool.carried)
+    own = fields_for(NAME, tool.carried)
     if tool.hosted:
         if not own:
             losses.lose_tool(tool)
