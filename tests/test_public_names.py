@@ -38,6 +38,7 @@ NAMES = [
     "Finish",
     "Forbidden",
     "GatewaySettings",
+    "HeaderVariable",
     "HeadersTooLarge",
     "HttpSettings",
     "ImageBlock",

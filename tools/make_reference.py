@@ -157,6 +157,8 @@ MEANINGS = {
     "providers.headers": 'further headers of every call; `{ env = "VARIABLE" }` in the place of a value that is a secret',
     "providers.scope": 'the account\'s project, where every call must name it: `{ project_id = "…" }` for watsonx',
     "reasoning.introspect": "whether servers are asked once what they know of their models, beside the calls",
+    "reasoning.prompt_words": "whether a model that has no control of its thinking is told in the system prompt to think step by step "
+    "(from `high` on) or to answer directly (off); each time reported",
     "reasoning.budgets": "the tokens of each level: the keys below",
     **{f"reasoning.budgets.{effort}": f"the tokens of `{effort}`" for effort in EFFORTS},
     "inference.structured_outputs": "how answers in a schema are asked for and judged: the keys below",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bardo.edge.formats import known_formats
     from bardo.edge.settings import (
         GatewaySettings,
+        HeaderVariable,
         HttpSettings,
         InferenceSettings,
         LogSettings,
@@ -121,7 +122,7 @@ _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelRow",
     "bardo.edge.formats": "known_formats",
     "bardo.edge.settings": (
-        "GatewaySettings HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings Settings "
+        "GatewaySettings HeaderVariable HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings Settings "
         "TimeoutSettings load_settings parse_settings "
     ),
     "bardo.engine.aliases": "Alias",
@@ -187,6 +188,7 @@ __all__ = [
     "Finish",
     "Forbidden",
     "GatewaySettings",
+    "HeaderVariable",
     "HeadersTooLarge",
     "HttpSettings",
     "ImageBlock",

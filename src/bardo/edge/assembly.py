@@ -104,6 +104,7 @@ def model_facts(settings: Settings, introspector: Introspector | None = None) ->
     planning = Knowledge(
         formats=formats_of(settings),
         budgets=settings.reasoning.budgets,
+        prompt_words=settings.reasoning.prompt_words,
         structured=settings.inference.structured_outputs,
     )
     return ModelFacts(settings.models, settings=planning, introspector=introspector)

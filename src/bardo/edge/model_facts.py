@@ -95,6 +95,7 @@ class ModelFacts:
         return Knowledge(
             formats=own.formats,
             budgets=own.budgets,
+            prompt_words=own.prompt_words,
             structured=own.structured,
             today=self.today(),
             facts={place_name(at): self.of(at) for target in targets for at in endpoints_of(target)},

@@ -26,6 +26,7 @@ from bardo.edge.settings_providers import FILE_NAME, read_providers
 from bardo.edge.settings_providers import ProviderEntry as ProviderEntry
 from bardo.edge.settings_providers import provider_of as provider_of
 from bardo.edge.settings_rows import read_formats, read_models
+from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
 from bardo.engine.aliases import Alias
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
@@ -75,10 +76,12 @@ class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
 
-    `budgets` are the tokens of each level, the one table between the two.
+    `prompt_words`: a model that has no control of its thinking is told in the system prompt what is asked. `budgets` are the tokens of
+    each level, the one table between the two.
     """
 
     introspect: bool = True
+    prompt_words: bool = False
     budgets: PortableBudgets = PORTABLE
 
 

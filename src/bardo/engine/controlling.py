@@ -17,6 +17,7 @@ from bardo.reasoning.control import (
     as_told,
     fit_messages,
     fit_parameters,
+    in_words,
     plan_reasoning,
     repair_refusal,
 )
@@ -62,8 +63,13 @@ class Controlled(msgspec.Struct, frozen=True):
         return merge_fields(body, thinking) == body and merge_fields(thinking, raw) == thinking
 
 
-def control(request: Request, target: Target, facts: TargetFacts, budgets: PortableBudgets) -> Controlled:
-    """Return the request as the target takes it. Raises InvalidRequest and Unsupported, as planning does."""
+def control(
+    request: Request, target: Target, facts: TargetFacts, budgets: PortableBudgets, *, prompt_words: bool = False
+) -> Controlled:
+    """Return the request as the target takes it; with `prompt_words`, models without a control are told in the system prompt.
+
+    Raises InvalidRequest and Unsupported, as planning does.
+    """
     policy = _policy(request)
     plan = plan_reasoning(
         policy,
@@ -75,6 +81,8 @@ def control(request: Request, target: Target, facts: TargetFacts, budgets: Porta
     )
     if policy is request.reasoning and request.dialect == target.provider.row.dialect:
         plan = as_told(plan, request.max_output_tokens)
+    if prompt_words:
+        plan = in_words(plan)
     return _fitted(request, plan, policy)
 
 

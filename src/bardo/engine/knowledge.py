@@ -74,13 +74,15 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the plans of one call are made from: read once, when the call begins.
 
-    `formats` None stands for the formats that come with bardo. `budgets` is the one table between levels and tokens. `structured` is how
+    `formats` None stands for the formats that come with bardo. `budgets` is the one table between levels and tokens. With
+    `prompt_words` models without a control of their thinking are told in the system prompt. `structured` is how
     answers in a schema are asked for. `today` dates what a refusal teaches. `facts` holds the targets of which more is known than the
     catalog says. `plans` are those that were made with these settings before.
     """
 
     formats: FormatRegistry | None = None
     budgets: PortableBudgets = PORTABLE
+    prompt_words: bool = False
     structured: StructuredSettings = StructuredSettings()
     today: datetime.date = datetime.date.min
     facts: Mapping[PlaceName, TargetFacts] = {}

@@ -53,7 +53,8 @@ def plan_shape(request: Request, target: Target, facts: TargetFacts, knowledge: 
 
 
 def _made(request: Request, target: Target, facts: TargetFacts, knowledge: Knowledge) -> ShapePlan:
-    return settled(control(request, target, facts, knowledge.budgets), target, facts, knowledge)
+    done = control(request, target, facts, knowledge.budgets, prompt_words=knowledge.prompt_words)
+    return settled(done, target, facts, knowledge)
 
 
 def settled(done: Controlled, target: Target, facts: TargetFacts, knowledge: Knowledge) -> ShapePlan:

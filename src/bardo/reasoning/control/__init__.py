@@ -5,6 +5,7 @@ from bardo.reasoning.control.messages import fit_messages
 from bardo.reasoning.control.parameters import Fitted, fit_parameters
 from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of, untold
 from bardo.reasoning.control.planning import as_told, plan_reasoning
+from bardo.reasoning.control.prompt_words import in_words
 from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
 from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
 from bardo.reasoning.control.verdict import Observation, Verdict, observation, observe, receipt, receipt_header
@@ -27,6 +28,7 @@ __all__ = [
     "as_told",
     "fit_messages",
     "fit_parameters",
+    "in_words",
     "intent_of",
     "know",
     "nearest_level",
