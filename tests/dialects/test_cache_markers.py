@@ -103,3 +103,31 @@ def test_a_marker_where_chat_has_no_place_for_it_is_reported() -> None:
     body, lost = claude("openrouter", messages=[{"role": "user", "content": "Hi."}], tools=[tool])
     assert b"cache_control" not in msgspec.json.encode(body)
     assert lost == ["cache_control"]
+
+
+def converse(model: str, **fields: Any) -> tuple[dict[str, Any], list[str]]:
+    body = msgspec.json.encode({"model": model, "max_tokens": 9, **fields})
+    request = dialect("anthropic_messages").decode_request(body, Arrival(model=model))
+    wire = dialect("bedrock_converse").encode_request(request, provider_row("bedrock"))
+    return msgspec.json.decode(wire.body), [one.what for one in wire.degraded]
+
+
+def test_markers_are_cache_points_behind_their_blocks_for_converse() -> None:
+    tool = {"name": "look", "input_schema": {"type": "object"}, "cache_control": {**MARK, "ttl": "1h"}}
+    body, lost = converse("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", **MARKED, tools=[tool])
+    point = {"cachePoint": {"type": "default"}}
+    assert lost == []
+    assert body["system"] == [{"text": "Be brief."}, point]
+    first, _, last = body["messages"]
+    assert first["content"] == [{"text": "Look."}, point]
+    assert [*last["content"][0]] == ["toolResult"]
+    assert last["content"][1] == point
+    assert body["toolConfig"]["tools"][1] == {"cachePoint": {"type": "default", "ttl": "1h"}}
+    assert b"cache_control" not in msgspec.json.encode(body)
+
+
+def test_a_model_without_cache_points_gets_none() -> None:
+    tool = {"name": "look", "input_schema": {"type": "object"}}
+    body, lost = converse("anthropic.claude-3-haiku-20240307-v1:0", **MARKED, tools=[tool])
+    assert b"cachePoint" not in msgspec.json.encode(body)
+    assert lost == ["cache_control"]

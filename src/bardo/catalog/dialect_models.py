@@ -20,6 +20,7 @@ class DialectModels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     the arguments of tools. `system_turns`: it takes messages with the role `system` between the others. `earlier_reasoning`: it is taken
     back with its signature only, or also without one; empty where it is not taken back. `payload` is the dialect of the body that a
     wrapping dialect holds; empty for a body of the model's own.
+    `markers` are those of other dialects that the model takes, in the form of this one, and how many of each.
     """
 
     dialect: DialectName
@@ -28,6 +29,7 @@ class DialectModels(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     system_turns: bool = False
     earlier_reasoning: Literal["", "signed", "unsigned"] = ""
     payload: DialectName | Literal[""] = ""
+    markers: dict[str, int] = {}
     source: str = ""
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
+from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
@@ -229,4 +230,5 @@ class Dialect:
 
     def _no_losses(self, request: Request, row: ProviderRow | None = None) -> Losses:
         declaration = self.declaration if self.wraps is None else self.wraps(request.model).declaration
-        return Losses(declaration, markers=None if row is None else row.quirks.markers)
+        markers = None if row is None else row.quirks.markers or dialect_models(self.name, request.model).markers
+        return Losses(declaration, markers=markers)

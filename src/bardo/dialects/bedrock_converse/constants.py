@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from bardo.dialects.signed_blocks import SignedBlocks
@@ -16,6 +17,25 @@ FIELD = "reasoningContent"
 
 FORMAT = "bedrock-v1"
 """Signatures and redacted thinking: Bedrock has no word for them, and only Bedrock takes them back, whoever's model made them."""
+
+MARKER = "cache_control"
+"""Anthropic's marker of a cached prefix, which stands in a block; Converse has a block of its own behind it."""
+
+
+def with_cache_points(blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return blocks or tools with a cache point behind each that holds a marker."""
+    found: list[dict[str, Any]] = []
+    for block in blocks:
+        found.append({name: value for name, value in block.items() if name != MARKER})
+        if MARKER in block:
+            found.append(cache_point(block[MARKER]))
+    return found
+
+
+def cache_point(marker: Any) -> dict[str, Any]:
+    """Return a cache point that lives as long as the marker says."""
+    ttl = marker.get("ttl") if isinstance(marker, dict) else None
+    return {"cachePoint": {"type": "default", **({"ttl": ttl} if ttl else {})}}
 
 
 def _thinking(text: str, signature: str) -> dict[str, Any]:

@@ -9,7 +9,15 @@ from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.dialects.bedrock_converse.block_writer import text_block
-from bardo.dialects.bedrock_converse.constants import FIELD, FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.bedrock_converse.constants import (
+    FIELD,
+    FORMAT,
+    MARKER,
+    NAME,
+    SIGNED_BLOCKS,
+    cache_point,
+    with_cache_points,
+)
 from bardo.dialects.bedrock_converse.documents import DocumentWriter
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
@@ -65,7 +73,7 @@ class MessageWriter:
         return system, [{**turn, "content": _results_first(turn)} for turn in turns]
 
     def _system(self, message: Message) -> list[Wire]:
-        written = [wire for block in message.blocks for wire in self._block(block)]
+        written = with_cache_points(wire for block in message.blocks for wire in self._block(block))
         kept = [wire for wire in written if wire.keys() & {"text", "cachePoint", "guardContent"}]
         for wire in written:
             if wire not in kept:
@@ -73,13 +81,18 @@ class MessageWriter:
         return kept
 
     def _turn(self, message: Message) -> Wire:
-        fields = self._losses.own_fields(message.carried)
+        fields = dict(self._losses.own_fields(message.carried))
         role: str = message.role
         if role == "system":
             role = "user"
             why = "Converse takes system text only before the conversation"
             self._losses.lose("system", "system", why, sent="user")
-        content = [wire for block in message.blocks for wire in self._block(block)]
+        content = with_cache_points(wire for block in message.blocks for wire in self._block(block))
+        marker = None if self._own else fields.pop(MARKER, None)
+        if marker is not None and content:
+            content.append(cache_point(marker))
+        elif marker is not None:
+            self._losses.lose(MARKER, marker, "nothing is left of the message to be marked", key="empty")
         if (
             not self._own
             and any("document" in wire for wire in content)
@@ -111,6 +124,8 @@ class MessageWriter:
         fields = self._losses.own_fields(block.carried)
         if not block.text.strip() and "citations" not in fields:
             # Bedrock refuses text without a word in it.
+            if MARKER in fields and not self._own:
+                self._losses.lose(MARKER, fields[MARKER], "nothing is left of the block to be marked", key="empty")
             if block.text:
                 self._losses.lose("text", block.text, "text of nothing but space is not accepted")
             return []
@@ -169,10 +184,13 @@ class MessageWriter:
 
     def _result(self, block: ToolResultBlock) -> Wire:
         content = [wire for part in block.content for wire in self._result_part(part)]
+        # A cache point stands behind the whole result.
+        marks = [wire.pop(MARKER) for wire in content if not self._own and MARKER in wire]
         result: Wire = {"toolUseId": self._id(block.call_id), "content": content}
         if block.is_error:
             result["status"] = "error"
-        return merge_fields({"toolResult": result}, self._losses.own_fields(block.carried))
+        marked = {MARKER: marks[-1]} if marks else {}
+        return merge_fields({"toolResult": result, **marked}, self._losses.own_fields(block.carried))
 
     def _result_part(self, part: ResultPart) -> list[Wire]:
         fields = part.carried.fields if isinstance(part, TextBlock) and part.carried else {}

@@ -9,7 +9,7 @@ from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, with_thinking
-from bardo.dialects.bedrock_converse.constants import FORMAT, NAME, SAMPLING, TITLE, beyond
+from bardo.dialects.bedrock_converse.constants import FORMAT, NAME, SAMPLING, TITLE, beyond, with_cache_points
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL, AMOUNTS
 from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks_thinking, named_tools
 from bardo.dialects.declaration import Declaration, lacking
@@ -115,7 +115,7 @@ def _top_k(request: Request) -> dict[str, Any]:
 
 
 def _tool_config(request: Request, turns: list[dict[str, Any]], losses: Losses) -> dict[str, Any]:
-    tools = [wire for tool in request.tools if (wire := _tool(tool, losses)) is not None]
+    tools = with_cache_points(wire for tool in request.tools if (wire := _tool(tool, losses)) is not None)
     called = named_tools(turns)
     choice = request.tool_choice
     if choice is not None and choice.mode == "none":
