@@ -165,3 +165,11 @@ def test_a_long_answer_with_many_citations_takes_linear_time() -> None:
     (chat,) = translated(GEMINI, CHAT, ContentChunk(0, text), event, Finish("stop"))
     assert isinstance(chat, ReplyFields)
     assert [one["url_citation"]["start_index"] for one in chat.fields["message.annotations"]] == list(range(size))
+
+
+@pytest.mark.parametrize(("source", "client"), [(GEMINI, CHAT), (CHAT, GEMINI)])
+def test_the_places_of_a_very_long_answer_are_lost_which_is_reported(source: str, client: str) -> None:
+    long = [ContentChunk(0, "x" * 10_000) for _ in range(6)]
+    found = translated(source, client, ContentChunk(0, TEXT), *long, CITED[source], Finish("stop"))
+    assert any(name.endswith(".places") for name in losses(found))
+    assert URL in str(found)

@@ -28,6 +28,7 @@ from bardo.values.events import (
 
 _NO_PLACE = "the client's dialect has no place for it"
 _OfBlock = ContentChunk | RefusalChunk | ThinkStart | ToolCallStart | UnknownContent
+_TOO_LONG = "the answer is longer than what is held to count its places"
 _WHOLE_BLOCKS = "the client's dialect cites whole blocks of text"
 
 
@@ -101,7 +102,7 @@ class TranslateCitations:
             return []
         text = self._text_of(choice)
         placed = [self._place(text, block, one) for block, one in held]
-        lost = self._losses([one for _, one in held])
+        lost = self._losses([one for _, one in held], text)
         field = self._wanted.field
         if self._wanted.of_choice:
             return [*lost, ReplyFields(self._client, {field: self._wanted.write([one for _, one in placed])}, choice)]
@@ -140,8 +141,10 @@ class TranslateCitations:
             return one._replace(start=text.length, end=text.length)
         return one
 
-    def _losses(self, citations: Sequence[Citation]) -> list[Event]:
+    def _losses(self, citations: Sequence[Citation], text: CitedText) -> list[Event]:
         lost: dict[str, str] = {}
+        if text.too_long and any(one.start is not None for one in citations):
+            lost[f"{self._given.field}.places"] = _TOO_LONG
         if self._wanted.whole_blocks and any(one.start is not None for one in citations):
             lost[f"{self._given.field}.places"] = _WHOLE_BLOCKS
         if not self._wanted.whole_blocks and any(one.cited_text for one in citations):

@@ -13,6 +13,8 @@ from bardo.dialects.citations import Citation
 _STEP = 1024
 _CONTINUATION = bytes(range(0x80, 0xC0))
 _MOST_REPEATED = 1_000_000
+_MOST_HELD = 50_000
+"""Characters of an answer whose places in bytes are known: what a stream holds in memory does not grow with its length."""
 
 
 class CitedText:
@@ -39,8 +41,17 @@ class CitedText:
         self.block, self._whole = block, None
         self.length += len(text)
         self._end_of[block] = self.length
-        if self._pieces is not None:
+        if self._pieces is None:
+            return
+        if self.length <= _MOST_HELD:
             self._pieces.append(text)
+        else:
+            self._pieces.clear()
+
+    @property
+    def too_long(self) -> bool:
+        """Whether places in bytes are not known, because the answer is longer than what is held of it."""
+        return self._pieces is not None and self.length > _MOST_HELD
 
     def begin_of(self, block: int) -> int:
         """Return where a block begins, in characters; one that said nothing begins where the text ends."""
@@ -62,6 +73,8 @@ class CitedText:
         """
         if one.start is None or one.end is None:
             return one
+        if self.too_long:
+            return _without_places(one)
         places, said = self._places(), one.said.encode(errors="replace")
         if said and places.raw[one.start : one.start + len(said)] != said:
             begin = places.text.find(one.said, self._searched) if self._searched >= 0 else -1
@@ -77,6 +90,8 @@ class CitedText:
         """Return a citation whose places count characters of the answer, not bytes of a block."""
         if one.start is None or one.end is None:
             return one
+        if self.too_long:
+            return _without_places(one)
         before = self._places().bytes(self.begin_of(block))
         return self.from_bytes(one._replace(start=one.start + before, end=one.end + before))
 
@@ -84,6 +99,8 @@ class CitedText:
         """Return a citation whose places count bytes behind the character `base`, with the words between them."""
         if one.start is None or one.end is None:
             return one
+        if self.too_long:
+            return _without_places(one)
         places = self._places()
         before = places.bytes(base)
         self._repeated += max(one.end - one.start, 0)

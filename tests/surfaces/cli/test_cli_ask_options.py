@@ -123,7 +123,7 @@ def test_a_picture_is_known_by_its_bytes(folder: Path, head: bytes, kind: str) -
 
 def test_what_is_no_picture_is_refused(folder: Path) -> None:
     (folder / "a.txt").write_text("words")
-    assert "is no picture" in bardo("ask", "x", "-m", "m", "-a", "a.txt").err
+    assert "is not a picture" in bardo("ask", "x", "-m", "m", "-a", "a.txt").err
     missing = bardo("ask", "x", "-m", "m", "-a", "none.png")
     assert missing.code == 2
     assert "cannot read none.png" in missing.err
