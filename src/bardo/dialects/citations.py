@@ -79,7 +79,8 @@ def annotations_form(
             written.append({"type": URL_CITATION, **({URL_CITATION: fields} if nested else fields)})
         return written
 
-    return CitationForm(field=field, read=read, write=write, of_choice=of_choice, in_bytes=in_bytes)
+    # OpenAI's library joins no lists of later pieces of a choice: they go in one.
+    return CitationForm(field=field, read=read, write=write, of_choice=of_choice, in_bytes=in_bytes, at_end=of_choice)
 
 
 def _text(value: Any) -> str:
