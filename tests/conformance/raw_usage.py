@@ -41,7 +41,7 @@ CHAT = Names(
     input=("prompt_tokens",),
     output=("completion_tokens",),
     reasoning=("completion_tokens_details.reasoning_tokens", "reasoning_tokens"),
-    cached=("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens"),
+    cached=("prompt_tokens_details.cached_tokens", "prompt_cache_hit_tokens", "cached_tokens", "num_cached_tokens"),
     total="total_tokens",
 )
 CONVERSE = Names(

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
-from bardo.dialects.signed_blocks import SignedBlocks
+from bardo.dialects.signed_blocks import EMPTY, SignedBlocks
 from bardo.dialects.text_states import HeldState
+from bardo.values.blocks import Opaque
 from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import (
@@ -81,6 +82,8 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         self._block: Writer | None = None
         self._waiting: dict[int, list[BlockEvent]] = {}
         self._late: list[Any] = []
+        self._empty_text: int | None = None
+        self._empty_states: list[Opaque] = []
         self._held = HeldState(frames, self.put_before_text)
         self._begun = False
         self._over = False
@@ -130,6 +133,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
             return ()
         self._over = True
         self.begin()
+        self._end_empty_text()
         self.drain()
         self.extension = self._held.end(self.extension)
         self.write_end(calls=self.has_calls)
@@ -172,11 +176,26 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         """Return the open block, which becomes `number` if it was another."""
         block = self._block
         if block is None or block.number != number or block.kind != kind:
+            states = self._end_empty_text(number)
             self.close_block()
             self._held.write()
             block = self._block = self.open_block(number, kind)
+            for state in states:
+                block.add_state(state)
             self.has_calls = self.has_calls or kind == "tool_call"
         return block
+
+    def _end_empty_text(self, number: int | None = None) -> list[Opaque]:
+        """Write the text that has said nothing so far, or its state; return the state of block `number`, which now says something."""
+        empty, self._empty_text = self._empty_text, None
+        states, self._empty_states = self._empty_states, []
+        if empty is None or empty == number:
+            return states
+        if states and self.signed_blocks is not None:
+            self._late.append(self.signed_blocks.carrier(tuple(states), EMPTY))
+        else:
+            self.block_of(empty, "text").piece("")
+        return []
 
     def open_or_closed(self, number: int) -> Writer | None:
         """Return the block `number` while it is open and after its end; None where there was none."""
@@ -261,6 +280,13 @@ class SerialEncoder(Generic[Writer, FramesOf]):
         """State may still follow, so the block stays open until the next begins."""
 
     def _take_text(self, item: ContentChunk | RefusalChunk) -> None:
+        block = self._block
+        if not item.text and self.signed_blocks is not None and block is not None and block.kind == "text":
+            if item.block != block.number:
+                # It may only carry state: then the text before it stays open, for what belongs to that and is still to come.
+                self._empty_states = self._end_empty_text(item.block)
+                self._empty_text = item.block
+            return
         self.block_of(item.block, "text").piece(item.text)
 
     def _take_call_start(self, item: ToolCallStart) -> None:
@@ -278,6 +304,8 @@ class SerialEncoder(Generic[Writer, FramesOf]):
     def _take_state(self, item: OpaqueState) -> None:
         if self._block is not None and self._block.number == item.block:
             self._block.add_state(item.opaque)
+        elif item.block == self._empty_text:
+            self._empty_states.append(item.opaque)
         else:
             self.add_late_state(item)
 
@@ -301,6 +329,7 @@ class SerialEncoder(Generic[Writer, FramesOf]):
 
     def _take_unknown(self, item: UnknownContent) -> None:
         if item.dialect == self.name:
+            self._end_empty_text()
             self.close_block()
             self._held.write()
             self.frames.whole(item.value)
