@@ -31,7 +31,9 @@ def ask_client(
     policies: dict[str, dict[str, Any]] = {"off": {"reasoning": "off"}, "budget": {"reasoning": 0}}
     told = {"include": ["receipt"], **policies.get(kind, {})}
     asked = {"question": question(script), "tools": kind == "tools", "bardo": told, **further}
-    answer = ask(gateway, client, target, stream=stream, **asked)
+    # A Messages client that asks for no thinking gets none otherwise.
+    shown = {} if kind in policies else {"x-bardo-reasoning": "include"}
+    answer = ask(gateway, client, target, stream=stream, headers=shown, **asked)
     assert answer.status == 200, answer.text
     heard = READERS[client](answer.body, stream=stream)
     calls = tuple(

@@ -13,7 +13,7 @@ from dataclasses import replace
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.fields import Fields, at
 
-_GUIDANCE = re.compile(r"[^\n]*\bJSON Schema:\s*(?:```json\s*)?(?=\{)")
+_GUIDANCE = re.compile(r"\bJSON Schema:\s*(?:```json\s*)?(?=\{)")
 _ANY_OBJECT: Fields = {"type": "object", "properties": {"answer": {"type": "string"}}, "required": ["answer"]}
 _JSON_MODES = (
     ("response_format.type", "json_object"),
@@ -30,7 +30,7 @@ def with_json_asked(asked: Conversation, body: Fields) -> Conversation:
         return asked
     guided = _guided(body)
     if guided is not None:
-        return replace(asked, schema=guided, question=_GUIDANCE.split(asked.question)[0])
+        return replace(asked, schema=guided, question=_before_guidance(asked.question))
     mode = any(at(body, path) == value for path, value in _JSON_MODES)
     return replace(asked, schema=_ANY_OBJECT) if mode else asked
 
@@ -46,6 +46,12 @@ def _guided(body: Fields) -> Fields | None:
     except (ValueError, RecursionError):
         return None
     return schema if isinstance(schema, dict) else None
+
+
+def _before_guidance(question: str) -> str:
+    """Give a question without the line that begins the guidance, and what follows it."""
+    found = _GUIDANCE.search(question)
+    return question if found is None else question[: question.rfind("\n", 0, found.start()) + 1]
 
 
 def _texts(value: object) -> Iterator[str]:
