@@ -14,7 +14,7 @@ import msgspec
 from bardo.catalog.endpoint_choice import LossCounts, loss_counts, names_missing_endpoint
 from bardo.engine.kept_choices import KeptChoice, KeptChoices, names_of
 from bardo.engine.planning import Attempt, Draft, EndpointChoice
-from bardo.engine.route import Provider, Target
+from bardo.engine.route import Target, endpoints_of
 from bardo.values.errors import Unsupported, UpstreamRefused
 
 _NO_METHOD = (405, 501)
@@ -39,16 +39,12 @@ def endpoint_targets(target: Target, dialect: str) -> list[Target]:
 
     The target itself where the provider has one only, or the model answers at none.
     """
-    endpoints = target.provider.endpoints
+    endpoints = endpoints_of(target)
     if len(endpoints) == 1:
-        return [target]
-    usable = [one for one in endpoints if one.row.answers(target.model)]
-    usable.sort(key=lambda one: one.row.dialect != dialect)
-    return [_at(target, one) for one in usable] or [target]
-
-
-def _at(target: Target, provider: Provider) -> Target:
-    return target if provider is target.provider else msgspec.structs.replace(target, provider=provider)
+        return endpoints
+    usable = [at for at in endpoints if at.provider.row.answers(target.model)]
+    usable.sort(key=lambda at: at.provider.row.dialect != dialect)
+    return usable or [target]
 
 
 def plan_at_best(
