@@ -106,7 +106,9 @@ if TYPE_CHECKING:
         UsageUpdate,
         WithheldThought,
     )
+    from bardo.values.intent import Intent, Resolution
     from bardo.values.operations import Embeddings, ModelInfo, TokenCount
+    from bardo.values.profile import InferenceProfile, ResponseSchema
     from bardo.values.reasoning import (
         ReasoningChain,
         ReasoningCost,
@@ -152,6 +154,8 @@ _HOMES: dict[str, str] = {
         "ReplyFields ReplyStart ThinkChunk ThinkEnd ThinkStart ToolCallChunk ToolCallEnd ToolCallStart UnknownContent "
         "UsageUpdate WithheldThought "
     ),
+    "bardo.values.intent": "Intent Resolution",
+    "bardo.values.profile": "InferenceProfile ResponseSchema",
     "bardo.values.reasoning": "ReasoningChain ReasoningCost ReasoningStep ReasoningStepType ReasoningVisibility",
     "bardo.values.request": "Message ReasoningPolicy StructuredOptions Tool ToolChoice",
     "bardo.values.operations": "Embeddings ModelInfo TokenCount",
@@ -192,7 +196,9 @@ __all__ = [
     "HeadersTooLarge",
     "HttpSettings",
     "ImageBlock",
+    "InferenceProfile",
     "InferenceSettings",
+    "Intent",
     "InternalError",
     "InvalidRequest",
     "LogSettings",
@@ -229,7 +235,9 @@ __all__ = [
     "ReplyStart",
     "ReplyStream",
     "RequestTimeout",
+    "Resolution",
     "Response",
+    "ResponseSchema",
     "Settings",
     "ShuttingDown",
     "StructuredOptions",

@@ -8,12 +8,14 @@ import msgspec
 
 from bardo.values.blocks import Block, Carried, TextBlock
 from bardo.values.degradation import Degradation
+from bardo.values.effort import EFFORTS as EFFORTS
+from bardo.values.effort import Effort as Effort
+from bardo.values.intent import Intent
+from bardo.values.profile import InferenceProfile
 
 Operation = Literal["generate", "complete", "embed", "count_tokens"]
 """What a call asks for. `complete` is OpenAI's older form of `generate`. Lists of models are answered from memory, and are no calls."""
 Role = Literal["system", "user", "assistant"]
-Effort = Literal["minimal", "low", "medium", "high", "xhigh", "max"]
-EFFORTS: tuple[Effort, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -140,7 +142,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     `on_impossible` says what
     becomes of a call that asks for no thinking where the model always thinks: it fails, gets the least there is, or goes to another
     provider. `reasoning` goes before the dialect's own fields. `allow_loss` names fields and parts whose loss is reported instead of
-    refused although it changes what the request means; `*` names all.
+    refused although it changes what the request means; `*` names all. `intent` is what the call needs, where routing shall find who
+    answers, and `profile` how that one shall answer.
     """
 
     include: tuple[str, ...] = ()
@@ -151,6 +154,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningPolicy | None = None
     structured: StructuredOptions | None = None
     allow_loss: tuple[str, ...] = ()
+    intent: Intent | None = None
+    profile: InferenceProfile | None = None
 
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
