@@ -143,7 +143,8 @@ MEANINGS = {
     "replay.prefix_changed": "what is done with thinking that a model binds to a prompt which has changed since: `restore` puts the tools "
     "back in their order, and drops it where that is not enough; `drop` drops it; `drop_block` has the provider drop it",
     "aliases.model": 'of `name = { model = … }`, or alone as `name = "…"`: the model that the name stands for, as clients ask for it. The '
-    "name may be a glob with one `*`, and a `*` in the model is what that matched",
+    "name may be a glob with one `*`, and a `*` in the model is what that matched. A list of models is asked in order",
+    "aliases.fallbacks": 'models that are asked in order where `model` does not answer; `name = ["…", "…"]` says both',
     "aliases.effort": "how much the model thinks where the client does not say: `off` or an effort",
     "aliases.forced_effort": "how much it thinks whatever the client says",
     "aliases.max_effort": "the most it thinks where the client says how much",

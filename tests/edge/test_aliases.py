@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import closing
 from typing import Any
 
 import pytest
 
-from bardo.edge.directory import Directory
 from bardo.edge.settings import parse_settings
 from bardo.engine.aliases import Alias, Aliases, with_effort
-from bardo.simulators import Simulator
+from bardo.simulators import Fault, Simulator
 from bardo.values.errors import ConfigError
 from bardo.values.request import Message, ReasoningPolicy, Request
 from support.gateway import house
@@ -40,6 +38,31 @@ def test_names_lead_to_models() -> None:
     assert aliases.find("llama:8b").model == "llama:8b"
 
 
+def test_a_name_may_stand_for_several_models_in_order() -> None:
+    aliases = Aliases(
+        {
+            "small": Alias(model="lab/a", fallbacks=("pair", "cloud/d")),
+            "pair": Alias(model="cloud/b", fallbacks=("cloud/c", "lab/a")),
+            "claude-*": Alias(model="lab/*", fallbacks=("claude-*", "cloud/*-mini")),
+            "main": Alias(model="small", fallbacks=("cloud/e",)),
+        }
+    )
+    assert (aliases.find("small").model, aliases.find("small").fallbacks) == (
+        "lab/a",
+        ("cloud/b", "cloud/c", "cloud/d"),
+    )
+    found = aliases.find("claude-x")
+    assert (found.model, found.fallbacks) == ("lab/x", ("claude-x", "cloud/x-mini"))
+    found = aliases.find("main")
+    assert (found.model, found.fallbacks) == ("lab/a", ("cloud/b", "cloud/c", "cloud/d", "cloud/e"))
+
+
+def test_a_name_stands_for_a_bounded_number_of_models() -> None:
+    table = {f"a{place}": Alias(model=f"a{place + 1}", fallbacks=(f"a{place + 1}",) * 3) for place in range(12)}
+    with pytest.raises(ConfigError, match="more than 32 models"):
+        Aliases(table)
+
+
 def test_an_effort_is_a_default_or_forced_or_a_bound() -> None:
     low, high = (ReasoningPolicy(mode="effort", effort=one) for one in ("low", "high"))
     budget = ReasoningPolicy(mode="budget", budget=9000)
@@ -64,6 +87,14 @@ def test_an_effort_is_a_default_or_forced_or_a_bound() -> None:
         ('[aliases]\na = { effort = "low" }', "'model' is missing"),
         ('[aliases]\n"a*b*" = "m"', "more than one"),
         ('aliases = "a"', "write [aliases]"),
+        ('[aliases]\na = ["m", "b"]\nb = ["n", "a"]', "refer to each other"),
+        ("[aliases]\na = []", 'model = ["provider/model"'),
+        ('[aliases]\na = ["m", ""]', "names no model"),
+        ('[aliases]\na = ["m", "n*"]', "names no model"),
+        ('[aliases]\na = ["m", 7]', "a text in quotes"),
+        ('[aliases]\na = { model = ["m"], fallbacks = ["n"] }', "fallbacks twice"),
+        ('[aliases]\na = ["m", "n:high"]', "an effort of its own"),
+        ('[aliases]\na = ["m", "b"]\nb = { model = "n", effort = "low" }', "an effort of its own"),
     ],
 )
 def test_a_mistake_is_named(text: str, said: str) -> None:
@@ -72,19 +103,28 @@ def test_a_mistake_is_named(text: str, said: str) -> None:
     assert said in str(caught.value)
 
 
-def test_a_gateway_answers_to_its_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
-    settings = parse_settings(
-        '[aliases]\nbest = { model = "deepseek/m1", effort = "high" }\n"claude-haiku-*" = "deepseek/m1"\nlost = "nowhere/m"'
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages", "gemini"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_models_of_an_alias_are_asked_in_order(client: str, stream: bool) -> None:
+    table = (
+        '[aliases]\n"claude-haiku-*" = ["nobody-serves-this", "deepseek/m1", "mistral/m2"]\nnone = ["lost-1", "lost-2"]'
     )
-    plain = Directory.of
+    busy = Simulator("deepseek", fault=Fault("status", status=503))
+    with house([busy, Simulator("mistral")], toml=table) as running:
+        answer = ask(running.address, client, "claude-haiku-4-5", stream=stream)
+        assert (answer.status, answer.headers["x-bardo-model"]) == (200, "m2")
+        assert {"model", "provider"} <= set(answer.headers["x-bardo-degraded"].split(", "))
+        told = {one["what"]: one for one in running.log.of_model("claude-haiku-4-5").degraded}
+        assert told["model"]["asked"] == "nobody-serves-this"
+        assert (told["provider"]["asked"], told["provider"]["sent"]) == ("deepseek/m1", "mistral/m2")
+        refused = ask(running.address, client, "none", stream=stream)
+        assert refused.status == 404
+        assert "'lost-1'" in refused.text
 
-    def with_aliases(configured: Any, *given: Any, **named: Any) -> Directory:
-        directory = plain(configured, *given, clock=named.get("clock", time.monotonic))
-        directory.aliases = Aliases(settings.aliases)
-        return directory
 
-    monkeypatch.setattr(Directory, "of", with_aliases)
-    with house([Simulator("deepseek")]) as running, closing(openai_client(running.address)) as client:
+def test_a_gateway_answers_to_its_aliases() -> None:
+    table = '[aliases]\nbest = { model = "deepseek/m1", effort = "high" }\n"claude-haiku-*" = "deepseek/m1"\nlost = "nowhere/m"'
+    with house([Simulator("deepseek")], toml=table) as running, closing(openai_client(running.address)) as client:
         answer = ask(running.address, "anthropic_messages", "claude-haiku-4-5-20251001")
         assert (answer.status, answer.json["model"], answer.headers["x-bardo-model"]) == (
             200,

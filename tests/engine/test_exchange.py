@@ -99,7 +99,7 @@ def test_a_target_that_cannot_express_the_request_is_passed_over() -> None:
     llama = target("bedrock-invoke", "meta.llama3-1-8b-instruct-v1:0")
     taken = first_attempt(chat(), [llama, target("deepseek")])
     assert taken.target.provider.id == "deepseek"
-    assert [lost.asked for lost in taken.degraded] == ["bedrock-invoke"]
+    assert [lost.asked for lost in taken.degraded] == ["bedrock-invoke/meta.llama3-1-8b-instruct-v1:0"]
     with pytest.raises(Unsupported):
         first_attempt(chat(), [llama])
 

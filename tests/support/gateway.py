@@ -9,6 +9,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from bardo.edge.call_context import Limits
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport
@@ -17,7 +19,7 @@ from bardo.edge.log import LogRow
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
-from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
+from bardo.edge.settings import GatewaySettings, ProviderEntry, parse_settings
 from bardo.simulators import PRESETS, Incoming, Running, Simulator
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
@@ -120,10 +122,11 @@ def house(
     gateway: Mapping[str, Any] | None = None,
     max_stream_bytes: int = 256 * 1024 * 1024,
     grace: float = 5.0,
+    toml: str = "",
 ) -> Iterator[House]:
     """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them.
 
-    `gateway` are keys of `[gateway]`; leaving the block gives open requests `grace` seconds.
+    `gateway` are keys of `[gateway]`, `toml` is a bardo.toml without providers; leaving the block gives open requests `grace` seconds.
     """
     with ExitStack() as stack:
         servers = {one.provider.name: stack.enter_context(one.running()) for one in simulators}
@@ -137,7 +140,7 @@ def house(
         )
         transport = HttpTransport()
         keyring = Keyring({KEY_VARIABLE: SECRET} if environment is None else environment)
-        settings = Settings(providers=(*before, *own))
+        settings = msgspec.structs.replace(parse_settings(toml), providers=(*before, *own))
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         runner = Runner(directory, transport, keyring, limits=limits, log=log, replay=replay)
         options = {"max_body_bytes": 1_000_000, "keep_alive_seconds": keep_alive_seconds, **(gateway or {})}

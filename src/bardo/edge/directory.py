@@ -20,6 +20,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, provider_of
 from bardo.engine.aliases import Aliases, Found
 from bardo.engine.route import MAX_MODEL_NAME, Provider, Target, resolve
+from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, UnknownModel
 
@@ -36,6 +37,14 @@ KEY_REFUSED = (401, 403)
 _log = logging.getLogger("bardo.directory")
 
 T = TypeVar("T")
+
+
+class Placement(msgspec.Struct, frozen=True):
+    """Who may serve what a name stands for, best first; and which of its models nobody serves: as errors, and as they are reported."""
+
+    targets: tuple[Target, ...]
+    problems: tuple[UnknownModel, ...] = ()
+    skipped: tuple[Degradation, ...] = ()
 
 
 class Directory:
@@ -88,16 +97,33 @@ class Directory:
 
     async def targets(self, model: str) -> list[Target]:
         """Return who may serve `model`, or what it is an alias of, best first. Raises UnknownModel."""
-        model = self.found(model).model
-        try:
-            return self._place(model)
-        except UnknownModel:
+        return list((await self.placement(model)).targets)
+
+    async def placement(self, model: str) -> Placement:
+        """Return who may serve `model`, or the models that it is an alias of, best first. Raises UnknownModel where nobody does."""
+        found = self.found(model)
+        names = (found.model, *found.fallbacks)
+        placed = self._place_all(names)
+        if placed.problems:
             # Learnt here, or by another call while this one waited for its turn.
             await self.discover()
+            placed = self._place_all(names)
+        if not placed.targets:
+            problem = placed.problems[0]
+            raise self._explained(problem) from problem
+        return placed
+
+    def _place_all(self, names: Sequence[str]) -> Placement:
+        targets: list[Target] = []
+        problems: list[UnknownModel] = []
+        skipped: list[Degradation] = []
+        for name in names:
             try:
-                return self._place(model)
+                targets += [target for target in self._place(name) if target not in targets]
             except UnknownModel as problem:
-                raise self._explained(problem) from problem
+                problems.append(problem)
+                skipped.append(Degradation("model", asked=name, why=problem.message))
+        return Placement(tuple(targets), tuple(problems), tuple(skipped))
 
     def found(self, model: str) -> Found:
         """Return what a name stands for; one that a provider lists stands for itself, whatever its ending."""

@@ -7,8 +7,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+import msgspec
+
 from bardo.edge.call_context import Limits
-from bardo.edge.directory import Directory
+from bardo.edge.directory import Directory, Placement
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
@@ -122,8 +124,10 @@ class Runner(SecretHolder):
 
     async def _begin(self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool) -> None:
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
-        targets = await self.targets(request.model)
-        request = with_effort(request, self.directory.found(request.model))
+        placed = await self.placement(request.model)
+        request, targets = with_effort(request, self.directory.found(request.model)), placed.targets
+        if placed.skipped:
+            request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
         recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
         knowledge = self.facts.knowledge(targets)
         exchange = attempts(request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward)
@@ -140,12 +144,12 @@ class Runner(SecretHolder):
                     self._servers.answered(attempt.target)
                 return
 
-    async def targets(self, model: str) -> list[Target]:
+    async def placement(self, model: str) -> Placement:
         """Return who may serve `model`, best first, each server asked once what it knows of its models. Raises UnknownModel."""
-        targets = await self.directory.targets(model)
+        placed = await self.directory.placement(model)
         if self._servers is not None:
-            await self._servers.ask_before(targets)
-        return targets
+            await self._servers.ask_before(placed.targets)
+        return placed
 
     def _next_attempt(self, exchange: Exchange, problem: BardoError) -> Attempt:
         """Return what is tried after an attempt that failed. Raises its `problem` where nothing is."""

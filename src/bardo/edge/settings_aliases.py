@@ -1,4 +1,4 @@
-"""The `[aliases]` of `bardo.toml`: a name, and the model it stands for as a text or as a table with efforts."""
+"""The `[aliases]` of `bardo.toml`: a name, and what it stands for: a model, several in order, or a table of these with efforts."""
 
 from __future__ import annotations
 
@@ -31,10 +31,25 @@ def _alias(name: str, value: Any, place: Place) -> Alias:
     if name.count("*") > 1:
         raise ConfigError(f"{place.of(name)}: alias {name!r} has more than one *", hint="one stands for any text")
     try:
-        alias = msgspec.convert({"model": value} if isinstance(value, str) else value, Alias)
+        alias = msgspec.convert(_with_fallbacks(name, value, place), Alias)
     except msgspec.ValidationError as problem:
         choices = dict.fromkeys(("effort", "forced_effort", "max_effort"), AMOUNTS)
         raise explain(problem, place.inside(name), Alias.__struct_fields__, choices) from problem
-    if not alias.model or ("*" in alias.model and "*" not in name):
-        raise ConfigError(f"{place.of(name)}: alias {name!r} names no model", hint='write "provider/model"')
+    for model in (alias.model, *alias.fallbacks):
+        if not model or ("*" in model and "*" not in name):
+            raise ConfigError(f"{place.of(name)}: alias {name!r} names no model", hint='write "provider/model"')
     return alias
+
+
+def _with_fallbacks(name: str, value: Any, place: Place) -> Any:
+    """Return the table of an alias: a text is its model, and of a list of models those after the first are its fallbacks."""
+    table = value if isinstance(value, Mapping) else {"model": value}
+    models = table.get("model")
+    if not isinstance(models, list):
+        return table
+    if not models or "fallbacks" in table:
+        raise ConfigError(
+            f"{place.of(name)}: alias {name!r} names no model, or its fallbacks twice",
+            hint='write model = ["provider/model", "provider/other"]',
+        )
+    return {**table, "model": models[0], "fallbacks": models[1:]}

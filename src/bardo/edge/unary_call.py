@@ -107,8 +107,8 @@ class UnaryCall(Generic[Result]):
         """Try one target after the other, and return what the first that answers says. Raises BardoError where none does."""
         self._started_at, self._began = self.runner.clock(), self.runner.watch()
         try:
-            targets = await self.runner.targets(self.request.model)
-            return await self._follow(course_of(targets))
+            placed = await self.runner.placement(self.request.model)
+            return await self._follow(course_of(list(placed.targets)), placed.skipped)
         except BardoError as problem:
             self.runner.clean(problem, (self.client_key,))
             problem.request_id = self.request_id
@@ -122,11 +122,13 @@ class UnaryCall(Generic[Result]):
             self.log("error", error=InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
             raise
 
-    async def _follow(self, course: Course[Result]) -> tuple[Result, list[WholeReply]]:
+    async def _follow(
+        self, course: Course[Result], skipped: tuple[Degradation, ...]
+    ) -> tuple[Result, list[WholeReply]]:
         attempt, lost = next(course)
         while True:
             try:
-                return await self._try(attempt, lost)
+                return await self._try(attempt, (*skipped, *lost))
             except BardoError as problem:
                 self.runner.clean(problem, (self.client_key,))
                 try:

@@ -1,6 +1,7 @@
 """Names of the operator's own for models, with how much these shall think; and an effort written behind a model's name, `gpt-5:high`.
 
-A name may be a glob with one `*`, and a `*` in its model stands for what that one matched.
+A name may be a glob with one `*`, and a `*` in its model stands for what that one matched. A name may stand for several models, which are
+asked in order.
 """
 
 from __future__ import annotations
@@ -16,23 +17,37 @@ from bardo.values.request import EFFORTS, Effort, ReasoningPolicy, Request
 Amount = Effort | Literal["off"]
 AMOUNTS: tuple[Amount, ...] = ("off", *EFFORTS)
 _LONGEST_CHAIN = 16
+MOST_MODELS = 32
+"""How many models a name may stand for, those of its aliases' aliases included."""
 
 
 class Alias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a name stands for. `effort` holds where the caller asks for none, `forced_effort` always, `max_effort` bounds what is asked."""
+    """What a name stands for: `model`, and `fallbacks`, models that are asked in order where it does not answer.
+
+    `effort` holds where the caller asks for none, `forced_effort` always, `max_effort` bounds what is asked.
+    """
 
     model: str
+    fallbacks: tuple[str, ...] = ()
     effort: Amount | None = None
     forced_effort: Amount | None = None
     max_effort: Amount | None = None
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The model that a name stands for, and the aliases on the way to it, the client's own name first."""
+    """The model that a name stands for, and the aliases on the way to it, the client's own name first.
+
+    `fallbacks` are the models that are asked in order where this one does not answer.
+    """
 
     model: str
     steps: tuple[Alias, ...] = ()
     suffix: Amount | None = None
+    fallbacks: tuple[str, ...] = ()
+
+
+_Waiting = tuple[str, frozenset[str] | None]
+"""A name that is still to be followed, and the names that led to it; None where it is a model's own."""
 
 
 class Aliases:
@@ -54,9 +69,35 @@ class Aliases:
         return tuple(self._exact)
 
     def find(self, model: str) -> Found:
-        """Return what a name stands for. Raises ConfigError for aliases that lead to each other."""
+        """Return what a name stands for.
+
+        Raises ConfigError for aliases that lead to each other, for fallbacks with efforts of their own, and for too many models.
+        """
+        found, waiting = self._follow(model, frozenset())
+        models = [found.model]
+        waiting.reverse()
+        while waiting:
+            name, path = waiting.pop()
+            # A fallback called like its own alias is the model of that name.
+            one, further = (Found(name), []) if path is None else self._follow(name, path)
+            _check_effort(name, one, model)
+            models.append(one.model)
+            if len(models) > MOST_MODELS:
+                raise ConfigError(f"{model!r} stands for more than {MOST_MODELS} models", hint="give it fewer models")
+            waiting += reversed(further)
+        others = tuple(dict.fromkeys(name for name in models[1:] if name != found.model))
+        return msgspec.structs.replace(found, fallbacks=others) if others else found
+
+    def _follow(self, model: str, path: frozenset[str]) -> tuple[Found, list[_Waiting]]:
+        """Return the first model that a name stands for, and the fallbacks on the way to it, those of the last alias first.
+
+        `path` are the names that led here.
+        """
         steps: list[Alias] = []
-        seen = {model}
+        fallbacks: list[_Waiting] = []
+        seen = {*path, model}
+        if model in path:
+            raise _circle(model)
         suffix: Amount | None = None
         while True:
             step = self._step(model)
@@ -66,24 +107,52 @@ class Aliases:
                     model, suffix = bare, behind
                     seen.add(model)
                     continue
-                return Found(model, tuple(steps), suffix)
+                return Found(model, tuple(steps), suffix), fallbacks
             alias, further = step
             steps.append(alias)
+            here = frozenset(seen)
+            names = self._fallbacks(alias, model)
+            fallbacks[:0] = [(name, None if name == model else here) for name in names]
             if further == model:
-                return Found(model, tuple(steps), suffix)
+                return Found(model, tuple(steps), suffix), fallbacks
             if further in seen or len(steps) > _LONGEST_CHAIN:
-                raise ConfigError(f"the aliases of {model!r} refer to each other", hint="let one of them name a model")
+                raise _circle(model)
             seen.add(further)
             model = further
+
+    def _fallbacks(self, alias: Alias, model: str) -> list[str]:
+        """Return the fallbacks of an alias with what its glob matched in the places of their `*`."""
+        if not alias.fallbacks:
+            return []
+        found = None if model in self._exact else self._glob_of(model)
+        return [name if found is None else name.replace("*", found[1]) for name in alias.fallbacks]
 
     def _step(self, model: str) -> tuple[Alias, str] | None:
         alias = self._exact.get(model)
         if alias is not None:
             return alias, alias.model
-        for head, tail, found in self._globs:
+        found = self._glob_of(model)
+        return None if found is None else (found[0], found[0].model.replace("*", found[1]))
+
+    def _glob_of(self, model: str) -> tuple[Alias, str] | None:
+        """Return the first glob that a name fits, and what its `*` matched."""
+        for head, tail, alias in self._globs:
             if len(model) >= len(head) + len(tail) and model.startswith(head) and model.endswith(tail):
-                return found, found.model.replace("*", model[len(head) : len(model) - len(tail)])
+                return alias, model[len(head) : len(model) - len(tail)]
         return None
+
+
+def _circle(model: str) -> ConfigError:
+    return ConfigError(f"the aliases of {model!r} refer to each other", hint="let one of them name a model")
+
+
+def _check_effort(name: str, found: Found, asked: str) -> None:
+    """Raise ConfigError for a fallback that names an effort: an effort is that of the whole call."""
+    efforts = (effort for step in found.steps for effort in (step.effort, step.forced_effort, step.max_effort))
+    if found.suffix is None and not any(efforts):
+        return
+    hint = 'an alias has one effort for all its models: { model = ["…", "…"], effort = "…" }'
+    raise ConfigError(f"the fallback {name!r} of {asked!r} sets an effort of its own", hint=hint)
 
 
 def with_effort(request: Request, found: Found) -> Request:

@@ -13,7 +13,7 @@ from bardo.engine.kept_choices import KeptChoices
 from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, UntakenField
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.refused_fields import refused_field
-from bardo.engine.route import Target
+from bardo.engine.route import Target, target_names
 from bardo.engine.typed.plan import refused_for_good, refused_forms
 from bardo.reasoning.replay import NOTHING, Recalled
 from bardo.values.degradation import Degradation
@@ -37,8 +37,7 @@ def attempts(
     `recalled` is what is known of the replies in the request's history.
     """
     failed: tuple[tuple[str, str], ...] = ()
-    for target in targets:
-        own = target.provider.id
+    for target, own in zip(targets, target_names(targets), strict=True):
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
 
         def plan(at: Target, lost: tuple[Degradation, ...] = lost) -> Planned:

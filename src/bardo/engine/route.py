@@ -76,6 +76,12 @@ def endpoints_of(target: Target) -> list[Target]:
     return [target, *(msgspec.structs.replace(target, provider=one) for one in target.provider.endpoints[1:])]
 
 
+def target_names(targets: Sequence[Target]) -> list[str]:
+    """Return what each target is called in a report: its provider, and the model there where these differ."""
+    several = any(target.model != targets[0].model for target in targets)
+    return [f"{one.provider.id}/{one.model}" if several else one.provider.id for one in targets]
+
+
 def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:
     """Return the targets for a model name, best first. Raises UnknownModel, and InvalidRequest for what cannot be a name."""
     check_model_name(model)

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from bardo.dialects.operations import decode_body
 from bardo.dialects.wire import WrongShape
-from bardo.engine.route import Target
+from bardo.engine.route import Target, target_names
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, MalformedReply, Unsupported
 from bardo.values.wire import WireRequest
@@ -68,8 +68,7 @@ def unary_attempts(targets: Sequence[Target], plan: Plan[Result]) -> Course[Resu
     Raises Unsupported where no target can express what is asked.
     """
     failed: tuple[tuple[str, str], ...] = ()
-    for target in targets:
-        own = target.provider.id
+    for target, own in zip(targets, target_names(targets), strict=True):
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
         try:
             attempt = plan(target)
