@@ -27,7 +27,9 @@ ENTRY_POINTS: Mapping[str, set[str]] = {
     "a migration of the log, which Alembic loads by its file": {
         name for name in trees() if f"{name}.".startswith(f"{MIGRATION_FILES}.")
     },
-    "the agent's typed answers, which its programs import (docs/how-to/typed-answers.md)": {"bardo.golem.schemas"},
+    "the agent's subsystems and typed answers, which its programs import (docs/reference/golem.md)": {
+        "bardo.golem.preset"
+    },
     "the transport that tests of bardo import (docs/glossary.md)": {"bardo.edge.fake"},
 }
 

@@ -14,6 +14,7 @@ from typing import get_args
 
 import code_reference
 import endpoint_reference
+import golem_reference
 import msgspec
 from model_row_meanings import MODEL_MEANINGS
 
@@ -515,6 +516,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "model-facts": model_facts,
     "parameter-rules": parameter_rules,
     "meaningful-fields": meaningful_fields,
+    **{name: lambda rows=rows: table(*rows()) for name, rows in golem_reference.TABLES.items()},  # type: ignore[misc]
 }
 
 

@@ -1,0 +1,196 @@
+"""The rows of the documents' agent, typed: `golem/data/*.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from functools import cache
+from importlib.resources import files
+from typing import Literal, TypeVar
+
+import msgspec
+
+from bardo.routing.budgets import BudgetRules
+from bardo.routing.fallback_route import FallbackRoute
+from bardo.routing.pipelines import PipelineRules
+from bardo.routing.pressure import PressureRules
+from bardo.routing.schedules import Schedule
+from bardo.routing.tiers import CostScenario, TierRow, TierRule
+from bardo.values.intent import Intent, Quality
+from bardo.values.profile import InferenceProfile, ProfileEffort
+
+T = TypeVar("T")
+
+
+class _Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A row. A key that it does not know is an error."""
+
+
+class IntentRow(_Row, frozen=True, kw_only=True):
+    """What a subsystem needs. `tier` is its tier where tiers decide whether it is asked; `resolved` is its typical resolution."""
+
+    name: str
+    quality: Quality
+    require: tuple[str, ...] = ()
+    prefer: tuple[str, ...] = ()
+    cost_sensitivity: float
+    tier: str = ""
+    resolved: str = ""
+
+    @property
+    def intent(self) -> Intent:
+        """The row as an intent."""
+        return Intent(
+            require=self.require,
+            prefer=self.prefer,
+            quality=self.quality,
+            cost_sensitivity=self.cost_sensitivity,
+            subsystem=self.name,
+        )
+
+
+Group = Literal["waking", "dream", "hypnagogic", "terminal"]
+
+
+class ProfileRow(_Row, frozen=True, kw_only=True):
+    """How a subsystem is answered. `intent` names what it needs where that is another subsystem's.
+
+    `expects` are fields that the caller fills in for each call. `cache_key` is the prompt cache key, with `{golem}` for the agent's id,
+    `{cycle}` for the number of a dream cycle and `{prefix}` for the configured prefix; empty for the usual key. `temperature_range` is
+    what the document gives where a temperature moves in a session.
+    """
+
+    name: str
+    group: Group
+    intent: str = ""
+    locked: bool = False
+    expects: tuple[str, ...] = ()
+    cache_key: str = ""
+    temperature_range: tuple[float, float] | None = None
+    parameters: InferenceProfile
+
+
+class EffortRow(_Row, frozen=True, kw_only=True):
+    """A level of reasoning: its tokens, and what a call costs with it as a multiple of one without."""
+
+    level: ProfileEffort
+    tokens: int
+    cost: tuple[float, float]
+
+
+class ProfileRows(_Row, frozen=True, kw_only=True):
+    """The file profiles.toml."""
+
+    profile: tuple[ProfileRow, ...]
+    effort: tuple[EffortRow, ...]
+    schedule: tuple[Schedule, ...]
+
+
+class PressureRows(_Row, frozen=True, kw_only=True):
+    """The file pressure.toml."""
+
+    pressure: PressureRules
+    budgets: BudgetRules
+
+
+class Economy(_Row, frozen=True, kw_only=True):
+    """What inference is to an agent's life, in dollars: one call of the dearest and of the cheapest model, and one day of life."""
+
+    llm_share_of_credit: float
+    opus_call_usd: float
+    haiku_call_usd: float
+    life_day_usd: float
+    daily_target_usd: tuple[float, float]
+
+
+class TierRows(_Row, frozen=True, kw_only=True):
+    """The file tiers.toml."""
+
+    tier: tuple[TierRow, ...]
+    rule: tuple[TierRule, ...]
+    scenario: tuple[CostScenario, ...]
+    economy: Economy
+
+
+class RoutingRow(_Row, frozen=True, kw_only=True):
+    """Where a subsystem's calls go. `input_usd` is the price of a million input tokens where the document says it."""
+
+    subsystem: str
+    provider: str
+    model: str
+    input_usd: float | None = None
+    verified_by: str = ""
+    why: str
+
+
+class RoutingTable(_Row, frozen=True, kw_only=True):
+    """One concrete table of routes, and what a day of it costs in dollars."""
+
+    name: str
+    daily_cost_usd: float
+    rows: tuple[RoutingRow, ...]
+
+    def row(self, subsystem: str) -> RoutingRow | None:
+        """Return the row of a subsystem; None where the table has none."""
+        return next((row for row in self.rows if row.subsystem == subsystem), None)
+
+
+class Configuration(_Row, frozen=True, kw_only=True):
+    """What a day costs with some providers, in dollars."""
+
+    name: str
+    daily_cost_usd: float
+    why: str
+
+
+class RouteRows(_Row, frozen=True, kw_only=True):
+    """The file routes.toml. `paid_by_diem` are the providers that take staked DIEM."""
+
+    paid_by_diem: tuple[str, ...]
+    table: tuple[RoutingTable, ...]
+    configuration: tuple[Configuration, ...]
+    route: tuple[FallbackRoute, ...]
+
+
+class _IntentRows(_Row, frozen=True, kw_only=True):
+    intent: tuple[IntentRow, ...]
+
+
+@cache
+def intent_rows() -> tuple[IntentRow, ...]:
+    """Return what each subsystem needs."""
+    return _read("intents", _IntentRows).intent
+
+
+@cache
+def profile_rows() -> ProfileRows:
+    """Return how each subsystem is answered."""
+    return _read("profiles", ProfileRows)
+
+
+@cache
+def pressure_rows() -> PressureRows:
+    """Return what falling vitality changes, and the daily budget."""
+    return _read("pressure", PressureRows)
+
+
+@cache
+def tier_rows() -> TierRows:
+    """Return the tiers and their rules."""
+    return _read("tiers", TierRows)
+
+
+@cache
+def pipeline_rows() -> PipelineRules:
+    """Return which layers work on a call."""
+    return _read("pipelines", PipelineRules)
+
+
+@cache
+def route_rows() -> RouteRows:
+    """Return where calls go."""
+    return _read("routes", RouteRows)
+
+
+def _read(name: str, kind: type[T]) -> T:
+    text = files("bardo.golem").joinpath(f"data/{name}.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), kind)

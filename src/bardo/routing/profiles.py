@@ -1,0 +1,45 @@
+"""Lay one inference profile over another, and hold those that are locked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from bardo.values.degradation import Degradation
+from bardo.values.profile import InferenceProfile
+
+_DEFAULTS = InferenceProfile()
+LOCKED = "this profile is locked: its values hold"
+
+
+def set_fields(profile: InferenceProfile) -> dict[str, Any]:
+    """Return the fields that a profile sets, by their names."""
+    return {name: value for name, value in msgspec.structs.asdict(profile).items() if value is not None}
+
+
+def merge_profiles(base: InferenceProfile | None, over: InferenceProfile | None) -> InferenceProfile:
+    """Return `base` with what `over` sets in the place of its own. None sets nothing."""
+    if base is None or over is None:
+        return over or base or _DEFAULTS
+    return msgspec.structs.replace(base, **set_fields(over))
+
+
+def override_profile(
+    name: str, base: InferenceProfile, over: InferenceProfile, *, locked: bool
+) -> tuple[InferenceProfile, tuple[Degradation, ...]]:
+    """Return the profile `name` with what `over` sets, and what is not honoured of it.
+
+    A locked profile keeps every field that it sets; a field that it leaves open may still be set. Source: 003, "Locked profiles".
+    """
+    if not locked:
+        return merge_profiles(base, over), ()
+    held = set_fields(base)
+    wanted = set_fields(over)
+    refused = tuple(
+        Degradation(f"profile.{name}.{field}", asked=value, sent=held[field], why=LOCKED)
+        for field, value in wanted.items()
+        if field in held and held[field] != value
+    )
+    open_fields = {field: value for field, value in wanted.items() if field not in held}
+    return msgspec.structs.replace(base, **open_fields), refused
