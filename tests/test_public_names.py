@@ -84,6 +84,7 @@ NAMES = [
     "Resolution",
     "Response",
     "ResponseSchema",
+    "ResponseSettings",
     "Settings",
     "ShuttingDown",
     "StructuredOptions",

@@ -31,6 +31,7 @@ from bardo.edge.settings import (
     ProviderEntry,
     ReasoningSettings,
     ReplaySettings,
+    ResponseSettings,
     TimeoutSettings,
 )
 from bardo.engine.aliases import Alias
@@ -143,6 +144,13 @@ MEANINGS = {
     "replay.max_bytes_per_tenant": "how many bytes of them",
     "replay.prefix_changed": "what is done with thinking that a model binds to a prompt which has changed since: `restore` puts the tools "
     "back in their order, and drops it where that is not enough; `drop` drops it; `drop_block` has the provider drop it",
+    "responses.store": "where the responses and conversations of Responses clients are kept: empty for nowhere, `memory` (several workers "
+    "share a temporary SQLite file, gone when `bardo serve` ends), or an SQLite file of yours",
+    "responses.ttl_seconds": "how long they are kept",
+    "responses.max_entries": "how many are kept; the oldest goes first",
+    "responses.max_bytes": "how many bytes they take",
+    "responses.max_entries_per_tenant": "how many of them may be one tenant's: everyone who comes with the same key",
+    "responses.max_bytes_per_tenant": "how many bytes of them; a response or a conversation that is larger is not kept, and says so",
     "aliases.model": 'of `name = { model = … }`, or alone as `name = "…"`: the model that the name stands for, as clients ask for it. The '
     "name may be a glob with one `*`, and a `*` in the model is what that matched. A list of models is asked in order",
     "aliases.fallbacks": 'models that are asked in order where `model` does not answer; `name = ["…", "…"]` says both',
@@ -172,6 +180,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "http": HttpSettings,
     "log": LogSettings,
     "replay": ReplaySettings,
+    "responses": ResponseSettings,
     "reasoning": ReasoningSettings,
     "reasoning.budgets": PortableBudgets,
     "inference": InferenceSettings,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         ProviderEntry,
         ReasoningSettings,
         ReplaySettings,
+        ResponseSettings,
         Settings,
         TimeoutSettings,
         load_settings,
@@ -124,8 +125,8 @@ _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelRow",
     "bardo.edge.formats": "known_formats",
     "bardo.edge.settings": (
-        "GatewaySettings HeaderVariable HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings Settings "
-        "TimeoutSettings load_settings parse_settings "
+        "GatewaySettings HeaderVariable HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings "
+        "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
     "bardo.engine.aliases": "Alias",
     "bardo.engine.explanation": "Explanation",
@@ -238,6 +239,7 @@ __all__ = [
     "Resolution",
     "Response",
     "ResponseSchema",
+    "ResponseSettings",
     "Settings",
     "ShuttingDown",
     "StructuredOptions",

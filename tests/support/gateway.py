@@ -17,6 +17,7 @@ from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogRow
 from bardo.edge.replay_store import ReplayKeeper
+from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import GatewaySettings, ProviderEntry, parse_settings
@@ -119,6 +120,7 @@ def house(
     keep_content: bool = False,
     keep_alive_seconds: float = 0.0,
     replay: ReplayKeeper | None = None,
+    responses: ResponseStore | None = None,
     gateway: Mapping[str, Any] | None = None,
     max_stream_bytes: int = 256 * 1024 * 1024,
     grace: float = 5.0,
@@ -144,7 +146,7 @@ def house(
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         runner = Runner(directory, transport, keyring, limits=limits, log=log, replay=replay)
         options = {"max_body_bytes": 1_000_000, "keep_alive_seconds": keep_alive_seconds, **(gateway or {})}
-        app = Gateway(runner, GatewaySettings(**options), stop=transport.close)
+        app = Gateway(runner, GatewaySettings(**options), responses=responses, stop=transport.close)
         server = stack.enter_context(BackgroundServer(app, grace=grace))
         yield House(server.address, log, servers, {one.provider.name: one for one in simulators})
 

@@ -15,6 +15,7 @@ from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.replay_store import ReplayKeeper, open_keeper
+from bardo.edge.response_store import ResponseStore, open_responses
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
 from bardo.engine.knowledge import Knowledge
@@ -34,8 +35,10 @@ class Assembly:
         log: LogWriter | None,
         replay: ReplayKeeper | None = None,
         introspector: Introspector | None = None,
+        responses: ResponseStore | None = None,
     ) -> None:
         self.runner = runner
+        self.responses = responses
         self._introspector = introspector
         self._transport = transport
         self._log = log
@@ -49,6 +52,8 @@ class Assembly:
             await self._transport.close()
         if self._replay is not None:
             self._replay.close()
+        if self.responses is not None:
+            self.responses.close()
         if self._log is not None:
             self._log.close()
 
@@ -67,11 +72,14 @@ def assemble(
     introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     log = open_log(settings, environment)
+    replay = None
     try:
         replay = open_keeper(settings.replay)
+        responses = open_responses(settings.responses)
     except BaseException:
-        if log is not None:
-            log.close()
+        for opened in (log, replay):
+            if opened is not None:
+                opened.close()
         raise
     runner = Runner(
         directory,
@@ -84,7 +92,7 @@ def assemble(
         replay=replay,
         servers=introspector,
     )
-    return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector)
+    return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector, responses=responses)
 
 
 def _limits(settings: Settings) -> Limits:

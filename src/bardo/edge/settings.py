@@ -73,6 +73,21 @@ class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     prefix_changed: Literal["restore", "drop", "drop_block"] = "restore"
 
 
+class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where the responses and conversations of Responses clients are kept, how many of them, and for how long.
+
+    `store` is empty for nowhere, `memory`, or the path of an SQLite file. `bardo serve` with several workers turns `memory` into a file
+    that they share and that is gone when it ends.
+    """
+
+    store: str = ""
+    ttl_seconds: Seconds = 30 * 24 * 3600.0
+    max_entries: Count = 100_000
+    max_bytes: Count = 1024 * 1024 * 1024
+    max_entries_per_tenant: Count = 50_000
+    max_bytes_per_tenant: Count = 256 * 1024 * 1024
+
+
 class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
 
@@ -99,6 +114,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
+    responses: ResponseSettings = ResponseSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     providers: tuple[ProviderEntry, ...] = ()
@@ -158,6 +174,7 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
     replay: ReplaySettings = ReplaySettings()
+    responses: ResponseSettings = ResponseSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
 

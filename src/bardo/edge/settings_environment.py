@@ -21,6 +21,7 @@ _FIELDS: dict[str, tuple[str, str]] = {
     "BARDO_ALLOW_UNAUTHENTICATED": ("gateway", "allow_unauthenticated"),
     "BARDO_LOG_PATH": ("log", "path"),
     "BARDO_REPLAY_STORE": ("replay", "store"),
+    "BARDO_RESPONSES_STORE": ("responses", "store"),
 }
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}

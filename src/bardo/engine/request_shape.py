@@ -18,7 +18,9 @@ Plan = TypeVar("Plan")
 Place = tuple[Hashable, ...]
 """Where a plan is kept: the id of a provider, the dialect of its endpoint, the shape of a request, or more than these."""
 
-CONTENT = frozenset({"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers"})
+CONTENT = frozenset(
+    {"messages", "tools", "output_format", "body", "body_bytes", "degraded", "client_headers", "kept_as"}
+)
 """The fields of a Request that are no part of its shape. Of the tools it counts whether there are any, of the form of an answer all but
 its schema and its instruction."""
 MOST_PLANS = 512
@@ -75,6 +77,7 @@ def bare(request: Request) -> Request:
         body=None,
         body_bytes=b"",
         client_headers={},
+        kept_as=None,
         degraded=(),
     )
 

@@ -3,6 +3,8 @@
 BardoError
 ├── CallerError               the caller changes the request
 │   ├── InvalidRequest        400  malformed JSON, a wrong type, a missing field
+│   │   └── UnknownPreviousResponse    a request goes on from a response that is not kept
+│   ├── NotStored             404  no such response, conversation or item is kept
 │   ├── Forbidden             403  a host name or a web page this gateway does not serve
 │   ├── UnknownModel          404  no provider here serves that model
 │   ├── UnknownRoute          404  no such endpoint
@@ -103,6 +105,22 @@ class Forbidden(CallerError):
 
 class UnknownModel(CallerError):
     """No configured provider serves the model that was asked for."""
+
+    status = 404
+    kind: Kind = "not_found"
+
+
+class UnknownPreviousResponse(InvalidRequest):
+    """A request goes on from a response that is not kept here, or no longer."""
+
+    @property
+    def code(self) -> str:
+        """OpenAI's own code, which agents look for to send the whole conversation again."""
+        return "previous_response_not_found"
+
+
+class NotStored(CallerError):
+    """No response, conversation or item with this id is kept."""
 
     status = 404
     kind: Kind = "not_found"

@@ -158,6 +158,18 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     profile: InferenceProfile | None = None
 
 
+class KeptAs(msgspec.Struct, frozen=True, kw_only=True):
+    """How the gateway keeps a reply: by which id, and behind which earlier reply or in which conversation.
+
+    `store` False: only the conversation keeps it.
+    """
+
+    id: str
+    store: bool = True
+    previous: str = ""
+    conversation: str = ""
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """One call.
 
@@ -166,6 +178,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     request (its betas), sent on likewise. `client_headers` say which program asks, and in which session: they are sent on where the target
     speaks the dialect, and are no loss elsewhere. `body` is the parsed original, `body_bytes` the original itself, with what is asked of
     bardo. `control` is `reasoning` written for the target at hand.
+    `kept_as` says how the gateway keeps the reply, None where it does not.
     `operation` is what it is asked as, for the log. `degraded` is what was lost before: OpenAI's older completions are put to a chat.
     """
 
@@ -181,6 +194,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     choices: int = 1
     stream: bool = False
     stream_usage: bool = True
+    kept_as: KeptAs | None = None
     operation: Operation = "generate"
     dialect: str = ""
     extra: dict[str, Any] = {}

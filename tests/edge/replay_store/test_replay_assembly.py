@@ -11,7 +11,7 @@ import pytest
 from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeTransport
 from bardo.edge.http import Call
-from bardo.edge.settings import LogSettings, ReplaySettings, Settings
+from bardo.edge.settings import LogSettings, ReplaySettings, ResponseSettings, Settings
 from bardo.values.errors import ConfigError
 
 
@@ -34,5 +34,14 @@ def test_the_store_of_the_settings_is_opened_and_closed(tmp_path: Path) -> None:
 def test_a_store_that_cannot_be_opened_leaves_no_log_behind(tmp_path: Path) -> None:
     log = LogSettings(path=str(tmp_path / "log.db"))
     settings = Settings(log=log, replay=ReplaySettings(store=str(tmp_path)))
-    with pytest.raises(ConfigError, match="replay store"):
+    with pytest.raises(ConfigError, match="the store"):
         assemble(settings, transport=FakeTransport(nobody), environment={})
+
+
+def test_a_store_of_responses_that_cannot_be_opened_leaves_no_other_store_open(tmp_path: Path) -> None:
+    file = tmp_path / "replay.db"
+    responses = ResponseSettings(store=str(tmp_path))
+    settings = Settings(log=QUIET, replay=ReplaySettings(store=str(file)), responses=responses)
+    with pytest.raises(ConfigError, match="the store"):
+        assemble(settings, transport=FakeTransport(nobody), environment={})
+    assert not file.with_name("replay.db-wal").exists(), "a file that was closed leaves no journal"

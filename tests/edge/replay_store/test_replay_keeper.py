@@ -11,8 +11,9 @@ from typing import Any, NoReturn, TypeVar
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.edge.replay_store import MemoryStore, ReplayKeeper, open_keeper
+from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.settings import ReplaySettings, parse_settings
+from bardo.edge.state import MemoryStore
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
@@ -47,6 +48,9 @@ class Broken:
         raise sqlite3.OperationalError("disk I/O error")
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> NoReturn:
+        raise sqlite3.OperationalError("disk I/O error")
+
+    def remove(self, tenant: str, key: str) -> NoReturn:
         raise sqlite3.OperationalError("disk I/O error")
 
     def held(self, tenant: str | None = None) -> tuple[int, int]:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
-from bardo.edge.replay_store import MemoryStore
+from bardo.edge.state import MemoryStore
 from bardo.reasoning.replay import Recalled, Restored, decode_kept, encode_kept, remember, restore, wanted
 from bardo.values.blocks import (
     Block,

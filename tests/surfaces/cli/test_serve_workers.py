@@ -1,4 +1,4 @@
-"""Several workers share what is kept of replies: a conversation finds its reasoning whichever worker takes its next turn."""
+"""Several workers share what is kept of replies: a conversation is found again whichever worker takes its next turn."""
 
 from __future__ import annotations
 
@@ -56,6 +56,38 @@ def test_every_conversation_is_found_by_either_of_two_workers(tmp_path: Path, mo
         bodies = [one.body for one in provider.requests if one.method == "POST"]
     turns = [one for body in bodies for one in body["messages"] if one["role"] == "assistant"]  # type: ignore[index]
     assert [turn["reasoning_content"] for turn in turns] == ["I must look."] * CONVERSATIONS
+    assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
+
+
+def respond(address: str, body: dict[str, Any]) -> dict[str, Any]:
+    request = urllib.request.Request(
+        f"{address}/v1/responses",
+        json.dumps(body).encode(),
+        {"content-type": "application/json", "connection": "close"},
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        response: dict[str, Any] = json.loads(answer.read())
+        return response
+
+
+def test_a_response_is_gone_on_from_by_either_of_two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("LAB_KEY", "key")
+    with Simulator("moonshot", script=Script((Turn(text="Done."),))).running() as provider:
+        config = tmp_path / "bardo.toml"
+        config.write_text(
+            '[log]\nenabled = false\n[responses]\nstore = "memory"\n[[providers]]\nid = "lab"\npreset = "moonshot"\n'
+            f'api_key_env = "LAB_KEY"\nbase_url = "{provider.base_url}"\nmodels = ["kimi-k3"]\n'
+        )
+        with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            asked: dict[str, Any] = {"model": "lab/kimi-k3", "input": "Hello"}
+            for _ in range(CONVERSATIONS):
+                asked["previous_response_id"] = respond(address, asked)["id"]
+            gateway.send_signal(signal.SIGTERM)
+            gateway.wait(60)
+        bodies = [one.body for one in provider.requests if one.method == "POST"]
+    assert [len(body["messages"]) for body in bodies] == [2 * turn + 1 for turn in range(CONVERSATIONS)]  # type: ignore[index]
     assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
 
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import openai
 
-from bardo.edge.replay_store import MemoryStore, ReplayKeeper, ReplayStore
+from bardo.edge.replay_store import ReplayKeeper
+from bardo.edge.state import KeyedStore, MemoryStore
 from bardo.reasoning.replay.guard import OnChange
 from bardo.simulators import Script, ToolCall, Turn
 from support.gateway import House, Remembering, house
@@ -54,7 +55,7 @@ def script() -> Script:
 def homes(
     presets: Sequence[str] = tuple(MODELS),
     *,
-    store: ReplayStore | None = None,
+    store: KeyedStore | None = None,
     keeps: bool = True,
     on_change: OnChange = "restore",
 ) -> Iterator[House]:

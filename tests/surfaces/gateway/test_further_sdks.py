@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 import pytest
 
 from bardo.edge.replay_store import ReplayKeeper
-from bardo.edge.replay_store.memory import MemoryStore
+from bardo.edge.state import MemoryStore
 from bardo.simulators import Script, Simulator
 from support.further_sdks import FURTHER_SDKS
 from support.gateway import House, Remembering, house, model_of

@@ -15,8 +15,20 @@ from docs.test_examples import ROOT
 PAGE = "docs/reference/headers-and-extensions.md"
 NAMED_IN_A_PAGE = (ROOT / PAGE).read_text(encoding="utf-8")
 ROUTES = {**FIXED_ROUTES, **VERSIONLESS_ROUTES}
-FOUND_BY_PATTERN = ("/v1/models/m",)
-"""Paths that hold a model's name, for the endpoints that no fixed path leads to."""
+FOUND_BY_PATTERN = (
+    ("GET", "/v1/models/m"),
+    ("GET", "/v1/responses/r"),
+    ("DELETE", "/v1/responses/r"),
+    ("GET", "/v1/responses/r/input_items"),
+    ("GET", "/v1/conversations/c"),
+    ("POST", "/v1/conversations/c"),
+    ("DELETE", "/v1/conversations/c"),
+    ("GET", "/v1/conversations/c/items"),
+    ("POST", "/v1/conversations/c/items"),
+    ("GET", "/v1/conversations/c/items/i"),
+    ("DELETE", "/v1/conversations/c/items/i"),
+)
+"""Requests whose paths hold a name, for the endpoints that no fixed path leads to."""
 
 
 @pytest.mark.parametrize("endpoint", get_args(Endpoint))
@@ -30,7 +42,7 @@ def test_an_operation_serves_each_endpoint(endpoint: Endpoint) -> None:
 @pytest.mark.parametrize("endpoint", get_args(Endpoint))
 def test_a_path_leads_to_each_endpoint(endpoint: Endpoint) -> None:
     found = {route.endpoint for route in ROUTES.values()} | {
-        find_route("GET", path, b"").endpoint for path in FOUND_BY_PATTERN
+        find_route(method, path, b"").endpoint for method, path in FOUND_BY_PATTERN
     }
     assert endpoint in found, (
         f"no path leads to the endpoint `{endpoint}`: add one to FIXED_ROUTES of surfaces/gateway/routes.py"

@@ -62,7 +62,9 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
         body["stream"] = True
     body |= {name: value for name, value in losses.own_extra(request).items() if name != "text"}
     body = merge_fields(body, encode_control(request, losses))
-    _add_storage(body, thinks=request.control is None or request.control.thinks is not False)
+    _add_storage(
+        body, thinks=request.control is None or request.control.thinks is not False, kept=request.kept_as is not None
+    )
     return body
 
 
@@ -126,9 +128,14 @@ def encode_control(request: Request, losses: Losses) -> dict[str, Any]:
     return written
 
 
-def _add_storage(body: dict[str, Any], *, thinks: bool) -> None:
-    """Ask for nothing to be stored and for thinking as ciphertext; the latter not of a model that never thinks, which OpenAI refuses."""
+def _add_storage(body: dict[str, Any], *, thinks: bool, kept: bool) -> None:
+    """Ask for nothing to be stored and for thinking as ciphertext; the latter not of a model that never thinks, which OpenAI refuses.
+
+    Of a reply that the gateway keeps, the ciphertext is needed whatever else its client asked to be included.
+    """
     if "store" not in body and not any(body.get(name) for name in _STORED):
         body["store"] = False
     if thinks and "include" not in body and body.get("store") is False:
         body["include"] = [ENCRYPTED]
+    elif thinks and kept and ENCRYPTED not in body["include"]:
+        body["include"] = [*body["include"], ENCRYPTED]

@@ -43,7 +43,7 @@ _DEFAULTS: dict[str, Any] = {
     "truncation": "disabled",
     "user": None,
 }
-# bardo keeps no replies and runs none in the background, whatever was asked; a provider that does says so in its own fields.
+# What the gateway keeps is told by `kept_as`, and none runs in the background; a provider that keeps or does so says it in its own fields.
 _NOT_ECHOED = frozenset({"store", "background", "service_tier", "previous_response_id"})
 
 
@@ -74,6 +74,8 @@ class Envelope:
     @property
     def id(self) -> str:
         """The reply's id, which does not change once it was told. Made from the request where the provider gave none."""
+        if not self._id and self._request.kept_as is not None:
+            self._id = self._request.kept_as.id
         if not self._id:
             self._id = self.start.id or f"resp_bardo_{_digest(self._request, self.start)}"
         return self._id
@@ -147,7 +149,16 @@ class Envelope:
             "output": output,
             "usage": None,
             **fields,
+            **self._storage(),
         }
+
+    def _storage(self) -> dict[str, Any]:
+        """Return what is told of how the gateway keeps the reply."""
+        kept = self._request.kept_as
+        if kept is None:
+            return {}
+        conversation = {"conversation": {"id": kept.conversation}} if kept.conversation else {}
+        return {"store": kept.store, "previous_response_id": kept.previous or None, **conversation}
 
     def _echo(self) -> dict[str, Any]:
         body = self._request.body if self._request.dialect == NAME else None

@@ -10,15 +10,12 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.dialects import dialect
-from bardo.edge.replay_store.memory import MemoryStore
-from bardo.edge.replay_store.sqlite import SqliteStore
-from bardo.edge.replay_store.store import Bounds, ReplayStore
 from bardo.edge.settings import ReplaySettings
+from bardo.edge.state import Bounds, KeyedStore, open_store
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Target
 from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, is_only_text, keys_in, remember, turns_of
@@ -35,7 +32,7 @@ class ReplayKeeper:
 
     def __init__(
         self,
-        store: ReplayStore | None,
+        store: KeyedStore | None,
         *,
         on_change: OnChange = "restore",
         rules: ReplayRules | None = None,
@@ -127,10 +124,4 @@ def open_keeper(settings: ReplaySettings, *, clock: Callable[[], float] = time.t
         tenant_bytes=settings.max_bytes_per_tenant,
         seconds=settings.ttl_seconds,
     )
-    return ReplayKeeper(_store(settings, bounds), on_change=settings.prefix_changed, clock=clock)
-
-
-def _store(settings: ReplaySettings, bounds: Bounds) -> ReplayStore | None:
-    if settings.store == "memory":
-        return MemoryStore(bounds)
-    return SqliteStore(Path(settings.store).expanduser(), bounds) if settings.store else None
+    return ReplayKeeper(open_store(settings.store, bounds), on_change=settings.prefix_changed, clock=clock)

@@ -55,7 +55,7 @@ def serve(
     if config is not None:
         os.environ["BARDO_CONFIG"] = str(config.absolute())
     processes = workers or gateway.workers
-    with _shared_replay(settings, processes):
+    with _shared_stores(settings, processes):
         serve_app(
             APP,
             host=gateway.host,
@@ -66,18 +66,21 @@ def serve(
 
 
 @contextmanager
-def _shared_replay(settings: Settings, workers: int) -> Iterator[None]:
-    """Have several workers share the reasoning that one would keep in memory: in a file that is gone when the gateway ends."""
-    if workers < 2 or settings.replay.store != "memory":
+def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
+    """Have several workers share what one would keep in memory: in files that are gone when the gateway ends."""
+    stores = {"BARDO_REPLAY_STORE": settings.replay.store, "BARDO_RESPONSES_STORE": settings.responses.store}
+    shared = [variable for variable, store in stores.items() if store == "memory" and workers > 1]
+    if not shared:
         yield
         return
     # The folder is readable by its owner alone.
     with tempfile.TemporaryDirectory(prefix="bardo-") as folder:
-        os.environ["BARDO_REPLAY_STORE"] = str(Path(folder) / "replay.db")
+        os.environ.update({variable: str(Path(folder) / f"{variable.lower()}.db") for variable in shared})
         try:
             yield
         finally:
-            del os.environ["BARDO_REPLAY_STORE"]
+            for variable in shared:
+                del os.environ[variable]
 
 
 def _check_log(settings: Settings) -> None:

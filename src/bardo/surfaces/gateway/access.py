@@ -133,7 +133,7 @@ async def answer_preflight(scope: Scope, send: Send) -> None:
     fields = headers_of(scope)
     wanted = fields.get(b"access-control-request-headers", b"").decode("latin-1")
     headers = [
-        (b"access-control-allow-methods", b"GET, HEAD, POST"),
+        (b"access-control-allow-methods", b"GET, HEAD, POST, DELETE"),
         (b"access-control-max-age", b"600"),
     ]
     if wanted and _HEADER_NAMES.fullmatch(wanted):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from bardo.edge.graceful_shutdown import shutting_down
+from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
 from bardo.edge.server_limits import ErrorReply
 from bardo.edge.settings_gateway import GatewaySettings, bounds_of
@@ -21,16 +22,40 @@ from bardo.surfaces.gateway.access import (
 from bardo.surfaces.gateway.answer import JSON, Answer, error_body, error_headers
 from bardo.surfaces.gateway.completions import complete
 from bardo.surfaces.gateway.context import GatewayContext, ServeOperation, mistake
+from bardo.surfaces.gateway.conversations import (
+    add_items,
+    create_conversation,
+    delete_conversation,
+    delete_item,
+    list_items,
+    show_conversation,
+    show_item,
+    update_conversation,
+)
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
 from bardo.surfaces.gateway.operations import count_tokens, embeddings, health, list_models, ready, show_model
+from bardo.surfaces.gateway.responses import respond
 from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client
+from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of
 from bardo.values.errors import BardoError
 
 OPERATIONS: Mapping[Endpoint, ServeOperation] = {
     "generate": generate,
+    "respond": respond,
+    "show_response": show_response,
+    "delete_response": delete_response,
+    "list_input": list_input,
+    "create_conversation": create_conversation,
+    "show_conversation": show_conversation,
+    "update_conversation": update_conversation,
+    "delete_conversation": delete_conversation,
+    "list_items": list_items,
+    "add_items": add_items,
+    "show_item": show_item,
+    "delete_item": delete_item,
     "complete": complete,
     "embed": embeddings,
     "models": list_models,
@@ -55,6 +80,7 @@ class Gateway:
         runner: Runner,
         settings: GatewaySettings,
         *,
+        responses: ResponseStore | None = None,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
@@ -64,6 +90,7 @@ class Gateway:
             max_body=settings.max_body_bytes,
             keep_alive_seconds=settings.keep_alive_seconds,
             unasked_thinking=settings.unasked_thinking,
+            responses=responses,
         )
         self._access = Access(settings)
         self._start = start

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
 from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.surfaces.gateway.access import require_json
@@ -18,21 +19,28 @@ _log = logging.getLogger("bardo.gateway")
 
 
 class GatewayContext:
-    """The runner of a gateway, the limits of a request and a stream, and whether thinking that nobody asked for is shown."""
+    """The runner of a gateway, the limits of a request and a stream, where responses are kept, and whether unasked thinking is shown."""
 
     def __init__(
-        self, runner: Runner, *, max_body: int, keep_alive_seconds: float, unasked_thinking: bool = False
+        self,
+        runner: Runner,
+        *,
+        max_body: int,
+        keep_alive_seconds: float,
+        unasked_thinking: bool = False,
+        responses: ResponseStore | None = None,
     ) -> None:
         self.runner = runner
+        self.responses = responses
         self.prompt_estimates = PromptEstimates()
         self.keep_alive_seconds = keep_alive_seconds
         self.unasked_thinking = unasked_thinking
-        self._max_body = max_body
+        self.max_body = max_body
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request. Raises UnsupportedMediaType or TooLarge, ClientGone where the client left."""
         require_json(scope)
-        return await read_body(scope, receive, self._max_body)
+        return await read_body(scope, receive, self.max_body)
 
 
 ServeOperation: TypeAlias = Callable[[GatewayContext, Route, Scope, Receive, Answer], Awaitable[None]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -31,6 +32,14 @@ MOST_STREAMED_TEXT = 1_000_000
 """Characters of a stream that are held for the log and for replay: its own client has them already."""
 
 
+class KeptReply(Protocol):
+    """Keeps one reply, and returns what its client gets of it: a whole body, or the last frames of a stream."""
+
+    async def whole(self, body: bytes) -> bytes: ...
+
+    async def end(self, frames: Sequence[bytes]) -> Sequence[bytes]: ...
+
+
 async def generate(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer a request for a reply. Raises BardoError where none begins."""
     request = dialect(route.dialect).decode_request(await context.body(scope, receive), route.arrival)
@@ -38,9 +47,16 @@ async def generate(context: GatewayContext, route: Route, scope: Scope, receive:
 
 
 async def answer_request(
-    context: GatewayContext, route: Route, request: Request, scope: Scope, receive: Receive, answer: Answer
+    context: GatewayContext,
+    route: Route,
+    request: Request,
+    scope: Scope,
+    receive: Receive,
+    answer: Answer,
+    *,
+    kept: KeptReply | None = None,
 ) -> None:
-    """Answer a request that was decoded. Raises BardoError where no reply begins."""
+    """Answer a request that was decoded. `kept` keeps its reply. Raises BardoError where no reply begins."""
     request = with_headers(with_header_options(request, scope), scope)
     if context.unasked_thinking and request.options.omit_unasked:
         request = msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, omit_unasked=False))
@@ -49,10 +65,10 @@ async def answer_request(
         spoken = dialect(route.dialect)
         named = ClientModelEncoder(spoken.open_encoder(request, route.arrival), request.model)
         encoder = with_partials(named, spoken, request.options.include)
-        may_forward = _may_forward(route, request)
-        work = stream_replies(context, [(request, encoder)], key, answer, may_forward=may_forward)
+        may_forward = kept is None and _may_forward(route, request)
+        work = stream_replies(context, [(request, encoder)], key, answer, may_forward=may_forward, kept=kept)
     else:
-        work = _whole(context, route, request, key, answer)
+        work = _whole(context, route, request, key, answer, kept)
     await until_gone(receive, work)
 
 
@@ -66,12 +82,13 @@ def _speaks(route: Route, request: Request) -> bool:
     return request.dialect == dialect(route.dialect).name
 
 
-async def _whole(context: GatewayContext, route: Route, request: Request, key: str, answer: Answer) -> None:
-    live = await context.runner.open(
-        request, may_forward=_speaks(route, request), tenant=tenant_of(key), client_key=key
-    )
+async def _whole(
+    context: GatewayContext, route: Route, request: Request, key: str, answer: Answer, kept: KeptReply | None
+) -> None:
+    may_forward = kept is None and _speaks(route, request)
+    live = await context.runner.open(request, may_forward=may_forward, tenant=tenant_of(key), client_key=key)
     try:
-        await _send_whole(live, route, answer)
+        await _send_whole(live, route, answer, kept)
     except asyncio.CancelledError as cancelled:
         live.log_cancelled(cancelled)
         raise
@@ -79,7 +96,7 @@ async def _whole(context: GatewayContext, route: Route, request: Request, key: s
         await live.close()
 
 
-async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
+async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: KeptReply | None) -> None:
     raw = b""
     async for update in live.updates():
         raw += update.raw
@@ -91,6 +108,8 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer) -> None:
         body = with_client_model(raw, spoken, response, asked)
     else:
         body = spoken.encode_response(named_as_asked(response, asked), live.request)
+    if kept is not None:
+        body = await kept.whole(body)
     await answer.whole(200, body, headers)
 
 
@@ -101,8 +120,12 @@ async def stream_replies(
     answer: Answer,
     *,
     may_forward: bool,
+    kept: KeptReply | None = None,
 ) -> None:
-    """Send `replies`, each as its encoder writes it, one after the other as one stream. Raises BardoError where none begins."""
+    """Send `replies`, each as its encoder writes it, one after the other as one stream. Raises BardoError where none begins.
+
+    `kept` keeps the last of them.
+    """
     encoder = replies[0][1]
     alive = KeepAlive(answer, encoder, context.keep_alive_seconds)
     alive.begin()
@@ -116,7 +139,8 @@ async def stream_replies(
                 most_text=MOST_STREAMED_TEXT,
             )
             try:
-                await _send_stream(live, encoder, answer, context.prompt_estimates, last=place == len(replies) - 1)
+                last = place == len(replies) - 1
+                await _send_stream(live, encoder, answer, context.prompt_estimates, last=last, kept=kept)
             except asyncio.CancelledError as cancelled:
                 live.log_cancelled(cancelled)
                 raise
@@ -139,7 +163,13 @@ async def stream_replies(
 
 
 async def _send_stream(
-    live: LiveReply, encoder: ReplyEncoder, answer: Answer, estimates: PromptEstimates, *, last: bool
+    live: LiveReply,
+    encoder: ReplyEncoder,
+    answer: Answer,
+    estimates: PromptEstimates,
+    *,
+    last: bool,
+    kept: KeptReply | None,
 ) -> None:
     await answer.start(early_headers(live.request_id, live.attempt), encoder.content_type)
     forward = live.forwarded
@@ -159,7 +189,8 @@ async def _send_stream(
         return
     if live.prompt_estimate:
         estimates.learn(live.prompt_estimate, live.response().usage.input_tokens or 0, live.attempt.target)
-    rest = b"" if forward and not live.reader.switches else b"".join(encoder.finish())
+    frames = () if forward and not live.reader.switches else encoder.finish()
+    rest = b"".join(frames if kept is None else await kept.end(frames))
     if last or live.reader.failure is not None:
         await answer.end(rest)
     elif rest:

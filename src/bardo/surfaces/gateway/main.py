@@ -34,6 +34,7 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
     return Gateway(
         assembly.runner,
         settings.gateway,
+        responses=assembly.responses,
         start=start,
         stop=assembly.close,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 from urllib.parse import parse_qs
 
@@ -15,6 +16,18 @@ from bardo.values.wire import Arrival
 Endpoint = Literal[
     "generate",
     "generate_or_load",
+    "respond",
+    "show_response",
+    "delete_response",
+    "list_input",
+    "create_conversation",
+    "show_conversation",
+    "update_conversation",
+    "delete_conversation",
+    "list_items",
+    "add_items",
+    "show_item",
+    "delete_item",
     "complete",
     "embed",
     "count_tokens",
@@ -30,18 +43,23 @@ Endpoint = Literal[
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One endpoint of one dialect. `by_client`: the headers of a request may tell another dialect, by `_CLIENT_HEADERS`."""
+    """One endpoint of one dialect. `by_client`: the headers of a request may tell another dialect, by `_CLIENT_HEADERS`.
+
+    `name` is the id of the response or the conversation that a path holds, `item` that of an item in it.
+    """
 
     endpoint: Endpoint
     dialect: str = DEFAULT_DIALECT
     by_client: bool = False
     method: str = "POST"
     arrival: Arrival = Arrival()
+    name: str = ""
+    item: str = ""
 
 
 FIXED_ROUTES: dict[str, Route] = {
     "/v1/chat/completions": Route(endpoint="generate", dialect="openai_chat"),
-    "/v1/responses": Route(endpoint="generate", dialect="openai_responses"),
+    "/v1/responses": Route(endpoint="respond", dialect="openai_responses"),
     "/v1/messages": Route(endpoint="generate", dialect="anthropic_messages"),
     "/v1/messages/count_tokens": Route(
         endpoint="count_tokens", dialect="anthropic_messages", arrival=Arrival(stream=False, counting=True)
@@ -49,6 +67,7 @@ FIXED_ROUTES: dict[str, Route] = {
     "/v1/responses/input_tokens": Route(
         endpoint="count_tokens", dialect="openai_responses", arrival=Arrival(stream=False, counting=True)
     ),
+    "/v1/conversations": Route(endpoint="create_conversation", dialect="openai_responses"),
     "/v1/completions": Route(endpoint="complete"),
     "/v1/embeddings": Route(endpoint="embed"),
     "/v1/interactions": Route(endpoint="generate", dialect="gemini_interactions"),
@@ -79,6 +98,8 @@ _DIALECT_PATHS = (
     ("/messages", "anthropic_messages"),
     ("/v1/responses", "openai_responses"),
     ("/responses", "openai_responses"),
+    ("/v1/conversations", "openai_responses"),
+    ("/conversations", "openai_responses"),
     ("/v1beta/interactions", "gemini_interactions"),
     ("/v1alpha/interactions", "gemini_interactions"),
     ("/v1/interactions", "gemini_interactions"),
@@ -97,6 +118,19 @@ _BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
     "invoke-with-response-stream": ("bedrock_invoke", True),
 }
 _INTERACTIONS = tuple(f"{path}/" for path in FIXED_ROUTES if path.endswith("/interactions"))
+# What is kept: by the collection and the shape of the path below it, the endpoint of each method.
+_KEPT_PATH = re.compile(r"(?:/v1)?/(responses|conversations)/([^/]+)(?:/(input_items|items)(?:/([^/]+))?)?")
+_KEPT: dict[tuple[str, str, bool], dict[str, Endpoint]] = {
+    ("responses", "", False): {"GET": "show_response", "DELETE": "delete_response"},
+    ("responses", "input_items", False): {"GET": "list_input"},
+    ("conversations", "", False): {
+        "GET": "show_conversation",
+        "POST": "update_conversation",
+        "DELETE": "delete_conversation",
+    },
+    ("conversations", "items", False): {"GET": "list_items", "POST": "add_items"},
+    ("conversations", "items", True): {"GET": "show_item", "DELETE": "delete_item"},
+}
 # Three libraries ask for models at one path.
 _CLIENT_HEADERS = (
     (b"x-goog-api-client", "gemini"),
@@ -120,7 +154,7 @@ _MODELS = {
 
 def find_route(method: str, path: str, query: bytes) -> Route:
     """Return the route of a request, whose path has its escapes decoded. Raises UnknownRoute or MethodNotAllowed."""
-    route = _route(path, query)
+    route = _route(path, query) or _kept(method, path)
     # A POST whose path ends in a verb that no route has is of an unknown operation, and not of a model's description.
     if route is None and (method != "POST" or ":" not in path):
         route = _model(path)
@@ -158,6 +192,20 @@ def _unknown(path: str) -> UnknownRoute:
         hint = "send the whole conversation as the input of a new interaction"
         return UnknownRoute("bardo stores no interactions: none can be read, cancelled or deleted later", hint=hint)
     return UnknownRoute(f"no endpoint at {path}", hint=f"try one of {', '.join(FIXED_ROUTES)}")
+
+
+def _kept(method: str, path: str) -> Route | None:
+    """Return the route of a response or a conversation that is kept. Raises MethodNotAllowed."""
+    found = _KEPT_PATH.fullmatch(path)
+    if found is None:
+        return None
+    collection, below, item = found[1], found[3] or "", found[4] or ""
+    methods = _KEPT.get((collection, below, bool(item)))
+    if methods is None:
+        return None
+    if method not in methods:
+        raise MethodNotAllowed(f"{path} takes {' and '.join(methods)}, not {method}", allowed=tuple(methods))
+    return Route(endpoint=methods[method], dialect="openai_responses", method=method, name=found[2], item=item)
 
 
 def _gemini(path: str, query: bytes) -> Route | None:

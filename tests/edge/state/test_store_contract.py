@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.replay_store import Bounds, MemoryStore, ReplayStore, SqliteStore
+from bardo.edge.state import Bounds, KeyedStore, MemoryStore, SqliteStore
 
-Make = Callable[..., ReplayStore]
+Make = Callable[..., KeyedStore]
 
 
 @pytest.fixture(params=["memory", "sqlite"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
-    opened: list[ReplayStore] = []
+    opened: list[KeyedStore] = []
 
-    def open_store(**bounds: float) -> ReplayStore:
+    def open_store(**bounds: float) -> KeyedStore:
         limits = Bounds(**bounds)  # type: ignore[arg-type]
         memory = request.param == "memory"
-        store: ReplayStore = MemoryStore(limits) if memory else SqliteStore(tmp_path / f"{len(opened)}.db", limits)
+        store: KeyedStore = MemoryStore(limits) if memory else SqliteStore(tmp_path / f"{len(opened)}.db", limits)
         opened.append(store)
         return store
 
@@ -158,3 +158,30 @@ def test_several_threads_put_and_find_side_by_side(make: Make) -> None:
         thread.join()
     assert failed == []
     assert store.held()[0] <= 50
+
+
+def test_a_value_is_removed_with_all_its_keys_for_its_tenant_alone(make: Make) -> None:
+    store = make()
+    for tenant in ("a", "b"):
+        store.put(tenant, ["x", "y"], b"value", now=0)
+    assert store.remove("a", "y")
+    assert not store.remove("a", "x")
+    assert store.find("a", ["x", "y"], now=1) == {}
+    assert store.held("a") == (0, 0)
+    assert store.find("b", ["x"], now=1) == {"x": b"value"}
+
+
+def test_a_later_value_of_a_reply_takes_the_place_of_the_earlier(make: Make) -> None:
+    store = make()
+    for number in range(5):
+        store.put("a", ["x"], b"%d" % number, now=0, reply="r")
+    assert store.held("a") == (1, 2)
+    store.put("a", ["x", "y"], b"5", now=0, reply="r")
+    store.put("a", ["y"], b"6", now=0, reply="r")
+    assert store.find("a", ["x", "y"], now=1) == {"x": b"5", "y": b"6"}
+
+
+def test_a_value_larger_than_a_tenants_share_is_not_kept_and_that_is_told(make: Make) -> None:
+    store = make(tenant_bytes=10)
+    assert store.put("a", ["x"], b"short", now=0)
+    assert not store.put("a", ["y"], b"far too long", now=0)

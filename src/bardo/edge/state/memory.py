@@ -1,4 +1,4 @@
-"""A replay store in this process: gone when it ends, and each worker has its own."""
+"""A store of state in this process: gone when it ends, and each worker has its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from bardo.edge.replay_store.store import Bounds, size_of
+from bardo.edge.state.store import Bounds, size_of
 
 
 @dataclass(slots=True)
@@ -46,15 +46,16 @@ class MemoryStore:
         self._bytes = 0
         self._next = 0
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> None:
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
         """Keep a value under its keys."""
         size = size_of(keys, value)
         with self._lock:
             self._expire(now)
             if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
-                return
+                return False
             self._add(_Entry(tenant, tuple(keys), value, size, now + self._bounds.seconds, reply))
             self._shrink(tenant)
+            return True
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
         """Return what these keys lead to."""
@@ -66,6 +67,16 @@ class MemoryStore:
                 if entry is not None and now < entry.expires and share is not None and key not in share.ambiguous:
                     found[key] = entry.value
         return found
+
+    def remove(self, tenant: str, key: str) -> bool:
+        """Forget the value that a key leads to."""
+        with self._lock:
+            share = self._shares.get(tenant)
+            number = share.by_key.get(key, -1) if share is not None else -1
+            if number not in self._order:
+                return False
+            self._remove(number)
+            return True
 
     def held(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
@@ -85,14 +96,21 @@ class MemoryStore:
     def _add(self, entry: _Entry) -> None:
         number, self._next = self._next, self._next + 1
         share = self._shares.setdefault(entry.tenant, _Share())
-        self._order[number] = share.entries[number] = entry
+        replaced = set()
         for key in entry.keys:
-            before = share.entries.get(share.by_key.get(key, -1))
+            earlier = share.by_key.get(key, -1)
+            before = share.entries.get(earlier)
             if before is not None and not before.is_same_reply(entry):
                 share.ambiguous.add(key)
+            elif before is not None and before.reply:
+                replaced.add(earlier)
             share.by_key[key] = number
+        self._order[number] = share.entries[number] = entry
         share.bytes += entry.size
         self._bytes += entry.size
+        for earlier in replaced:
+            if not any(share.by_key.get(key) == earlier for key in share.entries[earlier].keys):
+                self._remove(earlier)
 
     def _remove(self, number: int) -> None:
         entry = self._order.pop(number)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.replay_store import Bounds, SqliteStore, open_keeper
+from bardo.edge.replay_store import open_keeper
 from bardo.edge.settings import ReplaySettings
+from bardo.edge.state import Bounds, SqliteStore
 from bardo.values.errors import ConfigError
 
 
@@ -43,7 +44,7 @@ def test_a_file_that_is_something_else_is_an_error_with_a_hint(tmp_path: Path) -
     (tmp_path / "notes.txt").write_text("not a database " * 100)
     with pytest.raises(ConfigError, match=r"notes\.txt cannot be used") as caught:
         open_keeper(ReplaySettings(store=str(tmp_path / "notes.txt")))
-    assert "[replay]" in caught.value.hint
+    assert 'store = "memory"' in caught.value.hint
 
 
 def test_a_file_of_another_version_is_left_alone(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
-"""A replay store in an SQLite file: it outlives a restart, and several workers of one machine share it.
+"""A store of state in an SQLite file: it outlives a restart, and several workers of one machine share it.
 
-The file holds reasoning in plain form and is readable by its owner alone.
+The file holds what models said in plain form and is readable by its owner alone.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bardo.edge.replay_store.store import Bounds, size_of
+from bardo.edge.state.store import Bounds, size_of
 from bardo.values.errors import ConfigError
 
 _BUSY_SECONDS = 5.0
@@ -50,6 +50,7 @@ ON CONFLICT (tenant, key) DO UPDATE SET entry = ?3, ambiguous = ambiguous OR NOT
     AND (before.value = now.value OR (now.reply != '' AND before.reply = now.reply))
 )
 """
+_REMOVE_REPLACED = "DELETE FROM entries WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM keys WHERE entry = ?1)"
 
 
 class SqliteStore:
@@ -63,11 +64,11 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._connection = _open(Path(path))
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> None:
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
         """Keep a value under its keys."""
         size = size_of(keys, value)
         if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
-            return
+            return False
         with self._writing() as rows:
             rows.execute(
                 "DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE expires <= ? LIMIT 100)", (now,)
@@ -77,8 +78,11 @@ class SqliteStore:
                 "INSERT INTO entries (tenant, value, size, expires, reply) VALUES (?, ?, ?, ?, ?)",
                 (_named(tenant), value, size, expires, reply),
             )
+            replaced = _entries_of_reply(rows, _named(tenant), keys, reply)
             rows.executemany(_PUT_KEY, [(_named(tenant), key, added.lastrowid) for key in keys])
+            rows.executemany(_REMOVE_REPLACED, replaced)
             self._shrink(rows, _named(tenant))
+        return True
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
         """Return what these keys lead to."""
@@ -93,6 +97,12 @@ class SqliteStore:
                 )
                 found |= dict(self._connection.execute(statement, (_named(tenant), now, *some)))
         return found
+
+    def remove(self, tenant: str, key: str) -> bool:
+        """Forget the value that a key leads to."""
+        statement = "DELETE FROM entries WHERE id = (SELECT entry FROM keys WHERE tenant = ? AND key = ?)"
+        with self._writing() as rows:
+            return rows.execute(statement, (_named(tenant), key)).rowcount > 0
 
     def held(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
@@ -124,6 +134,21 @@ class SqliteStore:
             rows.execute(oldest.format(""))
 
 
+def _entries_of_reply(rows: sqlite3.Connection, tenant: str, keys: Sequence[str], reply: str) -> list[tuple[int]]:
+    """Return the entries of the same reply that these keys led to so far."""
+    found: set[tuple[int]] = set()
+    if not reply:
+        return []
+    for begin in range(0, len(keys), _KEYS_AT_ONCE):
+        some = keys[begin : begin + _KEYS_AT_ONCE]
+        statement = (
+            "SELECT entries.id FROM keys JOIN entries ON entries.id = keys.entry "
+            f"WHERE keys.tenant = ? AND entries.reply = ? AND keys.key IN ({','.join('?' * len(some))})"
+        )
+        found.update(rows.execute(statement, (tenant, reply, *some)))
+    return list(found)
+
+
 def _named(tenant: str) -> str:
     # The row with all sums must not be a tenant's.
     return f"t:{tenant}"
@@ -144,12 +169,12 @@ def _open(path: Path) -> sqlite3.Connection:
         path.touch(mode=0o600)
         connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     except (OSError, sqlite3.Error) as problem:
-        raise ConfigError(f"the replay store {path} cannot be opened: {problem}", hint=_HINT) from problem
+        raise ConfigError(f"the store {path} cannot be opened: {problem}", hint=_HINT) from problem
     try:
         _prepare(connection)
     except sqlite3.Error as problem:
         connection.close()
-        raise ConfigError(f"the replay store {path} cannot be used: {problem}", hint=_HINT) from problem
+        raise ConfigError(f"the store {path} cannot be used: {problem}", hint=_HINT) from problem
     return connection
 
 
@@ -166,4 +191,4 @@ def _prepare(connection: sqlite3.Connection) -> None:
     connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} PRAGMA user_version = {_VERSION}; COMMIT;")
 
 
-_HINT = 'choose a file in a directory that this user may write to, or store = "memory" under [replay]'
+_HINT = 'choose a file in a directory that this user may write to, or store = "memory"'

@@ -1,4 +1,4 @@
-"""What a replay store promises: bounded, expiring, and no tenant finds what another put in.
+"""What a store of state promises: bounded, expiring, and no tenant finds what another put in.
 
 A value is put in under several keys and found by any of them. A key under which different replies were put in leads to none of them, as
 long as the latest is kept. What is oldest goes first: within a tenant that has had its share, then of all. Time is seconds, given by the
@@ -23,7 +23,7 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 6 * 3600.0
 
 
-class ReplayStore(Protocol):
+class KeyedStore(Protocol):
     """Safe to use from several threads."""
 
     @property
@@ -31,12 +31,19 @@ class ReplayStore(Protocol):
         """Whether a call may wait for a disk, so that it belongs off the event loop."""
         ...
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> None:
-        """Keep a value; one that is larger than a tenant's share is not kept. A later value of the same `reply` replaces the earlier."""
+    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+        """Keep a value, and return whether it is kept: one that is larger than a tenant's share is not.
+
+        A later value of the same `reply` replaces the earlier.
+        """
         ...
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
         """Return what is certainly meant by these keys and has not expired."""
+        ...
+
+    def remove(self, tenant: str, key: str) -> bool:
+        """Forget the value that a key leads to, with all its keys, and return whether there was one."""
         ...
 
     def held(self, tenant: str | None = None) -> tuple[int, int]:

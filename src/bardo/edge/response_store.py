@@ -1,0 +1,140 @@
+"""Keeps the responses and conversations of Responses clients: the pure rules of the dialect, with a store and a clock.
+
+What a store cannot hold, or fails to, is told to the caller of `put`; nothing is ever half kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from bardo.dialects.openai_responses.stored import Item, StoredResponse
+from bardo.edge.settings import ResponseSettings
+from bardo.edge.state import Bounds, KeyedStore, open_store
+from bardo.values.errors import InternalError
+
+_log = logging.getLogger("bardo.responses")
+_STORE_PROBLEMS = (OSError, sqlite3.Error)
+_RESPONSE, _CONVERSATION, _ITEM = "response:", "conversation:", "item:"
+T = TypeVar("T")
+
+
+class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):
+    """A conversation: its items in order, and what its client wrote on it. `created_at` is Unix time in seconds."""
+
+    id: str
+    created_at: int
+    metadata: dict[str, Any] = {}
+    items: list[Item] = []
+
+
+class ResponseStore:
+    """What the gateway asks. Everything belongs to a tenant: nobody finds what another keeps."""
+
+    def __init__(self, store: KeyedStore, *, clock: Callable[[], float] = time.time) -> None:
+        self._store = store
+        self._clock = clock
+        self._changing = asyncio.Lock()
+
+    @property
+    def now(self) -> int:
+        """Unix time in seconds."""
+        return int(self._clock())
+
+    async def responses(self, tenant: str, ids: Sequence[str]) -> dict[str, StoredResponse]:
+        """Return the responses with these ids that are kept. Raises InternalError where the store cannot be read."""
+        found = await self._find(tenant, [f"{_RESPONSE}{one}" for one in ids])
+        read = (msgspec.json.decode(value, type=StoredResponse) for value in found.values())
+        return {one.id: one for one in read}
+
+    async def items(self, tenant: str, ids: Sequence[str]) -> dict[str, Item]:
+        """Return the items with these ids, of whichever response."""
+        found = await self._find(tenant, [f"{_ITEM}{one}" for one in ids])
+        stored = {value: msgspec.json.decode(value, type=StoredResponse) for value in set(found.values())}
+        items = {item["id"]: item for one in stored.values() for item in one.items if isinstance(item.get("id"), str)}
+        return {name: items[name] for name in ids if name in items}
+
+    async def put(self, tenant: str, stored: StoredResponse) -> bool:
+        """Keep a response, and return whether it is kept."""
+        keys = [f"{_RESPONSE}{stored.id}", *(f"{_ITEM}{one}" for one in stored.item_ids)]
+        return await self._put(tenant, keys, msgspec.json.encode(stored), name=stored.id)
+
+    async def conversation(self, tenant: str, name: str) -> StoredConversation | None:
+        """Return a conversation, None where it is not kept."""
+        found = await self._find(tenant, [f"{_CONVERSATION}{name}"])
+        return next((msgspec.json.decode(value, type=StoredConversation) for value in found.values()), None)
+
+    async def put_conversation(self, tenant: str, conversation: StoredConversation) -> bool:
+        """Keep a new conversation, and return whether it is kept."""
+        keys = [f"{_CONVERSATION}{conversation.id}"]
+        return await self._put(tenant, keys, msgspec.json.encode(conversation), name=conversation.id)
+
+    async def change_conversation(
+        self, tenant: str, name: str, change: Callable[[StoredConversation], StoredConversation]
+    ) -> StoredConversation | None:
+        """Change a conversation and return it; None where it is not kept, or has become too large to be."""
+        async with self._changing:
+            before = await self.conversation(tenant, name)
+            if before is None:
+                return None
+            after = change(before)
+            return after if await self.put_conversation(tenant, after) else None
+
+    async def append(self, tenant: str, name: str, items: Iterable[Item]) -> bool:
+        """Add items to a conversation, and return whether they are kept."""
+        added = list(items)
+
+        def change(before: StoredConversation) -> StoredConversation:
+            return msgspec.structs.replace(before, items=[*before.items, *added])
+
+        return await self.change_conversation(tenant, name, change) is not None
+
+    async def remove_response(self, tenant: str, name: str) -> bool:
+        """Forget a response, and return whether there was one."""
+        return await self._run(lambda: self._store.remove(tenant, f"{_RESPONSE}{name}"))
+
+    async def remove_conversation(self, tenant: str, name: str) -> bool:
+        """Forget a conversation, and return whether there was one."""
+        return await self._run(lambda: self._store.remove(tenant, f"{_CONVERSATION}{name}"))
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    async def _find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
+        now = self._clock()
+        return await self._run(lambda: self._store.find(tenant, keys, now=now)) if keys else {}
+
+    async def _put(self, tenant: str, keys: Sequence[str], value: bytes, *, name: str) -> bool:
+        now = self._clock()
+        try:
+            return await self._run(lambda: self._store.put(tenant, keys, value, now=now, reply=name))
+        except InternalError:
+            return False
+
+    async def _run(self, call: Callable[[], T]) -> T:
+        """Return what a call of the store gives, off the event loop where it may wait. Raises InternalError where it fails."""
+        try:
+            return await asyncio.to_thread(call) if self._store.waits else call()
+        except _STORE_PROBLEMS as problem:
+            _log.warning("the store of responses fails: %s", problem)
+            raise InternalError("kept responses cannot be reached now", hint="the gateway's log says why") from problem
+
+
+def open_responses(settings: ResponseSettings, *, clock: Callable[[], float] = time.time) -> ResponseStore | None:
+    """Return the store that the settings describe, None where nothing is kept. Raises ConfigError where its file cannot be used."""
+    bounds = Bounds(
+        entries=settings.max_entries,
+        bytes=settings.max_bytes,
+        tenant_entries=settings.max_entries_per_tenant,
+        tenant_bytes=settings.max_bytes_per_tenant,
+        seconds=settings.ttl_seconds,
+    )
+    store = open_store(settings.store, bounds)
+    return None if store is None else ResponseStore(store, clock=clock)

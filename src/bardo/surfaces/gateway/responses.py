@@ -1,0 +1,166 @@
+"""Answer Responses clients: where the gateway keeps responses, a request may go on from one, or within a conversation.
+
+Over providers that keep nothing such a request becomes one that holds the whole conversation. What is not kept here goes on as it came:
+it may be kept by its provider, and is refused by name where that keeps nothing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import msgspec
+
+from bardo.dialects import dialect
+from bardo.dialects.openai_responses.state import is_made
+from bardo.dialects.openai_responses.stored import (
+    Item,
+    StorageWish,
+    StoredResponse,
+    closing_response,
+    input_of,
+    missing_response,
+    read_wish,
+    references,
+    whole_body,
+    with_closing_response,
+    with_ids,
+    with_references,
+)
+from bardo.edge.response_store import ResponseStore
+from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.generate import answer_request
+from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.values.errors import NotStored, TooLarge
+from bardo.values.request import KeptAs, Request
+
+
+def new_id(prefix: str) -> str:
+    """Return an id that nobody can guess, and that is known to be bardo's."""
+    return f"{prefix}_bardo_{random.SystemRandom().getrandbits(128):032x}"
+
+
+async def respond(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer a request for a response. Raises BardoError where none begins."""
+    body = await context.body(scope, receive)
+    request = dialect(route.dialect).decode_request(body, route.arrival)
+    kept = None
+    if context.responses is not None:
+        kept = await _kept(context, context.responses, request, route, tenant_of(key_of(scope)))
+        request = request if kept is None else kept.request
+    await answer_request(context, route, request, scope, receive, answer, kept=kept)
+
+
+class KeptResponse:
+    """One response that will be kept: the request as it is answered, and what is done with its reply."""
+
+    def __init__(
+        self, store: ResponseStore, tenant: str, request: Request, own: list[Item], earlier: tuple[str, ...]
+    ) -> None:
+        assert request.kept_as is not None
+        self.request = request
+        self._as: KeptAs = request.kept_as
+        self._store = store
+        self._tenant = tenant
+        self._input = with_ids(own, self._as.id)
+        self._earlier = earlier
+
+    async def whole(self, body: bytes) -> bytes:
+        """Keep a whole reply, and return it as its client gets it."""
+        response = msgspec.json.decode(body)
+        kept = await self._keep(response)
+        return body if kept else msgspec.json.encode({**response, "store": False})
+
+    async def end(self, frames: Sequence[bytes]) -> Sequence[bytes]:
+        """Keep a streamed reply, and return its last frames as its client gets them."""
+        response = closing_response(frames[-1]) if frames else None
+        if response is None or await self._keep(response):
+            return frames
+        return [*frames[:-1], with_closing_response(frames[-1], {**response, "store": False})]
+
+    async def _keep(self, response: Item) -> bool:
+        """Keep a response where it is to be, and return whether what its client is told of that is true."""
+        stored = StoredResponse(response=response, input=self._input, earlier=self._earlier)
+        if self._as.conversation:
+            added = await self._store.append(self._tenant, self._as.conversation, stored.items)
+            if not added:
+                return False
+        return not self._as.store or await self._store.put(self._tenant, stored)
+
+
+async def _kept(
+    context: GatewayContext, store: ResponseStore, request: Request, route: Route, tenant: str
+) -> KeptResponse | None:
+    """Return how a request is answered and its reply kept; None where it goes on as it came. Raises BardoError."""
+    wish = read_wish(request)
+    if wish.elsewhere:
+        return None
+    before = await _before(store, wish, tenant)
+    if before is None:
+        return None
+    history, earlier = before
+    own = input_of(request)
+    found = await store.items(tenant, references(own))
+    own = with_references(own, found)
+    if not (wish.keep or wish.conversation or history or found):
+        return None
+    kept_as = KeptAs(id=new_id("resp"), store=wish.keep, previous=wish.previous, conversation=wish.conversation)
+    answered = _with_items(context, request, route, [*history, *own]) if history or found else _stateless(request)
+    return KeptResponse(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
+
+
+async def _before(store: ResponseStore, wish: StorageWish, tenant: str) -> tuple[list[Item], tuple[str, ...]] | None:
+    """Return the items that a request goes on from, and the ids of their responses; None where these are not kept here.
+
+    Raises UnknownPreviousResponse or NotStored for what was kept here once.
+    """
+    if wish.previous:
+        return await _chain(store, wish.previous, tenant)
+    if not wish.conversation:
+        return [], ()
+    conversation = await store.conversation(tenant, wish.conversation)
+    if conversation is not None:
+        return conversation.items, ()
+    if is_made(wish.conversation):
+        raise missing_conversation(wish.conversation)
+    return None
+
+
+async def _chain(store: ResponseStore, name: str, tenant: str) -> tuple[list[Item], tuple[str, ...]] | None:
+    """Return all items up to those of a response, and the ids of the responses they stand in. Raises UnknownPreviousResponse."""
+    last = (await store.responses(tenant, [name])).get(name)
+    if last is None:
+        if is_made(name):
+            raise missing_response(name)
+        return None
+    found = await store.responses(tenant, last.earlier)
+    if len(found) < len(last.earlier):
+        raise missing_response(next(one for one in last.earlier if one not in found))
+    turns = [*(found[one] for one in last.earlier), last]
+    return [item for turn in turns for item in turn.items], (*last.earlier, name)
+
+
+def _with_items(context: GatewayContext, request: Request, route: Route, items: list[Item]) -> Request:
+    """Return a request that holds all items itself. Raises TooLarge."""
+    body = whole_body(_stateless(request).body or {}, items)
+    if len(body) > context.max_body:
+        raise TooLarge(
+            f"the conversation that was kept and the request are over {context.max_body} bytes together",
+            hint="begin a new conversation, or raise gateway.max_body_bytes in bardo.toml",
+        )
+    return dialect(route.dialect).decode_request(body, route.arrival)
+
+
+def _stateless(request: Request) -> Request:
+    """Return a request that says nothing of `store`: the gateway keeps the reply, and its provider need not."""
+    fields = {name: value for name, value in (request.body or {}).items() if name != "store"}
+    extra = {name: value for name, value in request.extra.items() if name != "store"}
+    return msgspec.structs.replace(request, body=fields, extra=extra)
+
+
+def missing_conversation(name: str) -> NotStored:
+    """Return the error for a conversation that is not kept, in the words of OpenAI's servers."""
+    return NotStored(f"Conversation with id '{name}' not found.", hint="it was deleted, or is no longer kept")
