@@ -48,6 +48,7 @@ CASES = {
     "only one echo": Case("deepseek_r1", None, "<think><think>plan</think>answer", "‹<think>plan›answer"),
     "no echo after text": Case("deepseek_r1", None, "a<think>b</think>answer", "‹a<think>b›answer"),
     # Tags that are text
+    "an opener that the reply repeats": Case("qwen3", None, "<think>\n<think>\nplan</think>answer", "‹\n\nplan›answer"),
     "a nested opener": Case("qwen3", None, "<think>a<think>b</think>c</think>d", "‹a<think>b›c</think>d"),
     "a closer without opener": Case("qwen3", None, "answer</think>more", "answer</think>more"),
     "a second block of a single format": Case(

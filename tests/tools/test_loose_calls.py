@@ -168,6 +168,38 @@ LOOSE = {
     "a number padded with zeros": Case(
         "lfm2", "<|tool_call_start|>[weather(days=07)]<|tool_call_end|>", '‹weather #1 {"days": 7}›'
     ),
+    "quotes that a command needs": Case(
+        "lfm2",
+        "<|tool_call_start|>[weather(city='sed -n '3,4p' a.py', days=3)]<|tool_call_end|>",
+        '‹weather #1 {"city": "sed -n \'3,4p\' a.py", "days": 3}›',
+    ),
+    "an apostrophe": Case(
+        "lfm2",
+        "<|tool_call_start|>[weather(city='it's \"so\"')]<|tool_call_end|>",
+        '‹weather #1 {"city": "it\'s \\"so\\""}›',
+    ),
+    "a set": Case(
+        "lfm2",
+        "<|tool_call_start|>[weather(spots={'a', 'b'}, near={})]<|tool_call_end|>",
+        '‹weather #1 {"spots": ["a", "b"], "near": {}}›',
+    ),
+    "a set of one": Case(
+        "lfm2", "<|tool_call_start|>[weather(spots={'a'})]<|tool_call_end|>", '‹weather #1 {"spots": ["a"]}›'
+    ),
+    "JSON in place of parameters": Case(
+        "k2_horizon", f"<ifm|tool_calls><ifm|tool_call>\n{JSON}</ifm|tool_call></ifm|tool_calls>", CALL
+    ),
+    "calls between separators": Case(
+        "step3",
+        '<｜tool_calls_begin｜><｜tool_call_begin｜><steptml:invoke name="clock"></steptml:invoke><｜tool_call_end｜>'
+        '<｜tool_sep｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="clock"></steptml:invoke><｜tool_call_end｜>'
+        "<｜tool_calls_end｜>",
+        "‹clock #1 {}›‹clock #2 {}›",
+    ),
+    "an answer addressed to all": Case("functionary_v32", "all\nHello", "Hello"),
+    "an answer to all, and a call": Case("functionary_v32", f"all\nHello>>>weather\n{ARGUMENTS}", f"Hello{CALL}"),
+    "a call, and an answer to all": Case("functionary_v32", f"weather\n{ARGUMENTS}>>>all\nHello", f"{CALL}Hello"),
+    "a word that begins like the recipient": Case("functionary_v32", "all is well", "all is well"),
     "a line that is no call": Case(
         "minimax_m1", f"<tool_calls>\nhm\n{JSON}\n</tool_calls>", f"<tool_calls>\n†hm{CALL}"
     ),

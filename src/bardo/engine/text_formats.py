@@ -71,13 +71,17 @@ class TextFormats(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
 
     def with_tools(self, tools: Sequence[Tool], model: str) -> TextFormats:
-        """Return how the reply of a model is read where the request has these tools: calls may stand in its text, unless that is plain."""
-        if not tools or self is PLAIN:
+        """Return how the reply of a model is read where the request has these tools: calls may stand in its text, unless that is plain.
+
+        Without tools the format of its calls counts only where a marker of it begins answers as well.
+        """
+        if self is PLAIN:
             return self
         declared = tuple(tool for tool in tools if tool.carried is None and not tool.hosted)
-        if not declared:
+        calls = tool_call_format_for_model(model)
+        if calls is None or not (declared or calls.answers):
             return self
-        return msgspec.structs.replace(self, calls=tool_call_format_for_model(model), tools=declared)
+        return msgspec.structs.replace(self, calls=calls, tools=declared)
 
     def stages(self, make_id: Callable[[], str]) -> list[Stage[Event, Event]]:
         """Return the stages of one reply. `make_id` names calls that come without an id."""
@@ -164,7 +168,7 @@ def formats_of_text(
         elif guessed and not any(end in text for end in row.implicit_ends) and not text.lstrip().startswith(row.starts):
             inside, because = False, "the text closes no block, so that it is the answer"
     calls = tool_call_format_for_model(model) if model else None
-    if calls is not None and calls.bare and not tools:
+    if calls is not None and calls.bare and not tools and not calls.answers:
         calls = None
     formats = TextFormats(reasoning=row, starts_inside=inside, calls=calls, tools=tuple(tools))
     return ExplainedFormats(formats, choice, because)

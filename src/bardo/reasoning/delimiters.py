@@ -1,8 +1,9 @@
 """Compile the delimiters of a format into the phases that a reply goes through.
 
-    before ─ opener ─> inside ─ closer ─> after ─ opener, in multi formats ─> inside …
-    before ─ other text ─> outside ─ opener ─> inside          prefilled ─ echoed opener or other text ─> inside
+    before ─ opener ─> opened ─ opener once more, or other text ─> inside ─ closer ─> after ─ opener, in multi formats ─> opened …
+    before ─ other text ─> outside ─ opener ─> opened
 
+A reply of which the prompt has opened the block begins in `opened`: an opener there repeats the one before it.
 Where a format has a wrapper around its answer, `closed` and `wrapped` come before `after`; where calls stand inside
 blocks, `calling` interrupts a block, and `resumed` continues it. Some checkpoints append a suffix of their own to a tag:
 `<think:opensource>`.
@@ -21,7 +22,7 @@ from bardo.reasoning.phases import Maybe, Move, Moves, Phase, Phases, Run, conte
 def delimiter_phases(row: ReasoningFormat) -> Phases:
     """Return the phases of a format by name."""
     multi, anywhere = row.blocks == "multi", row.opens == "anywhere"
-    openers = {start: Move("inside", opens=True) for start in row.starts}
+    openers = {start: Move("opened", opens=True) for start in row.starts}
     leading = {end: Move("after") for end in row.ends} if row.leading_closer else {}
     closing = _closing(row)
     again = openers if multi else {}
@@ -34,7 +35,7 @@ def delimiter_phases(row: ReasoningFormat) -> Phases:
             {**stripped(row.stripped), **leading, **openers, **dropping("before")}, settles="outside", fenced=anywhere
         ),
         "outside": content((openers if anywhere else {}) | dropping("outside"), fenced=anywhere),
-        "prefilled": reasoning(openers | closing, settles="inside"),
+        "opened": reasoning({start: Move("inside") for start in row.starts} | closing, settles="inside"),
         "inside": reasoning(closing),
         "after": content(
             again | dropping("after"), settles="outside" if multi and not anywhere else None, fenced=anywhere

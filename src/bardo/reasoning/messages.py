@@ -45,7 +45,7 @@ def message_phases(row: ReasoningFormat) -> Phases:
     closing = {end: Move(f"{spent}outside") for end in ends}
     return {
         **phases,
-        "prefilled": _inside(grammar, closing, partial(_in_block, row, grammar, spent, True), settles="inside"),
+        "opened": _inside(grammar, closing, partial(_in_block, row, grammar, spent, True), settles="inside"),
         "inside": _inside(grammar, closing, partial(_in_block, row, grammar, spent, False)),
         "after": phases["outside"],
     }

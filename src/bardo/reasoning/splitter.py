@@ -62,7 +62,7 @@ class Splitter:
         self.format = format
         inside = format.starts_inside is True if starts_inside is None else starts_inside
         self._phases = phases_of(format)
-        self._phase = self._phases["prefilled" if inside else "before"]
+        self._phase = self._phases["opened" if inside else "before"]
         self._fence = FenceWatch()
         self._begun = False
         self.notes: list[str] = []

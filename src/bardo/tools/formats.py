@@ -68,6 +68,10 @@ class ToolCallFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     """How calls begin that no marker announces and that stand after text."""
     leads: tuple[str, ...] = ()
     """Markers that count only at the beginning of a text, because the prompt holds what comes before them."""
+    answers: tuple[str, ...] = ()
+    """Markers that begin the answer as others begin a call; they are no part of it."""
+    answer_leads: tuple[str, ...] = ()
+    """What is left of such a marker at the beginning of a text, because the prompt holds what comes before it."""
     in_thinking: bool = False
     """Whether servers leave a section inside thinking that they separate from the text."""
     opens: Literal["anywhere", "start"] = "anywhere"

@@ -19,6 +19,7 @@ KEY = re.compile(r"\w*")
 NAME_LIMIT = 256
 _INDEX = re.compile(r":\d+$")
 _BRACKETS = {"json": ("{", "["), "python": ("[",)}
+_BLANKS = ("", " ", "\n", "\r\n")
 _REPEATS = ("call",)
 
 
@@ -85,6 +86,15 @@ def _keyword(scanner: Scanner, call: OpenCall) -> Reading[None]:
     yield from scanner.blank()
 
 
+def _beginnings(shape: Shape) -> tuple[str, ...]:
+    """Return the texts with which a call of this shape begins; none where it begins with a bare name."""
+    first, follows = shape[0], shape[1] if len(shape) > 1 else None
+    if first.kind != "literal":
+        return _BRACKETS.get(first.kind, ())
+    brackets = _BRACKETS.get(follows.kind, ()) if follows else ()
+    return tuple(f"{first.text}{blank}{bracket}" for bracket in brackets for blank in _BLANKS) or (first.text,)
+
+
 class CallGrammar:
     """Reads calls of one format from one scanner."""
 
@@ -101,9 +111,7 @@ class CallGrammar:
     def fitting(self, *, again: bool = False) -> Reading[Shape | None]:
         """Return the shape that can begin here. After a call, a bare name is not taken for `again` one."""
         for shape in self._shapes.calls:
-            first = shape[0]
-            words = (first.text,) if first.kind == "literal" else _BRACKETS.get(first.kind, ())
-            if (yield from self._scanner.stands(words)):
+            if (yield from self._scanner.stands(_beginnings(shape))):
                 return shape
         named = (shape for shape in self._shapes.calls if shape[0].kind not in ("literal", *_BRACKETS))
         return next((shape for shape in named if not again or shape[0].kind in _REPEATS), None)

@@ -26,14 +26,20 @@ _CODES = {"x": 2, "u": 4, "U": 8}
 
 @dataclass(frozen=True, slots=True)
 class Notation:
-    """How values are written: what quotes strings, whether backslashes escape in them, and whether keys may stand bare."""
+    """How values are written: what quotes strings, whether backslashes escape in them, and whether keys may stand bare.
+
+    `followers`: the characters that may follow a string; a quote before anything else is a part of the string. Empty where any quote
+    ends it.
+    """
 
     quotes: tuple[str, ...]
     escapes: bool
     bare: bool = False
+    followers: str = ""
 
 
-PYTHON = Notation(quotes=('"', "'", '"""', "'''"), escapes=True)
+# Models do not escape the quotes of a command that they quote themselves: bash(command='sed -n '1,9p' a.py').
+PYTHON = Notation(quotes=('"', "'", '"""', "'''"), escapes=True, followers=",)]}:")
 NOTATIONS = {"python": PYTHON, "gemma": Notation(quotes=('<|"|>', "<escape>", '"'), escapes=False, bare=True)}
 
 
@@ -57,7 +63,10 @@ def pass_literal(scanner: Scanner, give: Give, notation: Notation, depth: int = 
 def _sequence(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
     closer = "]" if scanner.skip() == "[" else ")"
     give("[")
-    lead = ""
+    yield from _members(scanner, give, notation, depth, closer=closer, lead="")
+
+
+def _members(scanner: Scanner, give: Give, notation: Notation, depth: int, *, closer: str, lead: str) -> Reading[None]:
     while not (yield from _closed(scanner, closer)):
         give(lead)
         yield from pass_literal(scanner, give, notation, depth + 1)
@@ -67,17 +76,38 @@ def _sequence(scanner: Scanner, give: Give, notation: Notation, depth: int) -> R
 
 
 def _mapping(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
+    """Pass on a mapping; a set, which shows behind its first member, is a list in JSON."""
     scanner.skip()
-    give("{")
-    lead = ""
-    while not (yield from _closed(scanner, "}")):
-        give(lead)
-        yield from _key(scanner, give, notation)
+    if (yield from _closed(scanner, "}")):
+        give("{}")
+        return
+    first: list[str] = []
+    try:
+        yield from _key(scanner, first.append, notation)
+        yield from scanner.blank()
+        listed = bool((yield from scanner.stands((",", "}"))))
+    except Malformed:
+        give("".join(("{", *first)))
+        raise
+    give("".join(("[" if listed else "{", *first)))
+    if listed:
+        yield from _comma(scanner, "}")
+        yield from _members(scanner, give, notation, depth, closer="}", lead=", ")
+        return
+    yield from _entries(scanner, give, notation, depth)
+
+
+def _entries(scanner: Scanner, give: Give, notation: Notation, depth: int) -> Reading[None]:
+    """Pass on the rest of a mapping behind its first key."""
+    while True:
         yield from scanner.expect(":")
         give(": ")
         yield from pass_literal(scanner, give, notation, depth + 1)
         yield from _comma(scanner, "}")
-        lead = ", "
+        if (yield from _closed(scanner, "}")):
+            break
+        give(", ")
+        yield from _key(scanner, give, notation)
     give("}")
 
 
@@ -114,10 +144,23 @@ def _string(scanner: Scanner, give: Give, quote: str, notation: Notation) -> Rea
         if not found:
             raise Malformed("the reply ended inside the arguments")
         yield from scanner.choose((found,))
-        if found == quote:
+        if found != quote:
+            yield from _escape(scanner, give)
+        elif (yield from _ends_string(scanner, plain, quote, notation)):
             break
-        yield from _escape(scanner, give)
     give('"')
+
+
+def _ends_string(scanner: Scanner, plain: Give, quote: str, notation: Notation) -> Reading[bool]:
+    """Return whether the quote that was read ends its string; where it does not, pass it on as a part of it."""
+    blank: list[str] = []
+    if notation.followers:
+        yield from scanner.blank(blank.append)
+        character = yield from scanner.peek()
+        if character and character not in notation.followers:
+            plain("".join((quote, *blank)))
+            return False
+    return True
 
 
 def _escape(scanner: Scanner, give: Give) -> Reading[None]:

@@ -75,9 +75,10 @@ class ToolCallReader:
         return self._pieces.take()
 
     def _reply(self) -> Reading[None]:
+        answered = bool(self.format.answer_leads) and (yield from self._scanner.choose(self.format.answer_leads))
         if self.format.leads:
             yield from self._lead()
-        if self.format.bare:
+        if self.format.bare and not answered:
             yield from self._bare_calls()
         if self.format.opens == "start":
             yield from self._calls_at_start()
@@ -86,9 +87,13 @@ class ToolCallReader:
             yield from self._section(opener)
 
     def _next_opener(self) -> Reading[str]:
-        finder = markers(self._openers)
+        answers = self.format.answers
+        finder = markers((*self._openers, *answers))
         while True:
             found = yield from self._scanner.pass_to(finder, self._text)
+            if found in answers:
+                yield from self._scanner.choose(answers)
+                continue
             # A call that nothing announces is an example where it is quoted.
             quoted = self._fences.inside or (found in self.format.inline and self._last == "`")
             if not found or not quoted:
@@ -178,6 +183,9 @@ class ToolCallReader:
         yield from self._scanner.blank()
         if ended := (yield from self._scanner.choose(self.format.end)):
             return (yield from self._after_end(ended))
+        if (yield from self._scanner.choose(self.format.answers)):
+            self._scanner.mark()
+            return False
         if opener := (yield from self._scanner.stands(self._shapes.openers)):
             yield from self._enter(opener)
             return True
