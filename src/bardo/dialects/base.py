@@ -21,7 +21,7 @@ from bardo.dialects.same_bytes import with_original_form
 from bardo.dialects.shared_fields import carry_shared, with_shared
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
-from bardo.streams.sse import encode_sse
+from bardo.streams.sse import Around, encode_sse
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
@@ -56,8 +56,8 @@ class RepeatingDecoder:
     Most frames of a stream are like the one before. What is done once for many of them costs next to nothing for each.
     """
 
-    def repeated(self) -> tuple[bytes, bytes] | None:
-        """Return the bytes before and after the text of the frames that repeat at present."""
+    def repeated(self) -> Around | None:
+        """Return the bytes around the text of the frames that repeat at present."""
         raise NotImplementedError
 
     def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
@@ -66,13 +66,17 @@ class RepeatingDecoder:
 
 
 class PlainReplyDecoder:
-    """A decoder that reads most whole replies in one go: those that are nothing but text."""
+    """A decoder that reads most whole replies in one go, and most frames of streams: those that are nothing but text."""
 
     def read_plain(self, data: bytes) -> Sequence[Event] | None:
         """Return the events of a whole reply, those that `feed` gives; None where it must be fed.
 
         Bytes that are read here are JSON that any strict reader can read.
         """
+        raise NotImplementedError
+
+    def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
+        """Return the events of one frame of a stream, which holds no call; None where it must be fed. The data is JSON as above."""
         raise NotImplementedError
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from bardo.dialects.base import PlainReplyDecoder, ReplyDecoder
 from bardo.dialects.call_ids import FillCallIds
 from bardo.dialects.lenient import MENDED as MENDED
 from bardo.dialects.lenient import decode_leniently
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from bardo.engine.reply_reader import ReplyReader
 
 _decode = msgspec.json.Decoder().decode
+_DONE = b"[DONE]"
+_AROUND_DATA = len(b"data: \n\n")
 
 EventsAndBytes = tuple[Sequence[Event], bytes]
 """Events, and the bytes of the provider that they were read from; no bytes where the reply broke."""
@@ -163,22 +166,29 @@ def _is_usage(events: Sequence[Event]) -> bool:
 
 
 class SoundFrames:
-    """Makes the frames of one reply such as any client can read: mended where they must be, and with an id for each call."""
+    """Reads the frames of one reply, and makes them such as any client can read: mended where they must be, with an id for each call."""
 
-    __slots__ = ("_fill_ids", "_told")
+    __slots__ = ("_decoder", "_fill_ids", "_read_plain", "_told")
 
-    def __init__(self, fill_ids: FillCallIds | None) -> None:
+    def __init__(self, decoder: ReplyDecoder, fill_ids: FillCallIds | None) -> None:
+        self._decoder = decoder
         self._fill_ids = fill_ids
+        self._read_plain = decoder.read_plain_frame if isinstance(decoder, PlainReplyDecoder) else None
         self._told = False
 
-    def feed(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
-        """Return a frame as its client gets it; at the first that is mended, also the event that tells so."""
+    def decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
+        """Return a frame as its client gets it, and its events; at the first that is mended, also the one that tells so."""
+        if self._read_plain is not None and _is_data_alone(frame):
+            plain = self._read_plain(frame)
+            if plain is not None:
+                return frame, plain
         readable = sound(frame)
         told = readable.data is not frame.data and not self._told
         self._told = self._told or told
         if self._fill_ids is not None:
             readable = self._fill_ids.feed(readable)
-        return readable, (MENDED,) if told else ()
+        decoded = self._decoder.feed(readable)
+        return readable, [*decoded, MENDED] if told else decoded
 
 
 def sound(frame: Frame) -> Frame:
@@ -187,6 +197,8 @@ def sound(frame: Frame) -> Frame:
     if data is None:
         return frame if frame.complete and _is_text(raw) else Frame(None, complete=frame.complete)
     whole = raw is data
+    if data == _DONE:
+        return _as_it_is(frame)
     if not _is_strict(data, raw):
         try:
             data = msgspec.json.encode(decode_leniently(data))
@@ -196,9 +208,19 @@ def sound(frame: Frame) -> Frame:
     return frame
 
 
+def _is_data_alone(frame: Frame) -> bool:
+    """Whether the bytes of a server-sent event are those of its data and nothing else."""
+    return (
+        frame.data is not None
+        and not frame.event
+        and frame.complete
+        and len(frame.raw) == len(frame.data) + _AROUND_DATA
+    )
+
+
 def _as_it_is(frame: Frame) -> Frame:
     """Return a frame that holds no JSON: `[DONE]`, or what its decoder refuses."""
-    keep = frame.complete or (frame.data or b"").strip() == b"[DONE]"
+    keep = frame.complete or (frame.data or b"").strip() == _DONE
     return frame if keep and _is_text(frame.raw) else Frame(frame.data, frame.event, b"", frame.complete)
 
 

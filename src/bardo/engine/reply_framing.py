@@ -113,7 +113,7 @@ class RepeatedFrames:
         around = self._decoder.repeated()
         if around is None:
             return None
-        values, end = self.framing.run(chunk, place, *around)
+        values, end = self.framing.run(chunk, place, around)
         events = self._decoder.again(values, joined=joined) if values else None
         return None if events is None else (events, end)
 

@@ -75,7 +75,7 @@ class ReplyReader:
         self._ids = CallIds(make_id)
         calls = language.calls_in_frames
         fill_ids = FillCallIds(calls, make_id) if forward and calls is not None else None
-        self._sound = SoundFrames(fill_ids) if forward else None
+        self._sound = SoundFrames(self._decoder, fill_ids) if forward else None
         self._lets_ids_out = language.omits_call_ids
         self._stages = (formats or text_formats_of(row, model)).stages(make_id)
         self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
@@ -247,11 +247,7 @@ class ReplyReader:
 
     def _decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
         """Return a frame as its client gets it, and its events."""
-        if self._sound is None:
-            return frame, self._decoder.feed(frame)
-        readable, told = self._sound.feed(frame)
-        decoded = self._decoder.feed(readable)
-        return readable, [*decoded, *told] if told else decoded
+        return (frame, self._decoder.feed(frame)) if self._sound is None else self._sound.decode(frame)
 
     def _name_failure(self) -> None:
         """Say which provider's reply it was, by its id in the configuration: a decoder knows only its row."""

@@ -15,7 +15,20 @@ from bardo.streams.frames import MAX_FRAME_BYTES, Frame, OversizedFrame
 _BLANK_LINE = re.compile(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)")
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 _SOUGHT_BYTES = 32
+# Bytes up to which an item is looked at as one frame first.
+_LONGEST_ALONE = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+class Around:
+    """The bytes of a frame around its value: `head` and `tail` of its data, and `event`, the name that it is sent under."""
+
+    __slots__ = ("begin", "end")
+
+    def __init__(self, head: bytes, tail: bytes, event: str = "") -> None:
+        name = b"event: " + event.encode() + b"\n" if event else b""
+        self.begin = name + b"data: " + head
+        self.end = tail + b"\n\n"
 
 
 class SseDecoder:
@@ -59,13 +72,13 @@ class SseDecoder:
         end = item.find(b"\n\n")
         return end + 2 if end >= 0 else len(item)
 
-    def run(self, item: bytes, place: int, head: bytes, tail: bytes) -> tuple[list[bytes], int]:
-        """Return what stands between `head` and `tail` in the frames at `place` of `item`, and where the last of these frames ends.
+    def run(self, item: bytes, place: int, around: Around) -> tuple[Sequence[bytes], int]:
+        """Return what stands between the head and the tail of the frames at `place` of `item`, and where the last of these frames ends.
 
         Frames that are alike are so cut in one go, and need not be fed; `place` where there is none. What stands between is not looked
         at: where it holds a line end, it was no such frame, and all from `place` on is to be fed.
         """
-        begin = b"data: " + head
+        begin = around.begin
         if (
             not item.startswith(begin, place)
             or self._held
@@ -73,9 +86,15 @@ class SseDecoder:
             or b"\r" in item
             or len(item) > self._limit
         ):
-            return [], place
-        end = tail + b"\n\n"
-        *values, last = _between(item[place + len(begin) :], end + begin)
+            return (), place
+        end, value = around.end, place + len(begin)
+        if (
+            len(item) - place < _LONGEST_ALONE
+            and item.endswith(end, value)
+            and item.find(b"\n\n", value) == len(item) - 2
+        ):
+            return (item[value : len(item) - len(end)],), len(item)
+        *values, last = _between(item[value:], end + begin)
         stop = last.find(end)
         if stop < 0:
             return values, max(place, len(item) - len(last) - len(begin))
@@ -181,12 +200,17 @@ def _between(data: bytes, mark: bytes) -> list[bytes]:
 
     Looking for a few bytes takes a fraction of the time of looking for the hundreds that a frame has around its text.
     """
-    first, *others = data.split(mark[:_SOUGHT_BYTES])
-    rest = mark[_SOUGHT_BYTES:]
-    size = len(rest)
-    values = [first, *(piece[size:] for piece in others if piece.startswith(rest))]
-    if len(values) == len(others) + 1:
-        return values
-    whole = next(count for count, piece in enumerate(others) if not piece.startswith(rest))
-    last = mark[:_SOUGHT_BYTES].join([values[whole], *others[whole:]])
-    return [*values[:whole], last]
+    sought, rest = mark[:_SOUGHT_BYTES], mark[_SOUGHT_BYTES:]
+    first, *others = data.split(sought)
+    size, sound = len(rest), len(others)
+    # The frames that end a reply often hold the beginning of the mark.
+    while sound and not others[sound - 1].startswith(rest):
+        sound -= 1
+    values = [first, *[piece[size:] for piece in others[:sound]]]
+    # Comparing all at once takes a fifth of the time of looking at the beginning of each.
+    if not data.startswith(mark.join(values)):
+        sound = next(count for count, piece in enumerate(others) if not piece.startswith(rest))
+        values = values[: sound + 1]
+    if sound < len(others):
+        values[-1] = sought.join([values[-1], *others[sound:]])
+    return values

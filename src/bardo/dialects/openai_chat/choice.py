@@ -11,6 +11,7 @@ from bardo.dialects.openai_chat.constants import NAME, decode_finish
 from bardo.dialects.openai_chat.details import BLANK_LINE, decode_details, plain_before
 from bardo.dialects.openai_chat.extra import decode_states
 from bardo.dialects.openai_chat.open_block import Kind, OpenBlock
+from bardo.dialects.openai_chat.plain_frame import PlainDelta
 from bardo.dialects.openai_chat.thinking import ThinkingReader, hold_text
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
@@ -74,7 +75,21 @@ class ChoiceReader:
         fields = self._carried.news(choice, delta)
         if fields:
             events.append(ReplyFields(NAME, fields, self._index))
-        return events + self._take_finish(choice)
+        return events + self._take_finish(choice.get("finish_reason"))
+
+    def takes_plain(self, delta: PlainDelta) -> bool:
+        """Whether all that `take` would do with a plain delta is in `take_plain`."""
+        return not self.calls.any and (self.returned is None or not (delta.reasoning or delta.reasoning_content))
+
+    def take_plain(self, delta: PlainDelta, finish: str | None) -> list[Event]:
+        """Take a delta that holds text, thinking, or nothing; `finish` is the reason that came with it."""
+        if delta.reasoning_content:
+            events = self._thought(delta.reasoning_content, "reasoning_content")
+        else:
+            events = self._thought(delta.reasoning, "reasoning") if delta.reasoning else []
+        if delta.content:
+            events += self._text(delta.content)
+        return events + self._take_finish(finish) if finish else events
 
     def close(self, *, settle: bool) -> list[Event]:
         """Close what is open. `settle` gives a choice without a finish reason the one that can be told."""
@@ -179,8 +194,7 @@ class ChoiceReader:
             events.append(ContentChunk(self._open.number, "", self._index))
         return events + [OpaqueState(self._open.number, state, self._index) for state in states]
 
-    def _take_finish(self, choice: dict[str, Any]) -> list[Event]:
-        raw = choice.get("finish_reason")
+    def _take_finish(self, raw: Any) -> list[Event]:
         if not isinstance(raw, str) or not raw:
             return []
         known = self._finish

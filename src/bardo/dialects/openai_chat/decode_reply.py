@@ -15,10 +15,12 @@ from bardo.dialects.base import PlainReplyDecoder, RepeatingDecoder, ReturningDe
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.openai_chat.choice import ChoiceReader
 from bardo.dialects.openai_chat.errors import error_in_choice, error_in_reply
+from bardo.dialects.openai_chat.plain_frame import PlainChoice, PlainFrame, read_plain_frame
 from bardo.dialects.openai_chat.plain_reply import read_plain
 from bardo.dialects.openai_chat.repeated import Repetition
 from bardo.dialects.openai_chat.reply_fields import ReplyFieldsDecoder
 from bardo.streams.frames import Frame
+from bardo.streams.sse import Around
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
 
@@ -61,7 +63,24 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         if item.event:
             return self._read(item, data)
         events = self._repetition.read(data)
+        if events is None:
+            events = self.read_plain_frame(item)
         return self._read(item, data) if events is None else events
+
+    def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
+        """Return the events of a frame of a stream that says no more than text, its end, or usage."""
+        data = item.data
+        if data is None or item.event or self._failed or self._done or not data.startswith(b"{"):
+            return None
+        frame = read_plain_frame(data)
+        if frame is None:
+            return None
+        choice = frame.choices[0] if frame.choices else None
+        if choice is not None and self._choices:
+            reader = self._choices.get(0)
+            if reader is None or not reader.takes_plain(choice.delta):
+                return None
+        return self._take_plain(frame, choice, data)
 
     def read_plain(self, data: bytes) -> Sequence[Event] | None:
         """Return the events of a whole reply that is one choice of text."""
@@ -70,7 +89,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
             self._seen = self._whole = True
         return events
 
-    def repeated(self) -> tuple[bytes, bytes] | None:
+    def repeated(self) -> Around | None:
         """Return the bytes around the text of the frames that repeat."""
         return None if self._failed or self._done else self._repetition.around()
 
@@ -155,6 +174,19 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         self._repetition.note(data, events, self._choices.__getitem__, steady=before == self._positions())
         return events
 
+    def _take_plain(self, frame: PlainFrame, choice: PlainChoice | None, data: bytes) -> Sequence[Event]:
+        self._seen = True
+        events = self._reply.begin_plain(frame)
+        steady = True
+        if choice is not None:
+            reader = self._reader_of(0)
+            before = reader.position
+            events += reader.take_plain(choice.delta, choice.finish_reason)
+            steady = before == reader.position
+        events += self._reply.plain_fields(frame)
+        self._repetition.note(data, events, self._choices.__getitem__, steady=steady)
+        return events
+
     def _not_json(self, data: bytes, *, complete: bool) -> Sequence[Event]:
         if not complete and self._choices:
             return self._fail(BrokenStream("the stream broke off inside an event", provider=self._provider))
@@ -182,10 +214,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
 
     def _choice(self, choice: dict[str, Any], position: int, kind: Any) -> list[Event]:
         index = choice.get("index")
-        number = index if isinstance(index, int) else position
-        reader = self._choices.get(number)
-        if reader is None:
-            reader = self._choices[number] = ChoiceReader(number, returns_details=self._returns_details)
+        reader = self._reader_of(index if isinstance(index, int) else position)
         delta, message = choice.get("delta"), choice.get("message")
         # Perplexity sends both: its whole replies hold an empty delta, and its frames repeat the message so far.
         whole = isinstance(message, dict) and (
@@ -193,6 +222,12 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         )
         self._whole = self._whole or whole
         return reader.take(choice, message if whole else delta or {}, whole=whole)  # type: ignore[arg-type]
+
+    def _reader_of(self, number: int) -> ChoiceReader:
+        reader = self._choices.get(number)
+        if reader is None:
+            reader = self._choices[number] = ChoiceReader(number, returns_details=self._returns_details)
+        return reader
 
     def _positions(self) -> list[object]:
         return [reader.position for reader in self._choices.values()]

@@ -15,6 +15,8 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.openai_chat.choice import ChoiceReader
+from bardo.dialects.openai_chat.plain_frame import TEXTS, read_plain_frame
+from bardo.streams.sse import Around
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk
 
 Piece = ContentChunk | ThinkChunk | RefusalChunk | ToolCallChunk
@@ -28,6 +30,7 @@ _PROBE = "\x1abardo\x1a"
 _PROBE_BYTES = msgspec.json.encode(_PROBE)
 _text_of = msgspec.json.Decoder(str).decode
 _texts_of = msgspec.json.Decoder(list[str]).decode
+_encode = msgspec.json.Encoder().encode
 _value_of = msgspec.json.Decoder().decode
 
 
@@ -53,8 +56,8 @@ class Repetition:
                 return self._again(text) if text else ()
         return () if data == self._quiet else None
 
-    def around(self) -> tuple[bytes, bytes] | None:
-        """Return the bytes before and after the text, where it stands in one place."""
+    def around(self) -> Around | None:
+        """Return the bytes around the text, where it stands in one place."""
         return self._frames[0].around if self._frames else None
 
     def read_all(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
@@ -103,19 +106,15 @@ class Repetition:
 
 
 class RepeatedFrame:
-    """The bytes of a frame around its text."""
+    """The bytes of a frame around its text. `around` is None where the text stands in several places."""
 
-    __slots__ = ("_filler", "_fixed", "_head", "_middles", "_tail")
+    __slots__ = ("_filler", "_fixed", "_head", "_middles", "_tail", "around")
 
     def __init__(self, parts: list[bytes], filler: bytes) -> None:
         self._head, *self._middles, self._tail = parts
         self._fixed = sum(map(len, parts))
         self._filler = filler
-
-    @property
-    def around(self) -> tuple[bytes, bytes] | None:
-        """The bytes before and after the text, where it stands in one place."""
-        return None if self._filler or self._middles else (self._head, self._tail)
+        self.around = None if filler or self._middles else Around(self._head, self._tail)
 
     def text(self, data: bytes) -> str | None:
         """Return the text of a frame that repeats this one, None for any other frame."""
@@ -152,9 +151,25 @@ class RepeatedFrame:
 def learn(data: bytes, text: str) -> RepeatedFrame | None:
     """Return the frame as one that may be repeated, where `text` is told from everything else in it."""
     try:
-        return _learn(data, text) if len(data) <= _LARGEST else None
+        return _learn_plain(data, text) or _learn(data, text) if len(data) <= _LARGEST else None
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
+
+
+def _learn_plain(data: bytes, text: str) -> RepeatedFrame | None:
+    """Return a plain frame as one that may be repeated: one string of it is the text, and another there is another text of the delta."""
+    head, quoted, tail = data.partition(_encode(text))
+    if not quoted or quoted in tail:
+        return None
+    frame, probed = read_plain_frame(data), read_plain_frame(head + _PROBE_BYTES + tail)
+    if frame is None or probed is None or frame.filler or not frame.choices or not probed.choices:
+        return None
+    delta, other = frame.choices[0].delta, probed.choices[0].delta
+    for name in TEXTS:
+        if getattr(other, name) == _PROBE:
+            setattr(other, name, text)
+    alone = sum(bool(getattr(delta, name)) for name in TEXTS) == 1
+    return RepeatedFrame([head, tail], b"") if alone and probed == frame else None
 
 
 def _learn(data: bytes, text: str) -> RepeatedFrame | None:

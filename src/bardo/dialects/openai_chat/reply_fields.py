@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.openai_chat.constants import NAME
+from bardo.dialects.openai_chat.plain_frame import PlainFrame
 from bardo.dialects.openai_chat.usage import decode_usage, google_counts
 from bardo.values.events import Degraded, Event, ReplyFields, ReplyStart, UsageUpdate
 from bardo.values.usage import Usage
@@ -15,6 +16,7 @@ from bardo.values.usage import Usage
 _FILLER = frozenset({"obfuscation", "p"})
 _READ = frozenset({"id", "object", "created", "model", "choices", "usage", "error"}) | _FILLER
 _LARGEST_TIME = 1 << 53
+_NO_START = ReplyStart()
 
 
 class ReplyFieldsDecoder:
@@ -30,38 +32,55 @@ class ReplyFieldsDecoder:
 
     def begin(self, body: dict[str, Any]) -> list[Event]:
         """Tell the id, the model and the time, as soon as each is known."""
-        known = self._start or ReplyStart()
         created = body.get("created")
         in_range = isinstance(created, int | float) and abs(created) < _LARGEST_TIME
-        start = ReplyStart(
-            id=known.id or _text(body.get("id")),
-            model=known.model or _text(body.get("model")),
-            # Azure's first frame is about the prompt, and has no time.
-            created=known.created or (int(created) if in_range else known.created),  # type: ignore[arg-type]
-        )
-        if start == self._start:
-            return []
-        self._start = start
-        return [start]
+        return self._begin(_text(body.get("id")), _text(body.get("model")), int(created) if in_range else None)  # type: ignore[arg-type]
+
+    def begin_plain(self, frame: PlainFrame) -> list[Event]:
+        """Tell them of a plain frame."""
+        return self._begin(frame.id, frame.model, frame.created)
 
     def fields(self, body: dict[str, Any]) -> list[Event]:
         """Tell the usage, and whatever else is new."""
-        new = {}
-        for name, value in body.items():
-            if name not in _READ and (name not in self._fields or self._fields[name] != value):
-                new[name] = _grown(self._fields.get(name), value)
-                self._fields[name] = value
-        return [*([ReplyFields(NAME, new)] if new else []), *self._usage_of(body)]
-
-    def _usage_of(self, body: dict[str, Any]) -> list[Event]:
-        raw = body.get("usage") or _usage_beside(body)
-        google = google_counts(body)
+        new = self._news({name: value for name, value in body.items() if name not in _READ})
+        raw, google = body.get("usage") or _usage_beside(body), google_counts(body)
         if google is not None:
             self._google = google
         if isinstance(raw, dict):
             self._raw = raw
         elif google is None or self._raw is None:
+            return new
+        return new + self._usage_of()
+
+    def plain_fields(self, frame: PlainFrame) -> list[Event]:
+        """Tell the same of a plain frame."""
+        new = self._news(frame.fields)
+        if not frame.usage:
+            return new
+        self._raw = frame.usage
+        return new + self._usage_of()
+
+    def _begin(self, reply: str, model: str, created: int | None) -> list[Event]:
+        known = self._start or _NO_START
+        if known.id and known.model and known.created:
             return []
+        # Azure's first frame is about the prompt, and has no time.
+        time = known.created if created is None else known.created or created
+        start = ReplyStart(id=known.id or reply, model=known.model or model, created=time)
+        if start == self._start:
+            return []
+        self._start = start
+        return [start]
+
+    def _news(self, fields: dict[str, Any]) -> list[Event]:
+        known, new = self._fields, {}
+        for name, value in fields.items():
+            if name not in known or known[name] != value:
+                new[name] = _grown(known.get(name), value)
+                known[name] = value
+        return [ReplyFields(NAME, new)] if new else []
+
+    def _usage_of(self) -> list[Event]:
         usage, doubts = decode_usage(
             self._raw or {},
             excludes_reasoning=self._excludes_reasoning,
