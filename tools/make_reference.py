@@ -17,6 +17,7 @@ import endpoint_reference
 import golem_reference
 import msgspec
 from model_row_meanings import MODEL_MEANINGS
+from routing_meanings import ROUTING_MEANINGS
 
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
@@ -34,10 +35,12 @@ from bardo.edge.settings import (
     ResponseSettings,
     TimeoutSettings,
 )
+from bardo.edge.settings_routing import RoutingSettings
 from bardo.engine.aliases import Alias
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, PortableBudgets, plan_reasoning
 from bardo.reasoning.formats import example_of
+from bardo.routing.workloads import WorkloadRow
 from bardo.simulators import PRESETS, presets
 from bardo.structured import StructuredSettings
 from bardo.values.errors import (
@@ -157,6 +160,7 @@ MEANINGS = {
     "aliases.effort": "how much the model thinks where the client does not say: `off` or an effort",
     "aliases.forced_effort": "how much it thinks whatever the client says",
     "aliases.max_effort": "the most it thinks where the client says how much",
+    **ROUTING_MEANINGS,
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
     "providers.dialect": "instead of a preset, or to override the preset's: " + code(get_args(DialectName)),
@@ -186,6 +190,8 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "inference": InferenceSettings,
     "inference.structured_outputs": StructuredSettings,
     "aliases": Alias,
+    "routing": RoutingSettings,
+    "workloads": WorkloadRow,
     "providers": ProviderEntry,
     "models": ModelRow,
     "reasoning_formats": ReasoningFormat,

@@ -30,10 +30,12 @@ if TYPE_CHECKING:
         load_settings,
         parse_settings,
     )
+    from bardo.edge.settings_routing import RoutingSettings
     from bardo.engine.aliases import Alias
     from bardo.engine.explanation import Explanation
     from bardo.reasoning.control.amounts import PortableBudgets
     from bardo.reasoning.formats import ReasoningFormat
+    from bardo.routing.workloads import WorkloadRow
     from bardo.structured import Extraction, Provenance, StructuredOutput, UnusableAnswer
     from bardo.surfaces.library.asking import Options
     from bardo.surfaces.library.client import AsyncClient, Client
@@ -128,10 +130,12 @@ _HOMES: dict[str, str] = {
         "GatewaySettings HeaderVariable HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings "
         "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
+    "bardo.edge.settings_routing": "RoutingSettings",
     "bardo.engine.aliases": "Alias",
     "bardo.engine.explanation": "Explanation",
     "bardo.reasoning.control.amounts": "PortableBudgets",
     "bardo.reasoning.formats": "ReasoningFormat",
+    "bardo.routing.workloads": "WorkloadRow",
     "bardo.structured": "Extraction Provenance StructuredOutput UnusableAnswer",
     "bardo.surfaces.library.asking": "Options",
     "bardo.surfaces.library.client": "AsyncClient Client",
@@ -240,6 +244,7 @@ __all__ = [
     "Response",
     "ResponseSchema",
     "ResponseSettings",
+    "RoutingSettings",
     "Settings",
     "ShuttingDown",
     "StructuredOptions",
@@ -274,6 +279,7 @@ __all__ = [
     "Usage",
     "UsageUpdate",
     "WithheldThought",
+    "WorkloadRow",
     "__version__",
     "decode",
     "explain",

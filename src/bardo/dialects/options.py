@@ -8,14 +8,15 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.intents import read_intent, read_profile
 from bardo.dialects.jsonfield import optional, take
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, BardoOptions, OnImpossible, ReasoningPolicy, StructuredOptions
 
-INCLUDABLE = ("reasoning_chain", "receipt", "structured", "partials")
+INCLUDABLE = ("reasoning_chain", "receipt", "structured", "partials", "route")
 REASONING_WORDS = ("include", "omit", "tags")
 """How thinking is shown: as the dialect does, not at all, or in the text between tags."""
-KEYS = ("include", "reasoning", "on_impossible", "structured", "allow_loss")
+KEYS = ("include", "reasoning", "on_impossible", "structured", "allow_loss", "intent", "profile", "private")
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("fail", "floor", "reroute")
 
 
@@ -28,6 +29,7 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
     include = optional(asked, "include", list, "bardo.") or []
     reasoning = asked.get("reasoning")
     shown = reasoning is None or reasoning in REASONING_WORDS
+    intent, intent_fields = read_intent(asked.get("intent"), "bardo.intent")
     return BardoOptions(
         include=tuple(includable(name, f"bardo.include[{place}]") for place, name in enumerate(include)),
         omit_reasoning=reasoning == "omit",
@@ -36,6 +38,10 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
         reasoning=None if shown else policy_of(reasoning, "bardo.reasoning", also=REASONING_WORDS),
         structured=read_structured(asked.get("structured"), "bardo.structured"),
         allow_loss=_allowed(asked),
+        intent=intent,
+        intent_fields=intent_fields,
+        profile=read_profile(asked.get("profile"), "bardo.profile"),
+        private=optional(asked, "private", bool, "bardo.") or False,
     )
 
 

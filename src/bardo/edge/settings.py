@@ -25,11 +25,13 @@ from bardo.edge.settings_problems import Place
 from bardo.edge.settings_providers import FILE_NAME, read_providers
 from bardo.edge.settings_providers import ProviderEntry as ProviderEntry
 from bardo.edge.settings_providers import provider_of as provider_of
-from bardo.edge.settings_rows import read_formats, read_models
+from bardo.edge.settings_routing import RoutingSettings, check_names, check_routing, read_workloads
+from bardo.edge.settings_rows import choices_of, read_formats, read_models
 from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
 from bardo.engine.aliases import Alias
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
+from bardo.routing.workloads import WorkloadRow
 from bardo.structured import StructuredSettings
 
 
@@ -117,8 +119,10 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     responses: ResponseSettings = ResponseSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
+    routing: RoutingSettings = RoutingSettings()
     providers: tuple[ProviderEntry, ...] = ()
     aliases: dict[str, Alias] = {}
+    workloads: dict[str, WorkloadRow] = {}
     reasoning_formats: tuple[ReasoningFormat, ...] = ()
     models: tuple[ModelRow, ...] = ()
     source: str = ""
@@ -149,12 +153,14 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     """Return the settings that `text` says. Raises ConfigError naming the line; of several mistakes each stands in `problems`."""
     tables = read_tables(text, source)
     mistakes = Mistakes(text, source, _tables_of_keys())
-    lists, aliases = mistakes.lists(tables), tables.pop("aliases", {})
+    lists, aliases, workloads = mistakes.lists(tables), tables.pop("aliases", {}), tables.pop("workloads", {})
     mistakes.unknown_tables(tables, _Tables.__struct_fields__)
-    read = mistakes.read(tables, _Tables, Place(text, source)) or _Tables()
+    read = mistakes.read(tables, _Tables, Place(text, source), choices_of(RoutingSettings)) or _Tables()
     rows: dict[str, Any] = {}
     with mistakes.collected():
         rows["aliases"] = read_aliases(aliases, text, source)
+    with mistakes.collected():
+        rows["workloads"] = read_workloads(workloads, text, source)
     with mistakes.collected():
         check_gateway(read.gateway, Place(text, source, "gateway"))
     with mistakes.collected():
@@ -162,6 +168,11 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     with mistakes.collected():
         rows["models"] = read_models(lists["models"], text, source)
     rows["providers"] = read_providers(lists["providers"], text, source, mistakes)
+    if "aliases" in rows and "workloads" in rows:
+        with mistakes.collected():
+            check_names(rows["workloads"], rows["aliases"], text, source)
+    with mistakes.collected():
+        check_routing(read.routing, rows["providers"], Place(text, source, "routing"))
     mistakes.check()
     return Settings(**msgspec.structs.asdict(read), **rows, source=source)
 
@@ -177,6 +188,7 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     responses: ResponseSettings = ResponseSettings()
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
+    routing: RoutingSettings = RoutingSettings()
 
 
 @cache

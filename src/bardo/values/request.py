@@ -143,7 +143,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     becomes of a call that asks for no thinking where the model always thinks: it fails, gets the least there is, or goes to another
     provider. `reasoning` goes before the dialect's own fields. `allow_loss` names fields and parts whose loss is reported instead of
     refused although it changes what the request means; `*` names all. `intent` is what the call needs, where routing shall find who
-    answers, and `profile` how that one shall answer.
+    answers, and `profile` how that one shall answer. `intent_fields` names the fields of the intent that the caller gave: they go before
+    those of a workload. `profile_locked`: the profile is one that goes before the caller's own fields. `private`: only providers that keep nothing of a call may be asked.
     """
 
     include: tuple[str, ...] = ()
@@ -155,7 +156,10 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     structured: StructuredOptions | None = None
     allow_loss: tuple[str, ...] = ()
     intent: Intent | None = None
+    intent_fields: tuple[str, ...] = ()
     profile: InferenceProfile | None = None
+    profile_locked: bool = False
+    private: bool = False
 
 
 class KeptAs(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import msgspec
 
+from bardo.dialects.intents import read_intent, read_intent_header
 from bardo.dialects.jsonfield import header_value
 from bardo.dialects.options import REASONING_WORDS, includable
 from bardo.surfaces.gateway.http import Scope, header, headers_of
 from bardo.values.errors import InvalidRequest
+from bardo.values.intent import Intent
 from bardo.values.request import BardoOptions, Request
 
-_OPTION_HEADERS = frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss"))
+_ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem"))
+_OPTION_HEADERS = frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss")) | _ROUTING_HEADERS
 # Headers that belong to a dialect: they ask its provider for features, and hold no secret.
 _DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
 # Headers by which agents name themselves and their session: providers keep a session's prompts at one place by them, where caches hold.
@@ -33,6 +36,7 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
     """Return the options with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
     if _OPTION_HEADERS.isdisjoint(headers_of(scope)):
         return options
+    options = _with_intent(options, scope)
     include = header(scope, b"x-bardo-include")
     reasoning = header(scope, b"x-bardo-reasoning").strip().lower()
     allowed = header(scope, b"x-bardo-allow-loss")
@@ -50,6 +54,24 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
         omit_unasked=options.omit_unasked and not reasoning,
         reasoning_tags=options.reasoning_tags or reasoning == "tags",
         allow_loss=(*options.allow_loss, *_listed(allowed)),
+    )
+
+
+def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
+    """Return the options with the intent that the headers give, whose fields go before those of the body. Raises InvalidRequest."""
+    if _ROUTING_HEADERS.isdisjoint(headers_of(scope)):
+        return options
+    said = read_intent_header(header(scope, b"x-bardo-intent"), "X-Bardo-Intent")
+    subsystem = header(scope, b"x-bardo-subsystem").strip()
+    if subsystem:
+        said["subsystem"] = subsystem
+    given, fields = read_intent(said, "X-Bardo-Intent")
+    if given is None or not fields:
+        return options
+    changed = {name: getattr(given, name) for name in fields}
+    intent = msgspec.structs.replace(options.intent or Intent(), **changed)
+    return msgspec.structs.replace(
+        options, intent=intent, intent_fields=tuple(dict.fromkeys((*options.intent_fields, *fields)))
     )
 
 

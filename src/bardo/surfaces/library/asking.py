@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
+from bardo.dialects.intents import read_intent, read_profile
 from bardo.dialects.openai_chat.decode_request import decode_tool
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import policy_of as read_policy
@@ -15,7 +16,9 @@ from bardo.dialects.options import read_on_impossible, read_structured
 from bardo.surfaces.library.functions import tool_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
+from bardo.values.intent import Intent
 from bardo.values.operations import TASKS, EmbedRequest, Task
+from bardo.values.profile import InferenceProfile
 from bardo.values.request import (
     BardoOptions,
     Message,
@@ -63,10 +66,14 @@ class Options(TypedDict, total=False):
     structured: StructuredOptions | dict[str, Any] | None
     on_impossible: OnImpossible
     allow_loss: Sequence[str]
+    intent: Intent | dict[str, Any] | None
+    profile: InferenceProfile | dict[str, Any] | None
+    private: bool
     timeout: float | None
     extra: Mapping[str, Any] | None
 
 
+_ANY = Intent()
 _SAMPLED = (
     "temperature", "top_p", "top_k", "min_p", "frequency_penalty", "presence_penalty", "repetition_penalty", "seed",
 )  # fmt: skip
@@ -88,6 +95,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
     system = options.get("system")
     if system:
         turns = [Message("system", (TextBlock(system),)), *turns]
+    intent, intent_fields = _intent(options.get("intent"))
     return Request(
         model=model,
         messages=tuple(turns),
@@ -106,8 +114,25 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
             structured=read_structured(options.get("structured"), "structured"),
             on_impossible=read_on_impossible(options.get("on_impossible"), "on_impossible"),
             allow_loss=tuple(options.get("allow_loss", ())),
+            intent=intent,
+            intent_fields=intent_fields,
+            profile=_profile(options.get("profile")),
+            private=options.get("private", False),
         ),
     )
+
+
+def _intent(given: Intent | dict[str, Any] | None) -> tuple[Intent | None, tuple[str, ...]]:
+    """Return an intent, and which of its fields go before those of a workload. Raises InvalidRequest."""
+    if not isinstance(given, Intent):
+        return read_intent(given, "intent")
+    fields = {name: getattr(given, name) for name in Intent.__struct_fields__}
+    checked, _ = read_intent(fields, "intent")
+    return checked, tuple([name for name, value in fields.items() if value != getattr(_ANY, name)])
+
+
+def _profile(given: InferenceProfile | dict[str, Any] | None) -> InferenceProfile | None:
+    return given if isinstance(given, InferenceProfile) else read_profile(given, "profile")
 
 
 def seconds_of(options: Options) -> float | None:

@@ -1,0 +1,148 @@
+"""What a client says of its needs: the `intent` and `profile` of the `bardo` object, and the headers that say the same."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from bardo.dialects.lenient import too_deep
+from bardo.values.errors import InvalidRequest
+from bardo.values.intent import Intent
+from bardo.values.profile import InferenceProfile
+
+LONGEST_HEADER = 4_000
+"""Characters of `X-Bardo-Intent`."""
+_KINDS = {
+    "str": "a string",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list of strings",
+    "object": "an object",
+}
+_AT = re.compile(r" - at `\$\.?(.*)`$")
+_EXPECTED = re.compile(r"Expected `([a-z]+)[^`]*`(?: (?:of length )?(<=|>=) (\S+))?")
+_BOUNDS = {"<=": "at most", ">=": "at least"}
+_LISTS = ("require", "prefer")
+
+T = TypeVar("T", bound=msgspec.Struct)
+
+
+def read_intent(asked: Any, at: str) -> tuple[Intent | None, tuple[str, ...]]:
+    """Return what a call needs, and which fields of it the caller gave. Raises InvalidRequest naming the field."""
+    if asked is None:
+        return None, ()
+    intent = _convert(asked, Intent, at)
+    return intent, tuple(asked)
+
+
+def read_profile(asked: Any, at: str) -> InferenceProfile | None:
+    """Return how a call shall be answered; None where nothing is said of it. Raises InvalidRequest naming the field."""
+    return None if asked is None else _convert(asked, InferenceProfile, at)
+
+
+def read_intent_header(value: str, name: str) -> dict[str, Any]:
+    """Return the fields of an intent that a header gives: as JSON, or as `quality=high; require=vision, citations`.
+
+    Raises InvalidRequest for anything else.
+    """
+    if len(value) > LONGEST_HEADER:
+        hint = f"it may have {LONGEST_HEADER}; put more into the body, as bardo.intent"
+        raise InvalidRequest(f"{name} has {len(value)} characters", hint=hint, param=name)
+    if value.lstrip().startswith("{"):
+        return _from_json(value, name)
+    pairs = [pair.partition("=") for pair in value.split(";") if pair.strip()]
+    found: dict[str, Any] = {}
+    for key, sign, said in ((key.strip(), sign, said.strip()) for key, sign, said in pairs):
+        if not sign or key in found:
+            problem = "is there twice" if key in found else "has no value"
+            hint = "write it as quality=high; require=vision, citations, or as a JSON object"
+            raise InvalidRequest(f"{name}: {key[:100]!r} {problem}", hint=hint, param=name)
+        found[key] = _value(key, said)
+    return found
+
+
+def _from_json(value: str, name: str) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(value)
+        deep = too_deep(found, value.encode())
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as problem:
+        raise InvalidRequest(f"{name} is not valid JSON: {str(problem)[:200]}", param=name) from problem
+    if deep or not isinstance(found, dict):
+        raise InvalidRequest(f"{name} holds no intent", hint='write {"quality": "high"}', param=name)
+    return found
+
+
+def _value(key: str, said: str) -> Any:
+    """Return what a text says for a field; what it does not fit is left as text, for the check of the whole intent."""
+    if key in _LISTS:
+        return [name.strip() for name in said.split(",") if name.strip()]
+    if said in ("true", "false"):
+        return said == "true"
+    try:
+        return int(said) if key == "max_latency_ms" else float(said) if key == "cost_sensitivity" else said
+    except ValueError:
+        return said
+
+
+def _convert(asked: Any, kind: type[T], at: str) -> T:
+    if not isinstance(asked, Mapping):
+        raise InvalidRequest(f"{at} must be an object", hint=f"its keys are {_listed(kind)}", param=at)
+    for name in asked:
+        if name not in kind.__struct_fields__:
+            raise _unknown(str(name), kind, at)
+    try:
+        return msgspec.convert(asked, kind)
+    except msgspec.ValidationError as problem:
+        raise _wrong(problem, kind, at) from problem
+
+
+def _unknown(name: str, kind: type[msgspec.Struct], at: str) -> InvalidRequest:
+    near = get_close_matches(name[:100], kind.__struct_fields__, n=1)
+    hint = f"did you mean {at}.{near[0]}?" if near else f"use {_listed(kind)}"
+    return InvalidRequest(f"bardo knows no {at}.{name[:100]}", hint=hint, param=f"{at}.{name[:100]}")
+
+
+def _wrong(problem: msgspec.ValidationError, kind: type[msgspec.Struct], at: str) -> InvalidRequest:
+    """Return the error for a field of the wrong kind, in a caller's words."""
+    said = str(problem)
+    place = _AT.search(said)
+    path = place[1] if place else ""
+    param = f"{at}.{path}" if path else at
+    field = re.split(r"[.\[]", path, maxsplit=1)[0]
+    words = _words(kind, field)
+    if words:
+        return InvalidRequest(f"{param} is none of its words", hint=f"use one of {', '.join(words)}", param=param)
+    expected = _EXPECTED.search(said)
+    if expected is None:
+        return InvalidRequest(f"{param}: {_AT.sub('', said)}", hint=f"its keys are {_listed(kind)}", param=param)
+    wanted, sign, bound = expected.groups()
+    if sign and wanted in ("int", "float"):
+        fix = f"give {_KINDS[wanted]} of {_BOUNDS[sign]} {bound.removesuffix('.0')}"
+    elif sign:
+        fix = f"its length is {_BOUNDS[sign]} {bound}"
+    else:
+        fix = f"give {_KINDS.get(wanted, wanted)}"
+    return InvalidRequest(f"{param} is not as it should be", hint=fix, param=param)
+
+
+def _words(kind: type[msgspec.Struct], field: str) -> list[str]:
+    """Return the words that a field takes, where it takes some only."""
+    hint = get_type_hints(kind).get(field)
+    found: list[str] = []
+    waiting = [hint]
+    while waiting:
+        for one in get_args(waiting.pop()):
+            if isinstance(one, str):
+                found.append(one)
+            else:
+                waiting.append(one)
+    return found
+
+
+def _listed(kind: type[msgspec.Struct]) -> str:
+    return ", ".join(kind.__struct_fields__)

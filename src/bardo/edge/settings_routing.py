@@ -1,0 +1,125 @@
+"""`[routing]` and `[workloads.NAME]` of `bardo.toml`: how targets are chosen, and names for kinds of work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.catalog.load import builtin
+from bardo.edge.settings_problems import Place, explain
+from bardo.edge.settings_providers import ProviderEntry
+from bardo.edge.settings_rows import choices_of
+from bardo.engine.aliases import Alias, Aliases, Found
+from bardo.routing.workloads import (
+    PREFIX,
+    WorkloadMistake,
+    WorkloadRow,
+    Workloads,
+    builtin_workloads,
+    unknown_workload,
+)
+from bardo.values.errors import ConfigError
+from bardo.values.profile import InferenceProfile
+
+Strategy = Literal["order", "score", "learned"]
+
+
+class RoutingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How it is chosen who answers a call that says what it needs.
+
+    `strategy`: by the order of the providers in the file, by score, or by what was learned of earlier calls. `private_providers` are ids of
+    providers that keep nothing of a call, besides those of which the catalog says so.
+    """
+
+    strategy: Strategy = "order"
+    private_providers: tuple[str, ...] = ()
+
+
+def read_workloads(table: Any, text: str, source: str) -> dict[str, WorkloadRow]:
+    """Return the rows of `[workloads.NAME]` by their names. Raises ConfigError naming the line."""
+    place = Place(text, source, "workloads")
+    if not isinstance(table, Mapping):
+        raise ConfigError(f"{place.of('')}: workloads is not a table", hint="write [workloads.NAME] and keys below it")
+    rows = {name: _row(name, value, place) for name, value in table.items()}
+    try:
+        workloads_of(rows)
+    except WorkloadMistake as problem:
+        where = place.inside(problem.name).of("model")
+        raise ConfigError(f"{where}: {problem.message}", hint=problem.hint) from problem
+    return rows
+
+
+def workloads_of(rows: Mapping[str, WorkloadRow]) -> Workloads:
+    """Return the built-in workloads and those of a configuration. Raises WorkloadMistake for one that leads to itself."""
+    return builtin_workloads().with_rows(rows) if rows else builtin_workloads()
+
+
+def check_names(rows: Mapping[str, WorkloadRow], aliases: Mapping[str, Alias], text: str, source: str) -> None:
+    """Raise ConfigError where aliases and workloads lead to each other, or one name is both."""
+    workloads, known = workloads_of(rows), Aliases(aliases)
+    for name in aliases:
+        _check_alias(name, known.find(name.replace("*", "x")), workloads, Place(text, source, "aliases"))
+    place = Place(text, source, "workloads")
+    for name in rows:
+        if name in aliases:
+            hint = f"rename one of them; clients may also write {PREFIX}{name} for the workload"
+            raise ConfigError(f"{place.inside(name).of('')}: {name!r} is an alias and a workload", hint=hint)
+        found = workloads.get(name)
+        assert found is not None
+        for model in (found.intent.model, *found.fallbacks, *found.escalate):
+            further = None if model is None else workloads.find(known.find(model).model)
+            if further is not None and further.name != model:
+                message = f"the model {model!r} of the workload {name!r} leads to the workload {further.name!r}"
+                hint = f"name the workload itself, as its model: {further.model_name!r}"
+                raise ConfigError(f"{place.inside(name).of('model')}: {message}", hint=hint)
+
+
+def _check_alias(name: str, found: Found, workloads: Workloads, place: Place) -> None:
+    """Raise ConfigError for an alias that mixes a workload with models, or names one that is not there."""
+    for model in (found.model, *found.fallbacks):
+        if workloads.find(model) is not None and found.fallbacks:
+            hint = f"let the alias be {model!r} alone, and give the workload its fallbacks"
+            raise ConfigError(f"{place.of(name)}: alias {name!r} lists a workload among its models", hint=hint)
+        if model.startswith(PREFIX) and workloads.find(model) is None:
+            problem = unknown_workload(model.removeprefix(PREFIX), workloads)
+            raise ConfigError(f"{place.of(name)}: alias {name!r}: {problem.message}", hint=problem.hint)
+
+
+def check_routing(routing: RoutingSettings, providers: Sequence[ProviderEntry], place: Place) -> None:
+    """Raise ConfigError for a private provider that is not there."""
+    known = [entry.id for entry in providers] or list(builtin().names())
+    for name in routing.private_providers:
+        if name not in known:
+            near = get_close_matches(name, known, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else "name the id of a provider of this file"
+            raise ConfigError(f"{place.of('private_providers')}: no provider has the id {name!r}", hint=hint)
+
+
+def _row(name: str, value: Any, place: Place) -> WorkloadRow:
+    here = place.inside(name)
+    if not name or "/" in name or not name.isprintable():
+        raise ConfigError(f"{here.of('')}: {name!r} cannot name a workload", hint="use letters, digits, - and _")
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{place.of(name)}: the workload {name!r} is not a table", hint=f"write [workloads.{name}]")
+    profile = value.get("profile")
+    try:
+        if isinstance(profile, Mapping):
+            msgspec.convert(profile, InferenceProfile)
+    except msgspec.ValidationError as problem:
+        known, choices = InferenceProfile.__struct_fields__, choices_of(InferenceProfile)
+        raise explain(problem, here.inside("profile"), known, choices) from problem
+    try:
+        return msgspec.convert(_with_fallbacks(value), WorkloadRow)
+    except msgspec.ValidationError as problem:
+        raise explain(problem, here, WorkloadRow.__struct_fields__, choices_of(WorkloadRow)) from problem
+
+
+def _with_fallbacks(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the table of a workload: of a list of models those after the first are its fallbacks."""
+    models = table.get("model")
+    if not isinstance(models, list) or not models or "fallbacks" in table:
+        return table
+    return {**table, "model": models[0], "fallbacks": models[1:]}

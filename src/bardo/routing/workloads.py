@@ -1,0 +1,169 @@
+"""Workloads: names for kinds of work that clients ask for as they ask for a model, `bardo/cheap`.
+
+A workload is a row: what the work needs (an Intent), how it is answered (a profile), and the models that are tried in order. A row whose
+`model` is another workload has all that this one has, and its own keys go before it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from functools import cache
+from importlib.resources import files
+from typing import Annotated
+
+import msgspec
+
+from bardo.values.errors import ConfigError, UnknownModel
+from bardo.values.intent import Intent, Quality
+from bardo.values.profile import InferenceProfile
+
+PREFIX = "bardo/"
+"""What stands before a workload's name in the place of a model."""
+Features = Annotated[tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=64)], ...], msgspec.Meta(max_length=32)]
+_INTENT = tuple(name for name in Intent.__struct_fields__ if name != "subsystem")
+
+
+class Workload(msgspec.Struct, frozen=True, kw_only=True):
+    """A kind of work.
+
+    `intent` is what it needs, `fallbacks` the models that are tried in order after the intent's own. `profile` is how it is answered;
+    where that is `locked`, the profile goes before what the caller asks for. `private`: only providers that keep nothing of a call are
+    asked. `escalate` are models that are asked in order where an answer is not good enough. `tier` names the tier that decides whether a
+    model is asked at all. `about` is a sentence for people.
+    """
+
+    name: str
+    intent: Intent = Intent()
+    fallbacks: tuple[str, ...] = ()
+    profile: InferenceProfile | None = None
+    locked: bool = False
+    private: bool = False
+    escalate: tuple[str, ...] = ()
+    tier: str = ""
+    about: str = ""
+
+    @property
+    def model_name(self) -> str:
+        """The name that a client writes in the place of a model's."""
+        return PREFIX + self.name
+
+
+class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The keys of `[workloads.NAME]`, with the meanings that they have in Intent and Workload. None: the row does not say."""
+
+    model: str | None = None
+    fallbacks: tuple[str, ...] | None = None
+    require: Features | None = None
+    prefer: Features | None = None
+    quality: Quality | None = None
+    max_latency_ms: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    cost_sensitivity: Annotated[float, msgspec.Meta(ge=0, le=1)] | None = None
+    diem_available: bool | None = None
+    profile: InferenceProfile | None = None
+    locked: bool | None = None
+    private: bool | None = None
+    escalate: tuple[str, ...] | None = None
+    tier: str | None = None
+    about: str | None = None
+
+    def over(self, name: str, base: Workload | None = None) -> Workload:
+        """Return the workload of a name: what the row says over what `base` says, whose model it has."""
+        said = {key: value for key, value in msgspec.structs.asdict(self).items() if value is not None}
+        if base is not None:
+            said.pop("model")
+        intent = {key: said.pop(key) for key in _INTENT if key in said}
+        base = base or Workload(name=name)
+        needs = msgspec.structs.replace(base.intent, **intent, subsystem=name)
+        return msgspec.structs.replace(base, **said, name=name, intent=needs)
+
+
+class Workloads:
+    """Workloads by their names. `own` names those that clients may also ask for without the prefix."""
+
+    def __init__(self, workloads: Iterable[Workload] = (), own: Iterable[str] = ()) -> None:
+        self._by_name = {one.name: one for one in workloads}
+        self._own = frozenset(own)
+
+    def __iter__(self) -> Iterator[Workload]:
+        return iter(self._by_name.values())
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names, without the prefix."""
+        return tuple(self._by_name)
+
+    def find(self, model: str) -> Workload | None:
+        """Return the workload that a client names in the place of a model; None for any other name."""
+        if model.startswith(PREFIX):
+            return self._by_name.get(model.removeprefix(PREFIX))
+        return self._by_name.get(model) if model in self._own else None
+
+    def get(self, name: str) -> Workload | None:
+        """Return the workload of a name, with or without the prefix; None where there is none."""
+        return self._by_name.get(name.removeprefix(PREFIX))
+
+    def with_workloads(self, further: Iterable[Workload]) -> Workloads:
+        """Return these and further ones, which go before those of the same name."""
+        return Workloads((*self, *further), self._own)
+
+    def with_rows(self, rows: Mapping[str, WorkloadRow]) -> Workloads:
+        """Return these and those of an operator's rows, which go before. Raises WorkloadMistake for a row that leads to itself."""
+        own = (*self._own, *rows)
+        return Workloads((*self, *(self._made(name, rows) for name in rows)), own)
+
+    def _made(self, name: str, rows: Mapping[str, WorkloadRow], path: tuple[str, ...] = ()) -> Workload:
+        """Return the workload of a row with what the workload has that its model is. `path` are the rows that led here."""
+        path = (*path, name)
+        base = self._base(name, rows)
+        if base is None:
+            return rows[name].over(name)
+        if base in path and not (base == name and name in self._by_name):
+            way = " -> ".join((*path, base))
+            raise WorkloadMistake(f"the workload {path[0]!r} leads to itself: {way}", name=path[0])
+        made = self._made(base, rows, path) if base in rows and base != name else self._by_name[base]
+        return rows[name].over(name, made)
+
+    def _base(self, name: str, rows: Mapping[str, WorkloadRow]) -> str | None:
+        """Return the name of the workload that the model of a row is; None where it is a model. Raises WorkloadMistake."""
+        model = rows[name].model or ""
+        if not model.startswith(PREFIX):
+            return model if model in rows and model != name else None
+        base = model.removeprefix(PREFIX)
+        if base in rows or base in self._by_name:
+            return base
+        hint = near_workload(base, (*rows, *self.names))
+        raise WorkloadMistake(f"the model of the workload {name!r} is no workload: {model!r}", hint=hint, name=name)
+
+
+class WorkloadMistake(ConfigError):
+    """A row of `[workloads]` that cannot be used. `name` is the row's."""
+
+    def __init__(self, message: str, *, hint: str = "let its model be a model", name: str) -> None:
+        super().__init__(message, hint=hint)
+        self.name = name
+
+
+def unknown_workload(name: str, workloads: Workloads) -> UnknownModel:
+    """Return the error for a name that no workload has."""
+    hint = near_workload(name, workloads.names)
+    return UnknownModel(f"no workload is called {name[:100]!r}", hint=hint)
+
+
+def near_workload(name: str, known: Sequence[str]) -> str:
+    """Return which of the known names may be meant."""
+    near = get_close_matches(name[:100], known, n=2, cutoff=0.5)
+    listed = [PREFIX + one for one in near]
+    return f"did you mean {' or '.join(listed)}?" if listed else f"workloads are {', '.join(sorted(known)[:30])}"
+
+
+@cache
+def builtin_workloads() -> Workloads:
+    """Return the workloads that everyone has."""
+    text = files("bardo.catalog").joinpath("data/workloads.toml").read_text(encoding="utf-8")
+    rows = msgspec.convert(tomllib.loads(text), dict[str, WorkloadRow])
+    return Workloads(row.over(name) for name, row in rows.items())
