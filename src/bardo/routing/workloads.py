@@ -68,16 +68,6 @@ class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tier: str | None = None
     about: str | None = None
 
-    def over(self, name: str, base: Workload | None = None) -> Workload:
-        """Return the workload of a name: what the row says over what `base` says, whose model it has."""
-        said = {key: value for key, value in msgspec.structs.asdict(self).items() if value is not None}
-        if base is not None:
-            said.pop("model")
-        intent = {key: said.pop(key) for key in _INTENT if key in said}
-        base = base or Workload(name=name)
-        needs = msgspec.structs.replace(base.intent, **intent, subsystem=name)
-        return msgspec.structs.replace(base, **said, name=name, intent=needs)
-
 
 class Workloads:
     """Workloads by their names. `own` names those that clients may also ask for without the prefix."""
@@ -121,12 +111,12 @@ class Workloads:
         path = (*path, name)
         base = self._base(name, rows)
         if base is None:
-            return rows[name].over(name)
+            return _laid_over(rows[name], name)
         if base in path and not (base == name and name in self._by_name):
             way = " -> ".join((*path, base))
             raise WorkloadMistake(f"the workload {path[0]!r} leads to itself: {way}", name=path[0])
         made = self._made(base, rows, path) if base in rows and base != name else self._by_name[base]
-        return rows[name].over(name, made)
+        return _laid_over(rows[name], name, made)
 
     def _base(self, name: str, rows: Mapping[str, WorkloadRow]) -> str | None:
         """Return the name of the workload that the model of a row is; None where it is a model. Raises WorkloadMistake."""
@@ -138,6 +128,17 @@ class Workloads:
             return base
         hint = near_workload(base, (*rows, *self.names))
         raise WorkloadMistake(f"the model of the workload {name!r} is no workload: {model!r}", hint=hint, name=name)
+
+
+def _laid_over(row: WorkloadRow, name: str, base: Workload | None = None) -> Workload:
+    """Return the workload of a name: what the row says over what `base` says, whose model it has."""
+    said = {key: value for key, value in msgspec.structs.asdict(row).items() if value is not None}
+    if base is not None:
+        said.pop("model")
+    intent = {key: said.pop(key) for key in _INTENT if key in said}
+    base = base or Workload(name=name)
+    needs = msgspec.structs.replace(base.intent, **intent, subsystem=name)
+    return msgspec.structs.replace(base, **said, name=name, intent=needs)
 
 
 class WorkloadMistake(ConfigError):
@@ -166,4 +167,4 @@ def builtin_workloads() -> Workloads:
     """Return the workloads that everyone has."""
     text = files("bardo.catalog").joinpath("data/workloads.toml").read_text(encoding="utf-8")
     rows = msgspec.convert(tomllib.loads(text), dict[str, WorkloadRow])
-    return Workloads(row.over(name) for name, row in rows.items())
+    return Workloads(_laid_over(row, name) for name, row in rows.items())

@@ -142,9 +142,11 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     `on_impossible` says what
     becomes of a call that asks for no thinking where the model always thinks: it fails, gets the least there is, or goes to another
     provider. `reasoning` goes before the dialect's own fields. `allow_loss` names fields and parts whose loss is reported instead of
-    refused although it changes what the request means; `*` names all. `intent` is what the call needs, where routing shall find who
-    answers, and `profile` how that one shall answer. `intent_fields` names the fields of the intent that the caller gave: they go before
-    those of a workload. `profile_locked`: the profile is one that goes before the caller's own fields. `private`: only providers that keep nothing of a call may be asked.
+    refused although it changes what the request means; `*` names all.
+
+    `intent` is what the call needs, where routing shall find who answers; `intent_fields` names the fields of it that the caller gave,
+    which go before those of a workload. `profile` is how the call shall be answered; where it is `profile_locked`, it goes before the
+    caller's own fields. `private`: only providers that keep nothing of a call may be asked.
     """
 
     include: tuple[str, ...] = ()
