@@ -11,7 +11,7 @@ import pytest
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from bardo.edge.server_reply import WholeReplies
+from bardo.edge.server_reply import RequestCycle, cycle_of
 
 DATE = (b"date", b"Sun, 22 Nov 2026 21:00:00 GMT")
 Said = list[dict[str, Any]]
@@ -55,8 +55,24 @@ Outcome = tuple[bytes, int, bool, bool, int, str]
 
 async def sent(said: Said, *, own: bool, method: str = "POST", keep_alive: bool = True, left: bool = False) -> Outcome:
     """Return what was written, in how many writes, and how the request stands then."""
-    carrier, ends = Carrier(), []
-    cycle = RequestResponseCycle(
+    carrier, ends = Carrier(), list[int]()
+    cycle = cycle_over(carrier, ends, own=own, method=method, keep_alive=keep_alive)
+    cycle.disconnected = left
+    send: Callable[[Any], Awaitable[None]] = cycle.send
+    problem = ""
+    try:
+        for message in said:
+            await send(message)
+    except RuntimeError as failure:
+        problem = str(failure)
+    return b"".join(carrier.writes), len(carrier.writes), cycle.response_complete, carrier.closed, len(ends), problem
+
+
+def cycle_over(
+    carrier: Carrier, ends: list[int], *, own: bool = True, method: str = "POST", keep_alive: bool = True
+) -> RequestResponseCycle:
+    """Return a request on a connection; `ends` grows when its reply is complete."""
+    return (RequestCycle if own else RequestResponseCycle)(
         scope={"type": "http", "method": method},  # type: ignore[typeddict-item]
         transport=carrier,
         flow=FlowControl(carrier),
@@ -69,15 +85,6 @@ async def sent(said: Said, *, own: bool, method: str = "POST", keep_alive: bool 
         keep_alive=keep_alive,
         on_response=lambda: ends.append(1),
     )
-    cycle.disconnected = left
-    send: Callable[[Any], Awaitable[None]] = WholeReplies(cycle).send if own else cycle.send
-    problem = ""
-    try:
-        for message in said:
-            await send(message)
-    except RuntimeError as failure:
-        problem = str(failure)
-    return b"".join(carrier.writes), len(carrier.writes), cycle.response_complete, carrier.closed, len(ends), problem
 
 
 SAID: dict[str, Said] = {
@@ -124,3 +131,81 @@ def test_an_error_takes_the_place_of_a_head_whose_body_never_came() -> None:
     assert written.startswith(b"HTTP/1.1 500 ")
     assert written.endswith(b"\r\n\r\nwrong")
     assert (complete, ends, problem) == (True, 1, "")
+
+
+OWN = [("content-type", "application/json"), ("X-Id", "1")]
+
+
+@pytest.mark.parametrize("size", [0, 5, 200_000])
+@pytest.mark.parametrize("status", [200, 429])
+def test_a_reply_without_messages_is_what_uvicorn_writes(size: int, status: int) -> None:
+    async def both() -> None:
+        carrier, ends = Carrier(), list[int]()
+        cycle = cycle_over(carrier, ends)
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.send_whole(status, OWN, b"x" * size)
+        pairs = [(name.encode(), value.encode()) for name, value in OWN]
+        said = [start(pairs[0], length(size), *pairs[1:], status=status), body(b"x" * size)]
+        theirs = await sent(said, own=False)
+        assert (b"".join(carrier.writes), cycle.response_complete, len(ends)) == (theirs[0], theirs[2], theirs[4])
+        assert len(carrier.writes) == 1
+
+    asyncio.run(both())
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "method", "keep_alive", "left"),
+    [
+        (204, "1", "POST", True, False),
+        (200, "1", "HEAD", True, False),
+        (200, "1", "POST", False, False),
+        (200, "1", "POST", True, True),
+        (200, "1\r\nx: y", "POST", True, False),
+        (200, "é", "POST", True, False),
+    ],
+    ids=["without a body", "HEAD", "closing", "a client that left", "a line break", "a letter outside ASCII"],
+)
+def test_what_is_no_plain_whole_reply_needs_messages(
+    status: int, value: str, method: str, keep_alive: bool, left: bool
+) -> None:
+    async def refused() -> None:
+        carrier = Carrier()
+        cycle = cycle_over(carrier, [], method=method, keep_alive=keep_alive)
+        assert isinstance(cycle, RequestCycle)
+        cycle.disconnected = left
+        assert not cycle.send_whole(status, [OWN[0], ("x-id", value)], b"hello")
+        assert not carrier.writes
+        assert not cycle.response_started
+
+    asyncio.run(refused())
+
+
+def test_who_watches_is_told_once_that_the_client_left() -> None:
+    async def told() -> None:
+        leaves: list[str] = []
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.watch(lambda: leaves.append("left"))
+        cycle.lose()
+        cycle.lose()
+        assert leaves == ["left"]
+        cycle.watch(lambda: leaves.append("had left"))
+        assert leaves == ["left", "had left"]
+        unwatched = cycle_over(Carrier(), [])
+        assert isinstance(unwatched, RequestCycle)
+        unwatched.watch(lambda: leaves.append("nobody asked"))
+        unwatched.watch(None)
+        unwatched.lose()
+        assert len(leaves) == 2
+
+    asyncio.run(told())
+
+
+def test_the_request_behind_a_call_of_asgi_is_found() -> None:
+    async def found() -> None:
+        cycle = cycle_over(Carrier(), [])
+        assert cycle_of(cycle.send) is cycle_of(cycle.receive) is cycle
+        assert cycle_of(cycle_over(Carrier(), [], own=False).send) is None
+        assert cycle_of(len) is None
+
+    asyncio.run(found())

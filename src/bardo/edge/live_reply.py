@@ -123,20 +123,42 @@ class LiveReply:
 
         Raises the BardoError of a whole reply that failed; that of a stream is an event.
         """
-        upstream, recorder, attempt = self._upstream, self._recorder, self.attempt
+        upstream = self._upstream
         assert upstream is not None
-        reader = upstream.reader
         while (update := await upstream.next_update()) is not None:
-            if recorder.is_due(update.events):
-                await recorder.remember(reader, attempt)
+            await self._keep_due(update)
             yield update
-        await recorder.remember_rest(reader, attempt)
+        await self._recorder.remember_rest(upstream.reader, self.attempt)
         if self.answer is not None:
             async for update in self._finish_answer(self.answer, upstream):
                 yield update
         last = self._extension()
         if last:
             yield ReplyUpdate(last)
+        await self._conclude(upstream.reader)
+
+    async def read(self) -> bytes:
+        """Read the reply to its end, and return what the provider sent; then the call is logged. Raises as `updates` does."""
+        raw, upstream = b"", self._upstream
+        assert upstream is not None
+        if self.answer is not None or self.request.options.include:
+            async for update in self.updates():
+                raw += update.raw
+            return raw
+        # An asynchronous generator costs as much as all that is left to do.
+        while (read := await upstream.next_update()) is not None:
+            await self._keep_due(read)
+            raw += read.raw
+        await self._recorder.remember_rest(upstream.reader, self.attempt)
+        await self._conclude(upstream.reader)
+        return raw
+
+    async def _keep_due(self, update: ReplyUpdate) -> None:
+        if self._recorder.is_due(update.events):
+            await self._recorder.remember(self.reader, self.attempt)
+
+    async def _conclude(self, reader: ReplyReader) -> None:
+        """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
         failure = reader.failure
         broken: CallOutcome = "broken" if self.request.stream else "error"
         self.log("ok" if failure is None else broken, failure)
@@ -221,8 +243,7 @@ class LiveReply:
     async def _settle(self, events: Sequence[Event]) -> ReplyUpdate:
         """Return events that were made behind the reply as an update of it."""
         update = ReplyUpdate(self.reader.settle(events))
-        if self._recorder.is_due(update.events):
-            await self._recorder.remember(self.reader, self.attempt)
+        await self._keep_due(update)
         return update
 
     async def _ask_again(self, step: AskAgain) -> AsyncIterator[list[Event]]:

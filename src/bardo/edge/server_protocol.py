@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
+from urllib.parse import unquote
 
 import httptools
 from uvicorn.config import Config
@@ -26,7 +27,7 @@ from bardo.edge.server_limits import (
     too_many_pipelined,
 )
 from bardo.edge.server_refusal import BODY, HEAD, NOTHING, RefusingProtocol
-from bardo.edge.server_reply import WholeReplies
+from bardo.edge.server_reply import RequestCycle
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
 
 
@@ -114,14 +115,44 @@ class BoundedProtocol(RefusingProtocol):
         self._check_head()
         if self.parser.should_upgrade():
             return
-        super().on_headers_complete()
-        self.cycle.send = WholeReplies(self.cycle).send  # type: ignore[method-assign,assignment]
+        self._begin_request()
         self._arriving = BODY
         # Whatever headers follow the body are not the request's.
         self.headers = []
         self._empty_size = 0
         if self.scope["http_version"] != "1.1":
             self._serve_older_version()
+
+    def _begin_request(self) -> None:
+        """Have the application answer the request whose head is complete, after those before it, as uvicorn does."""
+        version, url, scope = self.parser.get_http_version(), httptools.parse_url(self.url), self.scope
+        if version != "1.1":
+            scope["http_version"] = version
+        path = url.path.decode("ascii")
+        scope["method"] = self.parser.get_method().decode("ascii")
+        scope["path"] = self.root_path + (unquote(path) if "%" in path else path)
+        scope["raw_path"] = self.root_path.encode("ascii") + url.path
+        scope["query_string"] = url.query or b""
+        cycle = self.cycle = RequestCycle(
+            scope=scope,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=self.access_log,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            expect_100_continue=self.expect_100_continue,
+            keep_alive=version != "1.0" and self.parser.should_keep_alive(),
+            on_response=self.on_response_complete,
+        )
+        active = self._active
+        if active is None or active.response_complete:
+            self._start_asgi_task(cycle, self.app)
+            return
+        self.pipeline.appendleft((cycle, self.app))
+        if not active.watched:
+            self.flow.pause_reading()
 
     def on_body(self, body: bytes) -> None:
         size = len(body)

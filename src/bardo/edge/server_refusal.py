@@ -10,6 +10,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from bardo.edge.server_limits import ServerLimits
+from bardo.edge.server_reply import RequestCycle
 from bardo.values.errors import BardoError
 
 # After an error the client may go on sending this long and this much; then the connection is closed.
@@ -31,6 +32,7 @@ class RefusingProtocol(HttpToolsProtocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.cycle: RequestCycle
         self.url = b""
         self.headers = []
         self._limits: ServerLimits = getattr(self.app, "limits", None) or ServerLimits(self.app)
@@ -39,7 +41,7 @@ class RefusingProtocol(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None
         self._body_size = 0
         # The request whose reply is being made: with pipelined requests, not the last that came.
-        self._active: RequestResponseCycle | None = None
+        self._active: RequestCycle | None = None
         # An error that waits for the replies before it, and how much was read since.
         self._refusal: bytes | None = None
         self._refused = False
@@ -48,8 +50,8 @@ class RefusingProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._release_body()
         self._clear_deadline()
-        if self._active is not None and self._active is not self.cycle:
-            _disconnect(self._active)
+        if self._active is not None and not self._active.response_complete:
+            self._active.lose()
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
@@ -81,7 +83,7 @@ class RefusingProtocol(HttpToolsProtocol):
         elif self.cycle.response_started:
             self.transport.abort()
         else:
-            _disconnect(self.cycle)
+            self.cycle.lose()
             self._release_body()
 
     def _is_busy(self) -> bool:
@@ -132,6 +134,7 @@ class RefusingProtocol(HttpToolsProtocol):
         self._body_size = 0
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        assert isinstance(cycle, RequestCycle)
         self._active = cycle
         super()._start_asgi_task(cycle, app)
 
@@ -139,8 +142,3 @@ class RefusingProtocol(HttpToolsProtocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
-
-
-def _disconnect(cycle: RequestResponseCycle) -> None:
-    cycle.disconnected = True
-    cycle.message_event.set()

@@ -1,11 +1,12 @@
-"""How a whole reply leaves: head and body in one write.
+"""One request on a connection and its reply: uvicorn's, which knows when its client leaves, and sends a whole reply in one write.
 
-uvicorn writes them one after the other, and the event loop sends each at once: a reply of some kilobytes then takes two system calls.
+uvicorn writes head and body one after the other, and the event loop sends each at once: a reply of some kilobytes then takes two system
+calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,20 +19,38 @@ _MOST_JOINED = 64 * 1024
 _WITHOUT_BODY = (204, 304)
 
 
-class WholeReplies:
-    """The `send` of one request. It holds the head of a reply that announces its length until the next message is there.
+class RequestCycle(RequestResponseCycle):
+    """The ASGI side of one request. `send` holds the head of a reply that announces its length until the next message is there.
 
     Whatever does not hold all of its body in that message, and whatever ends its connection, goes through uvicorn's own `send`.
     """
 
-    __slots__ = ("_cycle", "_head", "_send")
+    _head: Message | None = None
+    _when_gone: Callable[[], None] | None = None
 
-    def __init__(self, cycle: RequestResponseCycle) -> None:
-        self._cycle = cycle
-        self._send: Callable[[Any], Awaitable[None]] = cycle.send
-        self._head: Message | None = None
+    @property
+    def watched(self) -> bool:
+        """Whether somebody is told when the client leaves."""
+        return self._when_gone is not None
 
-    async def send(self, message: Message) -> None:
+    def watch(self, when_gone: Callable[[], None] | None) -> None:
+        """Have `when_gone` called, once, when the client leaves before its reply is complete; None for nobody any more."""
+        self._when_gone = when_gone
+        if when_gone is not None:
+            # A connection that is not read does not tell that it has ended.
+            self.flow.resume_reading()
+            if self.disconnected:
+                self.lose()
+
+    def lose(self) -> None:
+        """Note that the client has left."""
+        self.disconnected = True
+        self.message_event.set()
+        when_gone, self._when_gone = self._when_gone, None
+        if when_gone is not None:
+            when_gone()
+
+    async def send(self, message: Message) -> None:  # type: ignore[override]
         """Take one ASGI message."""
         head = self._head
         if message["type"] == "http.response.start" and self._announces_length(message):
@@ -40,33 +59,62 @@ class WholeReplies:
             return
         self._head = None
         if head is None:
-            await self._send(message)
+            await super().send(message)  # type: ignore[arg-type]
         elif not self._send_joined(head, message):
-            await self._send(head)
-            await self._send(message)
+            await super().send(head)  # type: ignore[arg-type]
+            await super().send(message)  # type: ignore[arg-type]
+
+    def send_whole(self, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> bool:
+        """Send a whole reply without ASGI's messages, and return whether that was possible.
+
+        `headers` are those of the reply but its length, its type first. What is sent is what `send` would send of the same.
+        """
+        if self.response_started or self._head is not None or not self._takes_whole(status):
+            return False
+        values = "".join([value for _, value in headers])
+        if not (values.isascii() and values.isprintable()):
+            return False
+        lines = [f"{_name(name)}{value}\r\n" for name, value in headers]
+        lines.insert(1, f"content-length: {len(body)}\r\n")
+        own = b"".join([b"%b: %b\r\n" % pair for pair in self.default_headers])
+        self._write(b"%b%b%b\r\n" % (STATUS_LINE[status], own, "".join(lines).encode("ascii")), body)
+        return True
 
     def _announces_length(self, head: Message) -> bool:
-        return not self._cycle.response_started and any(name == b"content-length" for name, _ in head["headers"])
+        return not self.response_started and any(name == b"content-length" for name, _ in head["headers"])
+
+    def _takes_whole(self, status: int) -> bool:
+        """Whether head and body may be one write, and the connection stays open behind them."""
+        if self.disconnected or self.flow.write_paused or not self.keep_alive or self.access_log:
+            return False
+        return self.scope["method"] != "HEAD" and status not in _WITHOUT_BODY
 
     def _send_joined(self, head: Message, message: Message) -> bool:
         """Send a whole reply, and return whether that was possible."""
-        cycle, body = self._cycle, message.get("body", b"")
-        if cycle.disconnected or cycle.flow.write_paused or not cycle.keep_alive or cycle.access_log:
+        if message.get("more_body") or not self._takes_whole(head["status"]):
             return False
-        if message.get("more_body") or cycle.scope["method"] == "HEAD" or head["status"] in _WITHOUT_BODY:
-            return False
-        written = _written(head["status"], cycle.default_headers + head["headers"], len(body))
+        body = message.get("body", b"")
+        written = _written(head["status"], self.default_headers + head["headers"], len(body))
         if written is None:
             return False
-        cycle.response_started = cycle.response_complete = True
-        cycle.waiting_for_100_continue = cycle.chunked_encoding = False
-        if len(body) > _MOST_JOINED:
-            cycle.transport.writelines((written, body))
-        else:
-            cycle.transport.write(written + body)
-        cycle.message_event.set()
-        cycle.on_response()
+        self._write(written, body)
         return True
+
+    def _write(self, head: bytes, body: bytes) -> None:
+        self.response_started = self.response_complete = True
+        self.waiting_for_100_continue = self.chunked_encoding = False
+        if len(body) > _MOST_JOINED:
+            self.transport.writelines((head, body))
+        else:
+            self.transport.write(head + body)
+        self.message_event.set()
+        self.on_response()
+
+
+def cycle_of(call: object) -> RequestCycle | None:
+    """Return the request whose ASGI `send` or `receive` this is; None where another server gave it, or another function wraps it."""
+    owner = getattr(call, "__self__", None)
+    return owner if type(owner) is RequestCycle else None
 
 
 def _written(status: int, headers: Pairs, length: int) -> bytes | None:
@@ -89,3 +137,9 @@ def _label(name: bytes) -> bytes | None:
     if lowered in (b"connection", b"transfer-encoding") or HEADER_RE.search(name):
         return None
     return lowered + b": "
+
+
+@lru_cache(maxsize=512)
+def _name(name: str) -> str:
+    """Return what stands before the value of a header of bardo's own."""
+    return f"{name.lower()}: "

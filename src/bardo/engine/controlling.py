@@ -36,8 +36,17 @@ class Controlled(msgspec.Struct, frozen=True):
 
     def with_content(self, request: Request) -> tuple[Request, tuple[Degradation, ...]]:
         """Return a request that differs from the one at hand in its content only, as the target takes it, and what its messages lose."""
+        changed, degraded = fit_messages(self._settled(request), self.plan)
+        return (_told(changed, self.plan.system_text) if self.plan.system_text else changed), degraded
+
+    def keeps_messages(self, request: Request) -> bool:
+        """Whether the target takes the messages of such a request as they are."""
+        fitted, _ = fit_messages(request, self.plan)
+        return fitted is request and not self.plan.system_text
+
+    def _settled(self, request: Request) -> Request:
         fitted = self.request
-        changed = msgspec.structs.replace(
+        return msgspec.structs.replace(
             request,
             tool_choice=fitted.tool_choice,
             max_output_tokens=fitted.max_output_tokens,
@@ -47,8 +56,6 @@ class Controlled(msgspec.Struct, frozen=True):
             choices=fitted.choices,
             extra=fitted.extra,
         )
-        changed, degraded = fit_messages(changed, self.plan)
-        return (_told(changed, self.plan.system_text) if self.plan.system_text else changed), degraded
 
     @property
     def unchanged(self) -> bool:

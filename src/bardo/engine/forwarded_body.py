@@ -18,6 +18,7 @@ from bardo.engine.shape_plan import ShapePlan
 from bardo.values.request import Request
 from bardo.values.wire import WireRequest
 
+_SPACE = ord(" ")
 _split = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _BEFORE_VALUE = re.compile(rb'[\s,{]*"([^"\\]*)"\s*:\s*')
 # Bytes from which on a copy of a value is not made lightly.
@@ -31,6 +32,8 @@ def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_u
     if body is None or thinking is None or not planned.controlled.is_said_by(body, thinking):
         return None
     language = dialect(row.dialect)
+    if not planned.controlled.keeps_messages(request):
+        return None
     if row.paths is not None or language.mends(request, row) or (request.tools and language.tool_losses(request).all):
         return None
     changes: dict[str, Any] = {"model": request.model} if "model" in body and body["model"] != request.model else {}
@@ -49,9 +52,11 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
     values = _split(raw) if raw else {}
     if not values or values.keys() != fields.keys():
         return None
-    if len(raw) < _LONG and encode_json(values) == raw:
-        # Most clients write no spaces: writing the values as they came gives their own bytes again.
-        return encode_json({**values, **changes}) if changes else raw
+    if len(raw) < _LONG:
+        # Most clients write no spaces, or one: writing the values as they came gives their own bytes again.
+        spaced = raw[raw.find(b":") + 1] == _SPACE
+        if (_spaced(values) if spaced else encode_json(values)) == raw:
+            return _changed(raw, values, changes, b": " if spaced else b":")
     spans = _spans(raw, values)
     if spans is None:
         return None
@@ -67,6 +72,44 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
         pieces += [view[place:last], b",", encode_json(added)[1:-1]]
         place = last
     return b"".join([*pieces, view[place:]]) if pieces else raw
+
+
+def _spaced(values: dict[str, Any]) -> bytes:
+    """Return an object as Python's own encoder writes it. A name that must be escaped is not, so that this is what no client has sent."""
+    parts: list[Any] = []
+    for name, value in values.items():
+        parts += (b', "', name.encode(), b'": ', value)
+    parts[0] = b'{"'
+    parts.append(b"}")
+    return b"".join(parts)
+
+
+def _changed(raw: bytes, values: dict[str, msgspec.Raw], changes: dict[str, Any], colon: bytes) -> bytes:
+    """Return an object that is written in one of the two usual ways with some of its fields changed or added.
+
+    `colon` is what stands behind a name; a comma has as many spaces.
+    """
+    if not changes:
+        return raw
+    if len(changes) == 1:
+        [(name, value)] = changes.items()
+        if name in values:
+            start = _start_of(name, values, len(colon))
+            return b"".join((raw[:start], encode_json(value), raw[start + _length(values[name]) :]))
+    if colon == b":":
+        return encode_json({**values, **changes})
+    return _spaced({**values, **{name: encode_json(value) for name, value in changes.items()}})
+
+
+def _start_of(name: str, values: dict[str, msgspec.Raw], colon: int) -> int:
+    """Return where the value of a field stands in an object that is written in one of the two usual ways."""
+    place = 1
+    for other, value in values.items():
+        place += len(other.encode()) + 2 + colon
+        if other == name:
+            break
+        place += _length(value) + colon
+    return place
 
 
 def _spans(raw: bytes, values: dict[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:

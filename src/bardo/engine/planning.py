@@ -170,13 +170,15 @@ class Draft:
         """Write the request, and return the attempt. Raises Unsupported where what matters would be lost."""
         asked, planned, row = self.shaped, self._settled, self.target.provider.row
         done = planned.controlled
-        request, refitted = done.with_content(asked)
         formats = planned.formats.with_tools(asked.tools, self.target.model)
         forward = self._may_forward_now() and formats == PLAIN
         withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
-        wire = as_it_came(planned, request, row, asks_usage=withhold) if forward and not refitted else None
-        written = None if wire is not None else request
-        wire = wire or dialect(row.dialect).encode_request(request, row)
+        wire = as_it_came(planned, asked, row, asks_usage=withhold) if forward else None
+        refitted: tuple[Degradation, ...] = ()
+        written: Request | None = None
+        if wire is None:
+            written, refitted = done.with_content(asked)
+            wire = dialect(row.dialect).encode_request(written, row)
         plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
         if self.refused_fields:
             wire, taken, lost = without_fields(wire, self.refused_fields)

@@ -26,10 +26,11 @@ def fit_messages(
     request: Request, plan: ControlPlan, *, parameters: Parameters | None = None
 ) -> tuple[Request, tuple[Degradation, ...]]:
     """Return the request with messages that the target takes, and every difference."""
-    rules = rules_of(plan, parameters or builtin_parameters())
     degraded: list[Degradation] = []
-    for rule in rules:
-        if not holds(rule, plan, request):
+    for rule in rules_of(plan, parameters or builtin_parameters()):
+        if not (rule.no_thinking_back or rule.call_ids is not None or rule.no_prefill) or not holds(
+            rule, plan, request
+        ):
             continue
         if rule.no_thinking_back:
             request = _without_thinking(request, rule.why, degraded)

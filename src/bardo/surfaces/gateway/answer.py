@@ -15,6 +15,7 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
+from bardo.edge.server_reply import RequestCycle, cycle_of
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.gateway.http import ClientGone, Receive, Send, send_piece, send_whole, start_stream
 from bardo.values.errors import BardoError, MethodNotAllowed, UpstreamRefused
@@ -119,14 +120,11 @@ class KeepAlive:
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` in this task, and cancel it when the client leaves. Raises ClientGone then, or what `work` raises.
-
-    A watcher of its own costs less than waiting for two tasks, and work that is done at once needs none.
-    """
+    """Run `work` in this task, and cancel it when the client leaves. Raises ClientGone then, or what `work` raises."""
     task = asyncio.current_task()
     assert task is not None
-    watcher = _Watcher(receive, task)
-    beginning = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, watcher.begin)
+    cycle = cycle_of(receive)
+    watcher = _Asking(receive, task) if cycle is None else _Watcher(cycle, task)
     try:
         await work
     except asyncio.CancelledError:
@@ -138,37 +136,57 @@ async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
         if watcher.gone:
             await _absorb_cancellation(task)
     finally:
-        beginning.cancel()
         watcher.end()
 
 
 async def _absorb_cancellation(task: asyncio.Task[Any]) -> None:
-    """Take in a cancellation that came as the work ended: servers report the end of a reply as the client's leave."""
+    """Take in a cancellation that came as the work ended: other servers report the end of a reply as the client's leave."""
     with contextlib.suppress(asyncio.CancelledError):
         await asyncio.sleep(0)
     task.uncancel()
 
 
 class _Watcher:
-    """Cancels a task when the client leaves."""
+    """Cancels a task when the client leaves, of which bardo's own server tells. `end` stops it."""
+
+    def __init__(self, cycle: RequestCycle, task: asyncio.Task[Any]) -> None:
+        self.gone = False
+        self._cycle = cycle
+        self._task = task
+        cycle.watch(self._leave)
+
+    def end(self) -> None:
+        """Watch no longer."""
+        self._cycle.watch(None)
+
+    def _leave(self) -> None:
+        self.gone = True
+        self._task.cancel(CLIENT_GONE)
+
+
+class _Asking:
+    """Cancels a task when the client leaves, for which other servers must be asked. `end` stops it.
+
+    A task of its own costs less than waiting for two, and work that is done at once needs none.
+    """
 
     def __init__(self, receive: Receive, task: asyncio.Task[Any]) -> None:
         self.gone = False
         self._receive = receive
         self._task = task
-        self._watching: asyncio.Task[None] | None = None
-
-    def begin(self) -> None:
-        """Watch from now on."""
-        self._watching = asyncio.ensure_future(self.watch())
+        self._asking: asyncio.Task[None] | None = None
+        self._beginning = asyncio.get_running_loop().call_later(_UNWATCHED_SECONDS, self._begin)
 
     def end(self) -> None:
         """Watch no longer."""
-        if self._watching is not None:
-            self._watching.cancel()
+        self._beginning.cancel()
+        if self._asking is not None:
+            self._asking.cancel()
 
-    async def watch(self) -> None:
-        """Wait for the client's leave."""
+    def _begin(self) -> None:
+        self._asking = asyncio.ensure_future(self._ask())
+
+    async def _ask(self) -> None:
         while (await self._receive())["type"] != "http.disconnect":
             continue
         self.gone = True

@@ -97,9 +97,7 @@ async def _whole(
 
 
 async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: KeptReply | None) -> None:
-    raw = b""
-    async for update in live.updates():
-        raw += update.raw
+    raw = await live.read()
     response = live.response()
     headers = [*early_headers(live.request_id, live.attempt, response), *late_headers(response, live.attempt)]
     as_it_came = live.forwarded and not live.reader.lacks_ids

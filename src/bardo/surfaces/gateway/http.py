@@ -8,6 +8,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+from bardo.edge.server_reply import cycle_of
 from bardo.values.errors import TooLarge
 
 Scope = MutableMapping[str, Any]
@@ -85,7 +86,11 @@ def _with_request_ids(headers: Headers) -> list[tuple[str, str]]:
 
 async def send_whole(send: Send, status: int, body: bytes, headers: Headers, *, content_type: str) -> None:
     """Send an answer in one piece."""
-    own = [("content-type", content_type), ("content-length", str(len(body))), *_with_request_ids(headers)]
+    own = [("content-type", content_type), *_with_request_ids(headers)]
+    cycle = cycle_of(send)
+    if cycle is not None and cycle.send_whole(status, own, body):
+        return
+    own.insert(1, ("content-length", str(len(body))))
     await send({"type": "http.response.start", "status": status, "headers": encode_headers(own)})
     await send({"type": "http.response.body", "body": body})
 
