@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
@@ -24,6 +25,7 @@ from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.reasoning.replay import NOTHING
+from bardo.routing.profiles import LOCKED
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, InternalError, Unreachable
 from bardo.values.request import Request
@@ -32,6 +34,8 @@ from bardo.values.secrets import Secrets
 
 if TYPE_CHECKING:
     from bardo.edge.replay_store import ReplayKeeper
+
+_log = logging.getLogger("bardo.control")
 
 
 class LogSink(Protocol):
@@ -135,6 +139,7 @@ class Runner(SecretHolder):
         while True:
             self.facts.warn_of_unclassified(attempt)
             self.facts.warn_of_shutdown(attempt.target)
+            _warn_of_locked(attempt)
             try:
                 await live.begin(attempt, knowledge)
             except BardoError as problem:
@@ -200,3 +205,11 @@ class Runner(SecretHolder):
         """Note a finished call."""
         if self._log is not None:
             self._log.write(row)
+
+
+def _warn_of_locked(attempt: Attempt) -> None:
+    """Warn of what a locked profile did not honour in one call."""
+    for lost in attempt.degraded:
+        if lost.why == LOCKED:
+            about = {"field": lost.what, "provider": attempt.target.provider.id, "model": attempt.target.model}
+            _log.warning("%s was asked for otherwise: %s", lost.what, LOCKED, extra=about)

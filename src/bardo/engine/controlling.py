@@ -9,6 +9,7 @@ import msgspec
 
 from bardo.catalog.fragments import leaves, merge_fields, overwritten, value_at
 from bardo.engine.knowledge import Knowledge, TargetFacts
+from bardo.engine.profile_fields import TargetFields, fields_at
 from bardo.engine.route import Target
 from bardo.reasoning.control import (
     ControlPlan,
@@ -88,9 +89,10 @@ def control(
     )
     if policy is request.reasoning and request.dialect == target.provider.row.dialect:
         plan = as_told(plan, request.max_output_tokens)
-    if prompt_words:
+    profile = request.options.profile
+    if prompt_words or (profile is not None and profile.reasoning_effort is not None):
         plan = in_words(plan)
-    return _fitted(request, plan, policy)
+    return _fitted(request, plan, policy, fields_at(request, target))
 
 
 def repaired(
@@ -116,7 +118,9 @@ def repaired(
         budgets=knowledge.budgets,
         show=request.dialect not in dialects_of(target, facts),
     )
-    return None if repair is None else (_fitted(request, repair.plan, _policy(request)), repair.fact)
+    if repair is None:
+        return None
+    return _fitted(request, repair.plan, _policy(request), fields_at(request, target)), repair.fact
 
 
 def _policy(request: Request) -> ReasoningPolicy | None:
@@ -128,14 +132,19 @@ def _policy(request: Request) -> ReasoningPolicy | None:
     return msgspec.structs.replace(asked, visible=visible, carried=said.carried, raw_fields=said.raw_fields)
 
 
-def _fitted(request: Request, plan: ControlPlan, policy: ReasoningPolicy | None) -> Controlled:
+def _fitted(
+    request: Request, plan: ControlPlan, policy: ReasoningPolicy | None, of_profile: TargetFields
+) -> Controlled:
     fitted = fit_parameters(request, plan)
     plan = fitted.plan
-    written = Control(
-        fields=merge_fields(plan.fields, fitted.fields) if fitted.fields else plan.fields, thinks=plan.thinks
+    fields = merge_fields(plan.fields, fitted.fields) if fitted.fields else plan.fields
+    replaced = _replaced(request, fields)
+    if of_profile.fields:
+        fields = merge_fields(fields, of_profile.fields)
+    changed = msgspec.structs.replace(
+        fitted.request, reasoning=policy, control=Control(fields=fields, thinks=plan.thinks)
     )
-    changed = msgspec.structs.replace(fitted.request, reasoning=policy, control=written)
-    return Controlled(changed, plan, (*plan.degraded, *fitted.degraded, *_replaced(request, written.fields)))
+    return Controlled(changed, plan, (*plan.degraded, *fitted.degraded, *of_profile.degraded, *replaced))
 
 
 def _replaced(request: Request, fields: dict[str, Any]) -> Iterator[Degradation]:

@@ -12,6 +12,7 @@ from bardo.engine.endpoints import Planned, endpoint_targets, is_missing_endpoin
 from bardo.engine.kept_choices import KeptChoices
 from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, UntakenField
 from bardo.engine.planning import Attempt, Draft
+from bardo.engine.profiles import apply_profile
 from bardo.engine.refused_fields import refused_field
 from bardo.engine.route import Target, target_names
 from bardo.engine.typed.plan import refused_for_good, refused_forms
@@ -36,6 +37,7 @@ def attempts(
 
     `recalled` is what is known of the replies in the request's history.
     """
+    request = apply_profile(request)
     failed: tuple[tuple[str, str], ...] = ()
     for target, own in zip(targets, target_names(targets), strict=True):
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)

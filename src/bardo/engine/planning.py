@@ -15,6 +15,7 @@ from bardo.engine.controlling import dialects_of, repaired
 from bardo.engine.forwarded_body import as_it_came
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
+from bardo.engine.profile_fields import with_content_of_profile
 from bardo.engine.refused_fields import without_fields
 from bardo.engine.request_shape import bare
 from bardo.engine.route import Target
@@ -107,12 +108,13 @@ class Draft:
     ) -> None:
         if request.dialect and request.dialect not in dialect(target.provider.row.dialect).declaration.speaks:
             request = dialect(request.dialect).as_functions(request)
+        request, unplaced = with_content_of_profile(request, target)
         self.request = self.shaped = request
         self.target = target
         self.knowledge = knowledge
         self.facts = knowledge.of(target)
         self.may_forward = may_forward
-        self.degraded = (*degraded, *request.degraded)
+        self.degraded = (*degraded, *request.degraded, *unplaced)
         self.refused_fields = self.facts.refused_fields
         self.origin: Origin | None = None
         self.ask: Binding | None = None
@@ -234,7 +236,8 @@ class Draft:
             return False
         options = asked.options
         changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
-        return not changes_reply and (self.answer is None or self.answer.as_asked)
+        # The client's own body does not have what a profile says.
+        return not changes_reply and options.profile is None and (self.answer is None or self.answer.as_asked)
 
 
 def plan(
