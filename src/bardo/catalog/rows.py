@@ -55,6 +55,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whose reasoning items these are, where the dialect's own name for them would be wrong: xAI's Responses."""
     markers: dict[str, int] = {}
     """The markers of other dialects that parts of text take beyond those of the provider's dialect, and how many: `cache_control`."""
+    own_tools: bool = False
+    """Whether the tools that only Responses has are taken: custom ones, those in namespaces, and the search for tools."""
     repeats_role: bool = False
     """Whether every chunk of a stream names the role: OpenAI's library would add them up to `assistantassistant…`."""
 

@@ -157,8 +157,10 @@ class Dialect:
     values that this provider refuses, which `encode_body` leaves out or writes otherwise.
 
     For clients, where they may call bardo in it: `reply` says what of a reply can be expressed. `decode_request` reads a request and
-    raises InvalidRequest, naming the field. `as_functions` puts tools, calls and results that only this dialect has as plain functions,
-    for a target that speaks another; the encoder of the reply puts them back. `open_encoder` begins to write one streamed reply,
+    raises InvalidRequest, naming the field. `as_functions` puts tools, calls, results and choices of
+    tools that only this dialect has as plain functions, for a target that speaks another, and `own_tools_as_functions` those of its tools
+    for a server of this dialect that takes no others; a request without them is returned itself, and the encoder of the reply puts them
+    back. `open_encoder` begins to write one streamed reply,
     `encode_response` writes a whole one, with `response.bardo` under `bardo` where it is not empty. `encode_error` writes an error body
     as the dialect's own servers do.
 
@@ -180,6 +182,7 @@ class Dialect:
     decode_error: Callable[[int, bytes, dict[str, str], str], UpstreamRefused]
     decode_request: Callable[[bytes, Arrival], Request] = _not_for_clients
     as_functions: Callable[[Request], Request] = _unchanged
+    own_tools_as_functions: Callable[[Request], Request] = _unchanged
     open_encoder: Callable[[Request, Arrival], ReplyEncoder] = _not_for_clients
     encode_response: Callable[[Response, Request], bytes] = _not_for_clients
     encode_error: Callable[[BardoError], bytes] = _not_for_clients

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from bardo.catalog.replay import Binding, builtin_replay
+from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.engine.controlling import dialects_of, repaired
 from bardo.engine.forwarded_body import as_it_came
@@ -106,8 +107,9 @@ class Draft:
         may_forward: bool = True,
         degraded: tuple[Degradation, ...] = (),
     ) -> None:
-        if request.dialect and request.dialect not in dialect(target.provider.row.dialect).declaration.speaks:
-            request = dialect(request.dialect).as_functions(request)
+        row = target.provider.row
+        if request.dialect and not (row.quirks.own_tools and request.dialect == row.dialect):
+            request, may_forward = _as_functions(request, row, may_forward=may_forward)
         request, unplaced = with_content_of_profile(request, target)
         self.request = self.shaped = request
         self.target = target
@@ -238,6 +240,16 @@ class Draft:
         changes_reply = options.omit_reasoning or options.reasoning_tags or bool(options.include)
         # The client's own body does not have what a profile says.
         return not changes_reply and options.profile is None and (self.answer is None or self.answer.as_asked)
+
+
+def _as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> tuple[Request, bool]:
+    """Return the request with plain functions where the target is not known to take other tools, and whether it may be forwarded still."""
+    spoken = dialect(row.dialect).declaration.speaks
+    own = dialect(request.dialect)
+    if request.dialect not in spoken:
+        return own.as_functions(request), may_forward
+    plain = own.own_tools_as_functions(request)
+    return plain, may_forward and plain is request
 
 
 def plan(

@@ -5,6 +5,7 @@ The requests have the form of Codex 0.169; the client is OpenAI's own library.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
+from bardo.edge.settings import ProviderEntry
 from bardo.simulators import Script, Simulator, ToolCall, Turn
-from support.gateway import House, house, model_of
+from support.gateway import KEY_VARIABLE, House, house, model_of
 from surfaces.gateway.cells import whole_and_streamed
 
 PATCH = '*** Begin Patch\n*** Add File: "ü".txt\n+a\\b\t😀\n*** End Patch\n'
@@ -24,6 +26,7 @@ PROVIDERS = (
     "deepseek",
     "gemini",
     "gemini_interactions",
+    "lab",
     "mistral",
     "ollama_native",
     "vllm",
@@ -77,8 +80,15 @@ SAID: list[Any] = [
 @pytest.fixture(scope="module")
 def town() -> Iterator[House]:
     script = Script((Turn(text="I will.", tool_calls=CALLS), Turn(text="Done.")))
-    with house([Simulator(name, script=script) for name in PROVIDERS]) as running:
-        yield running
+    others = [Simulator(name, script=script) for name in PROVIDERS if name != "lab"]
+    with Simulator("openai_responses", script=script).running() as lab:
+        # A server of Codex's own dialect that is not known to take its tools.
+        before = ProviderEntry(
+            id="lab", preset="responses-compatible", base_url=lab.base_url, models=("m1",), api_key_env=KEY_VARIABLE
+        )
+        with house(others, before=[before]) as running:
+            running.servers = {**running.servers, "lab": lab}
+            yield running
 
 
 @pytest.fixture(scope="module")
@@ -157,3 +167,76 @@ def test_a_forced_custom_tool_is_a_forced_function(town: House, client: OpenAI) 
     forced = {"type": "custom", "name": "apply_patch"}
     create(model=model_of("deepseek"), input="hi", tools=TOOLS, tool_choice=forced)
     assert town.last("deepseek")["tool_choice"] == {"type": "function", "function": {"name": "apply_patch"}}
+
+
+@whole_and_streamed
+def test_a_server_that_is_not_known_to_take_such_tools_gets_functions_alone(
+    town: House, client: OpenAI, stream: bool
+) -> None:
+    ask(client, "lab", SAID, stream=stream)
+    body = town.last("lab")
+    assert {tool["type"] for tool in body["tools"]} == {"function"}
+    assert all(item["type"] != "additional_tools" for item in body["input"])
+
+
+CHOICES: dict[str, tuple[dict[str, Any], list[str], str]] = {
+    "one of two": (
+        {
+            "mode": "required",
+            "tools": [{"type": "function", "name": "exec_command"}, {"type": "custom", "name": "apply_patch"}],
+        },
+        ["exec_command", "apply_patch"],
+        "required",
+    ),
+    "some, if any": (
+        {
+            "mode": "auto",
+            "tools": [{"type": "function", "name": "exec_command"}, {"type": "namespace", "name": "mcp__files"}],
+        },
+        ["exec_command", "mcp__files__read"],
+        "auto",
+    ),
+    "one in a namespace": (
+        {"mode": "required", "tools": [{"type": "function", "name": "read", "namespace": "mcp__files"}]},
+        ["mcp__files__read"],
+        "named",
+    ),
+}
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek", "gemini", "lab"])
+@pytest.mark.parametrize("name", CHOICES)
+def test_a_choice_among_some_tools_sends_these_alone(town: House, client: OpenAI, provider: str, name: str) -> None:
+    asked, names, mode = CHOICES[name]
+    create: Any = client.responses.with_raw_response.create
+    raw = create(model=model_of(provider), input="hi", tools=TOOLS, tool_choice={"type": "allowed_tools", **asked})
+    assert "tool_choice.allowed_tools" in raw.headers["x-bardo-degraded"]
+    told = forms(town.last(provider))
+    assert told == (names, mode)
+
+
+def forms(body: dict[str, Any]) -> tuple[list[str], str]:
+    """Return the names of the tools of a request, and how one of them must be called."""
+    declared = [one for tool in body["tools"] for one in tool.get("functionDeclarations", [tool])]
+    names = [(one.get("function") or one)["name"] for one in declared]
+    config = (body.get("toolConfig") or {}).get("functionCallingConfig")
+    if config is not None:
+        named = "named" if config.get("allowedFunctionNames") else "required"
+        return names, named if config["mode"] == "ANY" else "auto"
+    choice = body.get("tool_choice")
+    kind = choice.get("type") if isinstance(choice, dict) else choice
+    return names, {"any": "required", "tool": "named", "function": "named", None: "auto"}.get(kind, str(kind))
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "deepseek", "gemini", "lab"])
+@pytest.mark.parametrize("space", [{}, {"namespace": "mcp__files"}], ids=["by its name", "by its namespace"])
+def test_a_forced_function_in_a_namespace_is_a_forced_function(
+    town: House, client: OpenAI, provider: str, space: dict[str, str]
+) -> None:
+    create: Any = client.responses.create
+    forced = {"type": "function", "name": "read", **space}
+    create(model=model_of(provider), input="hi", tools=TOOLS, tool_choice=forced)
+    names, mode = forms(town.last(provider))
+    assert mode == "named"
+    assert "mcp__files__read" in json.dumps(town.last(provider).get("tool_choice") or town.last(provider)["toolConfig"])
+    assert len(names) == 3

@@ -14,6 +14,7 @@ from bardo.dialects.gemini import errors
 from bardo.dialects.gemini.citations import CITATIONS
 from bardo.dialects.gemini.constants import NAME, REASONS
 from bardo.dialects.gemini.decode_reply import GeminiDecoder
+from bardo.dialects.gemini.decode_tools import with_plain_choice
 from bardo.dialects.gemini.embeddings import EMBEDDINGS
 from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
 from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT, encode_partial
@@ -24,6 +25,7 @@ DIALECT = Dialect(
     model_field="modelVersion",
     stream_framing="sse",
     decode_request=requests_in.decode_request,
+    as_functions=with_plain_choice,
     declaration=requests_out.DECLARATION,
     request_path=requests_out.request_path,
     encode_body=requests_out.encode_body,

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
+from bardo.dialects.allowed_tools import with_allowed_tools
 from bardo.dialects.gemini.constants import NAME, camel, split_fields
 from bardo.dialects.gemini.schema import json_schema
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import Tool, ToolChoice
+from bardo.values.request import Request, Tool, ToolChoice
 
 _CALLING = "toolConfig.functionCallingConfig"
 _DECLARATION = ("name", "description", "parameters", "parametersJsonSchema")
@@ -61,6 +64,24 @@ def decode_tool_choice(value: Any) -> tuple[ToolChoice | None, dict[str, Any]]:
         rest |= {"allowedFunctionNames": allowed} if allowed else {}
         rest |= {"mode": mode} if mode == "VALIDATED" else {}
     return choice, others | ({"functionCallingConfig": rest} if rest else {})
+
+
+def with_plain_choice(request: Request) -> Request:
+    """Return the request without a choice among some of its tools, which only this dialect's targets take as it is."""
+    config = request.extra.get("toolConfig")
+    calling = config.get("functionCallingConfig") if isinstance(config, dict) else None
+    names = calling.get("allowedFunctionNames") if isinstance(calling, dict) else None
+    if not names or calling is None or config is None:
+        return request
+    required = request.tool_choice is not None and request.tool_choice.mode == "required"
+    plain = with_allowed_tools(request, names, required=required)
+    if plain is request:
+        return request
+    rest = {name: value for name, value in calling.items() if name != "allowedFunctionNames"}
+    others = {name: value for name, value in config.items() if name != "functionCallingConfig"}
+    kept = {**others, **({"functionCallingConfig": rest} if rest else {})}
+    extra = {name: value for name, value in request.extra.items() if name != "toolConfig"}
+    return msgspec.structs.replace(plain, extra={**extra, **({"toolConfig": kept} if kept else {})})
 
 
 def _allowed(fields: dict[str, Any]) -> list[str]:

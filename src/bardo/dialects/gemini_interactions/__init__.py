@@ -11,7 +11,7 @@ from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import lacking
 from bardo.dialects.gemini_interactions.constants import NAME, REASONS
 from bardo.dialects.gemini_interactions.decode_reply import Decoder
-from bardo.dialects.gemini_interactions.decode_request import decode_request
+from bardo.dialects.gemini_interactions.decode_request import decode_request, with_plain_choice
 from bardo.dialects.gemini_interactions.encode_reply import Encoder, encode_response
 from bardo.dialects.gemini_interactions.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.gemini_interactions.errors import decode_error, encode_error
@@ -21,6 +21,7 @@ DIALECT = Dialect(
     name=NAME,
     stream_framing="sse",
     decode_request=decode_request,
+    as_functions=with_plain_choice,
     declaration=DECLARATION,
     request_path=lambda request: "interactions",
     encode_body=encode_body,

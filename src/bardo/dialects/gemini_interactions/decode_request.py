@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import msgspec
+
+from bardo.dialects.allowed_tools import with_allowed_tools
 from bardo.dialects.gemini_interactions.constants import NAME, SAMPLING
 from bardo.dialects.gemini_interactions.decode_input import read_input
 from bardo.dialects.jsonfield import decode_object, optional, required, take
@@ -121,6 +124,21 @@ def _tool_choice(config: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, A
     if mode == "any" and len(names) == 1:
         return ToolChoice(mode="named", name=names[0]), {}
     return ToolChoice(mode=_mode(mode)), {"tool_choice": given}
+
+
+def with_plain_choice(request: Request) -> Request:
+    """Return the request without a choice among some of its tools, which only this dialect's targets take as it is."""
+    config = request.extra.get("generation_config")
+    given = config.get("tool_choice") if isinstance(config, dict) else None
+    allowed = given.get("allowed_tools") if isinstance(given, dict) else None
+    if config is None or not isinstance(allowed, dict) or not allowed.get("tools"):
+        return request
+    plain = with_allowed_tools(request, allowed["tools"], required=_mode(allowed.get("mode") or "auto") == "required")
+    if plain is request:
+        return request
+    kept = {name: value for name, value in config.items() if name != "tool_choice"}
+    extra = {name: value for name, value in request.extra.items() if name != "generation_config"}
+    return msgspec.structs.replace(plain, extra={**extra, **({"generation_config": kept} if kept else {})})
 
 
 def _mode(word: str) -> Literal["auto", "none", "required"]:

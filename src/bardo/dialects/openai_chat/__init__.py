@@ -11,7 +11,7 @@ from bardo.dialects.declaration import lacking
 from bardo.dialects.openai_chat.chunks import encode_partial
 from bardo.dialects.openai_chat.constants import FRAMING, NAME, USUAL, WITHIN
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
-from bardo.dialects.openai_chat.decode_request import decode_request
+from bardo.dialects.openai_chat.decode_request import decode_request, with_plain_choice
 from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
 from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
 from bardo.dialects.openai_chat.encode_request import DECLARATION, differs, encode_body, encode_control
@@ -68,6 +68,7 @@ DIALECT = Dialect(
         usual=USUAL,
         shared=frozenset({"service_tier"}),
     ),
+    as_functions=with_plain_choice,
     open_decoder=lambda row: ChatDecoder(
         provider=row.id,
         excludes_reasoning=row.quirks.output_excludes_reasoning,

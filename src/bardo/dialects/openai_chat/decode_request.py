@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.allowed_tools import with_allowed_tools
 from bardo.dialects.jsonfield import decode_object, optional, required, take
 from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.messages import decode_message
@@ -113,6 +114,27 @@ def _function(value: Any, at: str, rest: dict[str, Any]) -> Tool:
         strict=optional(function, "strict", bool, f"{at}."),
         carried=Carried(NAME, rest) if rest else None,
     )
+
+
+def with_plain_choice(request: Request) -> Request:
+    """Return the request without a choice among some of its tools, which only this dialect's targets take as it is."""
+    choice = request.extra.get("tool_choice")
+    allowed = choice.get("allowed_tools") if isinstance(choice, dict) else None
+    if not isinstance(allowed, dict):
+        return request
+    named = [_named(tool) for tool in allowed.get("tools") or () if isinstance(tool, dict)]
+    plain = with_allowed_tools(request, [name for name in named if name], required=allowed.get("mode") == "required")
+    if plain is request:
+        return request
+    extra = {name: value for name, value in request.extra.items() if name != "tool_choice"}
+    return msgspec.structs.replace(plain, extra=extra)
+
+
+def _named(tool: dict[str, Any]) -> str:
+    """Return the name of a tool that a choice lists, empty where it has none."""
+    inner = tool.get(str(tool.get("type")))
+    name = inner.get("name") if isinstance(inner, dict) else tool.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def _tool_choice(fields: dict[str, Any]) -> tuple[ToolChoice | None, dict[str, Any]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bardo.dialects.base import Dialect
 from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import lacking
-from bardo.dialects.openai_responses.as_functions import as_functions
+from bardo.dialects.openai_responses.as_functions import as_functions, own_tools_as_functions
 from bardo.dialects.openai_responses.decode_reply import CALLS
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
@@ -25,6 +25,7 @@ DIALECT = Dialect(
     stream_framing="sse",
     decode_request=decode_request,
     as_functions=as_functions,
+    own_tools_as_functions=own_tools_as_functions,
     declaration=DECLARATION,
     request_path=lambda request: "responses",
     encode_body=encode_body,

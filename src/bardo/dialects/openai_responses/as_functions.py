@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.allowed_tools import with_allowed_tools
 from bardo.dialects.openai_responses.function_names import (
     FOUND,
     INPUT,
@@ -41,6 +42,7 @@ _INPUT_SCHEMA: dict[str, Any] = {
 }
 _SAID = frozenset({"type", "name", "description", "parameters", "strict", "format", "execution"})
 _MARKS = frozenset({"type", "namespace", "execution", "tools"})
+_OWN_TOOLS = frozenset({"custom", "namespace", "tool_search"})
 CALL_KINDS: dict[str, ToolKind] = {"custom_tool_call": "custom", "tool_search_call": "tool_search"}
 
 
@@ -54,7 +56,7 @@ def as_functions(request: Request) -> Request:
     called = _called(request, names)
     messages = _without_declarations(_renamed(message, called, names) for message in request.messages)
     choice, extra = _choice(request, names)
-    return msgspec.structs.replace(
+    plain = msgspec.structs.replace(
         request,
         tools=tuple(tools),
         messages=messages,
@@ -62,9 +64,20 @@ def as_functions(request: Request) -> Request:
         extra=extra,
         degraded=(*request.degraded, *_reported(names)),
     )
+    return _with_allowed(plain, names)
+
+
+def own_tools_as_functions(request: Request) -> Request:
+    """Return the request with plain functions only, for a server of this dialect that is not known to take its other tools."""
+    kinds = {str(fields_for(NAME, tool.carried).get("type")) for tool in request.tools if tool.hosted}
+    if _OWN_TOOLS.isdisjoint(kinds) and not any(_is_own(block) for one in request.messages for block in one.blocks):
+        return request
+    return as_functions(request)
 
 
 def _has_own_forms(request: Request) -> bool:
+    if isinstance(request.extra.get("tool_choice"), dict):
+        return True
     return any(tool.hosted for tool in request.tools) or any(
         _is_own(block) for message in request.messages for block in message.blocks
     )
@@ -192,13 +205,36 @@ def _found_names(fields: dict[str, Any], names: FunctionNames) -> tuple[TextBloc
 
 
 def _choice(request: Request, names: FunctionNames) -> tuple[ToolChoice | None, dict[str, Any]]:
-    """Return the tool choice, and the further fields without one that names a custom tool."""
+    """Return the tool choice, and the further fields without one that names a custom tool, or one in a namespace."""
     asked = request.extra.get("tool_choice")
-    if not isinstance(asked, dict) or asked.get("type") != "custom" or not isinstance(asked.get("name"), str):
-        return request.tool_choice, request.extra
+    if not isinstance(asked, dict) or asked.get("type") not in ("custom", "function"):
+        return _found_choice(request.tool_choice, names), request.extra
+    name = names.named(asked)
     parallel = None if request.tool_choice is None else request.tool_choice.parallel
-    choice = ToolChoice(mode="named", name=names.name(ToolForm("custom", asked["name"])), parallel=parallel)
-    return choice, {name: value for name, value in request.extra.items() if name != "tool_choice"}
+    choice = ToolChoice(mode="named", name=name, parallel=parallel)
+    return choice, _without_choice(request.extra)
+
+
+def _found_choice(choice: ToolChoice | None, names: FunctionNames) -> ToolChoice | None:
+    """Return the choice of a function, which may be one in a namespace, by the name that it has."""
+    if choice is None or choice.mode != "named":
+        return choice
+    return msgspec.structs.replace(choice, name=names.named({"type": "function", "name": choice.name}))
+
+
+def _with_allowed(request: Request, names: FunctionNames) -> Request:
+    """Return the request with the tools alone that a choice among them allows."""
+    asked = request.extra.get("tool_choice")
+    if not isinstance(asked, dict) or asked.get("type") != "allowed_tools":
+        return request
+    listed = [tool for tool in asked.get("tools") or () if isinstance(tool, dict)]
+    allowed = [name for tool in listed for name in (names.in_namespace(tool) or [names.named(tool)]) if name]
+    plain = with_allowed_tools(request, allowed, required=asked.get("mode") == "required")
+    return request if plain is request else msgspec.structs.replace(plain, extra=_without_choice(request.extra))
+
+
+def _without_choice(extra: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in extra.items() if name != "tool_choice"}
 
 
 def _reported(names: FunctionNames) -> Iterable[Degradation]:

@@ -97,7 +97,7 @@ def _tool_choice(fields: dict[str, Any]) -> ToolChoice | None:
         if value not in ("auto", "none", "required"):
             raise InvalidRequest("tool_choice must be auto, none, required or an object", param="tool_choice")
         return ToolChoice(mode=value, parallel=parallel)  # type: ignore[arg-type]
-    if value is not None and value.get("type") == "function":
+    if value is not None and value.get("type") == "function" and "namespace" not in value:
         return ToolChoice(mode="named", name=required(value, "name", str, "tool_choice."), parallel=parallel)
     return None if parallel is None else ToolChoice(parallel=parallel)
 
@@ -133,7 +133,7 @@ def _extra(fields: dict[str, Any]) -> dict[str, Any]:
     if text:
         extra["text"] = text
     choice = fields.get("tool_choice")
-    if isinstance(choice, dict) and choice.get("type") != "function":
+    if isinstance(choice, dict) and (choice.get("type") != "function" or "namespace" in choice):
         extra["tool_choice"] = choice
     return extra
 

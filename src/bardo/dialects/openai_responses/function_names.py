@@ -65,6 +65,27 @@ class FunctionNames:
         """Return the name of the function that stands for a tool. A tool of the history may be declared no more."""
         return self._by_form.get(form) or _joined(form)
 
+    def named(self, choice: dict[str, Any]) -> str:
+        """Return the function that stands for the tool which a choice names: by its namespace, or in any where it gives none.
+
+        A tool that its provider runs is named by its type; empty where there is no name.
+        """
+        kind, name = choice.get("type"), choice.get("name")
+        if not isinstance(name, str) or kind not in ("function", "custom"):
+            return str(kind or "")
+        space = choice.get("namespace")
+        if isinstance(space, str) and space:
+            return self.name(ToolForm(kind, name, space))
+        plain = ToolForm(kind, name)
+        found = next((form for form in self._by_form if (form.kind, form.name) == (kind, name)), plain)
+        return self.name(plain if plain in self._by_form else found)
+
+    def in_namespace(self, choice: dict[str, Any]) -> list[str]:
+        """Return the functions of a namespace that a choice names as a whole."""
+        if choice.get("type") != "namespace":
+            return []
+        return [name for name, form in self._by_name.items() if form.namespace and form.namespace == choice.get("name")]
+
     def _add(self, form: ToolForm) -> None:
         name = _joined(form)
         if name in self._by_name:
