@@ -19,7 +19,7 @@ from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, provider_of
 from bardo.engine.aliases import Aliases, Found
-from bardo.engine.route import MAX_MODEL_NAME, Provider, Target, resolve
+from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, resolve
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, UnknownModel
@@ -40,11 +40,15 @@ T = TypeVar("T")
 
 
 class Placement(msgspec.Struct, frozen=True):
-    """Who may serve what a name stands for, best first; and which of its models nobody serves: as errors, and as they are reported."""
+    """Who may serve what a name stands for, best first; and which of its models nobody serves: as errors, and as they are reported.
+
+    `route` is how they were found for a request that says what it needs, None for one that names a model.
+    """
 
     targets: tuple[Target, ...]
     problems: tuple[UnknownModel, ...] = ()
     skipped: tuple[Degradation, ...] = ()
+    route: RouteRecord | None = None
 
 
 class Directory:

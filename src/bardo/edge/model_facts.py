@@ -31,7 +31,7 @@ from bardo.engine.knowledge import (
 from bardo.engine.planning import Attempt
 from bardo.engine.refused_fields import RefusedField
 from bardo.engine.request_shape import PlanCache
-from bardo.engine.route import Target, endpoints_of
+from bardo.engine.route import Provider, Target, endpoints_of
 from bardo.engine.text_formats import SeenStart
 from bardo.reasoning.control import ControlTarget, Layer, RouteFact, know
 from bardo.structured.modes import Form
@@ -102,9 +102,12 @@ class ModelFacts:
             plans=self._plans,
         )
 
-    def of(self, target: Target) -> TargetFacts:
-        """Return what is known of a target: the same value as long as nothing new is known."""
-        row, place, live = target.provider.row, place_name(target), self._live(target)
+    def of(self, target: Target, *, asks: bool = True) -> TargetFacts:
+        """Return what is known of a target: the same value as long as nothing new is known.
+
+        Where nothing is known yet, `asks` begins to ask its server about this model.
+        """
+        row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)
         learned = self._learned_fact(target) if self._learned else None
         found = self._resolved.get(place)
         missing = bool(self._missing) and self._is_missing(place)
@@ -202,10 +205,18 @@ class ModelFacts:
             refused_forms=self._refused_forms.get(place, frozenset()),
             missing=missing,
             refused_fields=self._refused_fields.get(place, ()),
+            features={} if live is None else dict(live.features),
         )
 
-    def _live(self, target: Target) -> LiveFacts | None:
-        return None if self._introspector is None else self._introspector.facts(target.provider, target.model)
+    def revision(self, provider: Provider) -> int:
+        """Return a number that changes when a provider's server has said something new."""
+        return 0 if self._introspector is None else self._introspector.revision(provider)
+
+    def _live(self, target: Target, *, asks: bool) -> LiveFacts | None:
+        if self._introspector is None:
+            return None
+        found = self._introspector.facts if asks else self._introspector.known
+        return found(target.provider, target.model)
 
     def _learned_fact(self, target: Target) -> RouteFact | None:
         place = control_target(target)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from bardo.edge.call_context import Limits
+from bardo.edge.call_routing import CallRouting
 from bardo.edge.directory import Directory, Placement
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
@@ -28,6 +29,7 @@ from bardo.reasoning.replay import NOTHING
 from bardo.routing.profiles import LOCKED
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, InternalError, Unreachable
+from bardo.values.intent import Intent
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
@@ -75,6 +77,7 @@ class Runner(SecretHolder):
         journal: CallJournal | None = None,
         replay: ReplayKeeper | None = None,
         servers: ServerFacts | None = None,
+        routing: CallRouting | None = None,
         clock: Callable[[], float] = time.time,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -89,6 +92,7 @@ class Runner(SecretHolder):
         self._journal = journal
         self._replay = replay
         self._servers = servers
+        self.routing = routing or CallRouting(directory, self.facts)
         cover(self)
 
     async def open(
@@ -128,13 +132,16 @@ class Runner(SecretHolder):
 
     async def _begin(self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool) -> None:
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
-        placed = await self.placement(request.model)
+        intent = request.options.intent
+        placed = await (self.placement(request.model) if intent is None else self.routed(request, intent))
         request, targets = with_effort(request, self.directory.found(request.model)), placed.targets
         if placed.skipped:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
         recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
         knowledge = self.facts.knowledge(targets)
-        exchange = attempts(request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward)
+        exchange = attempts(
+            request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=placed.route
+        )
         attempt = self._attempt(next(exchange), exchange)
         while True:
             self.facts.warn_of_unclassified(attempt)
@@ -155,6 +162,15 @@ class Runner(SecretHolder):
         if self._servers is not None:
             await self._servers.ask_before(placed.targets)
         return placed
+
+    async def routed(self, request: Request, intent: Intent) -> Placement:
+        """Return who is asked for what a request needs, in order, and why. Raises UnknownModel, Unsupported and Unavailable."""
+        placed = None if intent.model is None else await self.placement(intent.model)
+        found = await self.routing.route(request, None if placed is None else placed.targets)
+        if placed is None and self._servers is not None:
+            await self._servers.ask_before(found.targets)
+        skipped = () if placed is None else placed.skipped
+        return Placement(found.targets, skipped=skipped, route=found.record)
 
     def _next_attempt(self, exchange: Exchange, problem: BardoError) -> Attempt:
         """Return what is tried after an attempt that failed. Raises its `problem` where nothing is."""

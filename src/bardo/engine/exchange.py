@@ -14,7 +14,7 @@ from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, 
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.profiles import apply_profile
 from bardo.engine.refused_fields import refused_field
-from bardo.engine.route import Target, target_names
+from bardo.engine.route import RouteRecord, Target, target_names
 from bardo.engine.typed.plan import refused_for_good, refused_forms
 from bardo.reasoning.replay import NOTHING, Recalled
 from bardo.values.degradation import Degradation
@@ -32,10 +32,11 @@ def attempts(
     knowledge: Knowledge = BUILTIN,
     recalled: Recalled = NOTHING,
     may_forward: bool = True,
+    route: RouteRecord | None = None,
 ) -> Exchange:
     """Yield one attempt for each target until one is answered with None, or with an error another provider cannot mend.
 
-    `recalled` is what is known of the replies in the request's history.
+    `recalled` is what is known of the replies in the request's history, `route` how the targets were found.
     """
     request = apply_profile(request)
     failed: tuple[tuple[str, str], ...] = ()
@@ -43,7 +44,7 @@ def attempts(
         lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
 
         def plan(at: Target, lost: tuple[Degradation, ...] = lost) -> Planned:
-            draft = Draft(request, at, knowledge, may_forward=may_forward, degraded=lost)
+            draft = Draft(request, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
             draft.restore_history(recalled)
             draft.settle()
             return Planned(draft, draft.freeze())
@@ -122,9 +123,14 @@ def _without_field(
 
 
 def first_attempt(
-    request: Request, targets: Sequence[Target], *, knowledge: Knowledge = BUILTIN, may_forward: bool = True
+    request: Request,
+    targets: Sequence[Target],
+    *,
+    knowledge: Knowledge = BUILTIN,
+    may_forward: bool = True,
+    route: RouteRecord | None = None,
 ) -> Attempt:
     """Return the attempt that an exchange begins with. Raises what planning raises."""
-    first = next(attempts(request, targets, knowledge=knowledge, may_forward=may_forward))
+    first = next(attempts(request, targets, knowledge=knowledge, may_forward=may_forward, route=route))
     assert isinstance(first, Attempt)
     return first

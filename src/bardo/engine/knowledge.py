@@ -50,7 +50,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     `known` is all that is known of its model's control, and `layers` what of it an operator and live servers say. `prompt` is None where
     no server showed its prompts. `seen_start` is how earlier replies began, `seen_start_off` how those to requests without thinking did.
     `refused_forms` are the ways to ask for an answer in a schema that the target refused, `refused_fields` the fields. `missing`: the
-    server has no such endpoint.
+    server has no such endpoint. `features` is what the server says of features (`features.toml`), by their names.
     """
 
     known: Known
@@ -61,6 +61,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     refused_forms: frozenset[Form] = frozenset()
     missing: bool = False
     refused_fields: tuple[RefusedField, ...] = ()
+    features: Mapping[str, bool] = {}
 
     def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
         """Return whether the server's prompt for a request with these template arguments opens the thinking; None where nobody knows."""

@@ -19,7 +19,7 @@ from bardo.engine.losses import refuse_losses
 from bardo.engine.profile_fields import with_content_of_profile
 from bardo.engine.refused_fields import without_fields
 from bardo.engine.request_shape import bare
-from bardo.engine.route import Target
+from bardo.engine.route import RouteRecord, Target
 from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
 from bardo.engine.text_formats import PLAIN, TextFormats
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
@@ -48,7 +48,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     `withhold_usage`: bardo asked for usage the client did not ask for, so the frame that holds nothing else stays here. `origin` is the
     stamp of what the provider makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
     schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
-    endpoint was taken, None where the provider has one only.
+    endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
     """
 
     target: Target
@@ -64,6 +64,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     answer: AnswerPlan | None = None
     written: Request | None = None
     endpoint: EndpointChoice | None = None
+    route: RouteRecord | None = None
     degraded: tuple[Degradation, ...] = ()
 
     @property
@@ -80,7 +81,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
 class Draft:
     """One attempt while it is planned: `settle` decides, `freeze` writes the request and returns the Attempt.
 
-    `may_forward`: the client takes a reply in the framing providers are asked for. `degraded` is what was lost before this target.
+    `may_forward`: the client takes a reply in the framing providers are asked for. `degraded` is what was lost before this target, and
+    `route` how it was found.
     """
 
     __slots__ = (
@@ -94,6 +96,7 @@ class Draft:
         "planned",
         "refused_fields",
         "request",
+        "route",
         "shaped",
         "target",
     )
@@ -106,6 +109,7 @@ class Draft:
         *,
         may_forward: bool = True,
         degraded: tuple[Degradation, ...] = (),
+        route: RouteRecord | None = None,
     ) -> None:
         row = target.provider.row
         if request.dialect and not (row.quirks.own_tools and request.dialect == row.dialect):
@@ -116,7 +120,9 @@ class Draft:
         self.knowledge = knowledge
         self.facts = knowledge.of(target)
         self.may_forward = may_forward
-        self.degraded = (*degraded, *request.degraded, *unplaced)
+        self.route = route
+        lacking = () if route is None else route.degraded_at(target)
+        self.degraded = (*degraded, *request.degraded, *unplaced, *lacking)
         self.refused_fields = self.facts.refused_fields
         self.origin: Origin | None = None
         self.ask: Binding | None = None
@@ -203,6 +209,7 @@ class Draft:
             ask=self.ask,
             answer=self.answer,
             written=written,
+            route=self.route,
             degraded=distinct((*self.degraded, *shaping, *reported, *self._lacking())),
         )
 
@@ -268,7 +275,7 @@ def plan(
 def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge) -> Attempt:
     """Return the attempt with further turns at the end: what the model answered, and what was wrong with it."""
     assert attempt.request is not None
-    draft = Draft(attempt.request, attempt.target, knowledge, may_forward=False)
+    draft = Draft(attempt.request, attempt.target, knowledge, may_forward=False, route=attempt.route)
     draft.ask_again(attempt, turns)
     return draft.freeze()
 

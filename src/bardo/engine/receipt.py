@@ -137,13 +137,15 @@ def with_receipt(
 def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[str, Any]:
     """Return what was asked for, what was sent, and what was observed: `control.receipt`, and whether the reply was forwarded.
 
-    Where the provider has several endpoints, also which one was asked, and why.
+    Where the provider has several endpoints, also which one was asked, and why; and where the request said what it needs, the route.
     """
     plan = attempt.control
     seen = observation(response.reasoning)
     fields = control.receipt(plan, seen, observe(plan, seen)) if plan is not None else {}
     if attempt.endpoint is not None:
         fields["endpoint"] = msgspec.to_builtins(attempt.endpoint)
+    if attempt.route is not None:
+        fields["route"] = attempt.route.fields
     return {**fields, **_transformed(response), "forwarded": forwarded}
 
 

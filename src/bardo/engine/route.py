@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property
+from typing import Any
 from urllib.parse import urljoin
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, UnknownModel
 from bardo.values.wire import WireRequest
 
@@ -69,6 +71,20 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 
     provider: Provider
     model: str
+
+
+class RouteRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How the targets of a call that says what it needs were found: `fields` as they are shown, and what is lost at each target.
+
+    `degraded` is by the id of the provider and the model there.
+    """
+
+    fields: dict[str, Any]
+    degraded: dict[tuple[str, str], tuple[Degradation, ...]] = {}
+
+    def degraded_at(self, target: Target) -> tuple[Degradation, ...]:
+        """Return what was wanted and a target does not have."""
+        return self.degraded.get((target.provider.id, target.model), ())
 
 
 def endpoints_of(target: Target) -> list[Target]:

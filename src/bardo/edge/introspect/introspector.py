@@ -85,6 +85,7 @@ class Introspector:
         self._adapters = builtin_adapters() if adapters is None else adapters
         self._asked: dict[Key, _Asked] = {}
         self._asking: dict[Key, asyncio.Task[_Asked]] = {}
+        self._revisions: dict[str, int] = {}
 
     def facts(self, provider: Provider, model: str) -> LiveFacts | None:
         """Return what is known now, and begin to ask where nothing is: the call at hand goes on without."""
@@ -96,6 +97,18 @@ class Introspector:
         if (asked is None or self._is_due(asked, adapter)) and _in_a_loop():
             self._begin(key, adapter, provider, model)
         return None if asked is None or asked.lost else asked.facts.get(model)
+
+    def known(self, provider: Provider, model: str) -> LiveFacts | None:
+        """Return what is known now; a server that must be asked for each model is not asked."""
+        adapter = self._adapters.get(provider.row.id)
+        if adapter is None or not adapter.per_model:
+            return self.facts(provider, model)
+        asked = self._asked.get(_key(adapter, provider, model))
+        return None if asked is None or asked.lost else asked.facts.get(model)
+
+    def revision(self, provider: Provider) -> int:
+        """Return how often a provider's server has said something: what is made from it holds as long as this is the same."""
+        return self._revisions.get(provider.base_url, 0)
 
     async def ask_before(self, targets: Sequence[Target]) -> None:
         """Ask the servers of `targets` of which nothing holds, or not for sure any more; wait for the first, no longer than it may take."""
@@ -186,6 +199,7 @@ class Introspector:
         before, found = self._asked.get(key), task.result()
         found.retried = before is not None and before.due
         self._asked[key] = found
+        self._revisions[key[0]] = self._revisions.get(key[0], 0) + 1
 
     async def _ask(self, adapter: Adapter, provider: Provider, model: str) -> _Asked:
         try:

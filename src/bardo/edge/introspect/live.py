@@ -12,7 +12,8 @@ class LiveFacts(Facts, frozen=True, kw_only=True):
 
     `starts_inside`: whether the prompt that it renders opens the thinking, so that the model begins inside it; `starts_inside_on` and
     `starts_inside_off` say it of requests that turn thinking on and off. `text_format` is the server's name of its reasoning parser.
-    `known_as` is whose weights a local name stands for. `context` is in tokens.
+    `known_as` is whose weights a local name stands for. `context` is in tokens. `features` says of features of `features.toml` whether
+    the model has them.
     """
 
     starts_inside: bool | None = None
@@ -21,6 +22,7 @@ class LiveFacts(Facts, frozen=True, kw_only=True):
     text_format: str | None = None
     known_as: str | None = None
     context: int | None = None
+    features: tuple[tuple[str, bool], ...] = ()
 
     @property
     def silent(self) -> bool:

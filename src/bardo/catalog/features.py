@@ -1,0 +1,97 @@
+"""What a model at a provider can do, by name, from `catalog/data/features.toml`; and how a provider is paid."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+import msgspec
+
+from bardo.catalog.matching import matches_any, plain_id
+
+Fact = Literal["thinks", "adaptive", "low_effort", "schema", "tool_format", "hosted:web_search", "own_machine"]
+"""What other rows, an operator or the server itself say of a model: whether it thinks, decides itself how much, can be told to think
+little, is held to a JSON Schema, writes tool calls in a known form, has a tool that its provider runs, or runs on one's own machine."""
+Payment = Literal["x402", "prepaid", "api_key", "diem", "wallet"]
+
+
+class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Models (globs of plain ids) at providers (globs of row ids)."""
+
+    models: tuple[str, ...] = ("*",)
+    providers: tuple[str, ...] = ("*",)
+
+    def holds(self, provider: str, names: Collection[str]) -> bool:
+        """Whether a model of one of these names at a provider is among them."""
+        return matches_any(provider, self.providers) and any(matches_any(name, self.models) for name in names)
+
+
+class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One feature. A model at a provider has it where its `fact` holds or `at` says so, but nowhere that `not_at` says."""
+
+    name: str
+    about: str
+    fact: Fact | None = None
+    at: tuple[Place, ...] = ()
+    not_at: tuple[Place, ...] = ()
+
+
+class PaymentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How some providers (globs of row ids) are paid."""
+
+    providers: tuple[str, ...]
+    by: tuple[Payment, ...]
+
+
+class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All features, and how providers are paid."""
+
+    feature: tuple[Feature, ...]
+    payment: tuple[PaymentRow, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all features, in the order of the rows."""
+        return tuple([row.name for row in self.feature])
+
+    def of(
+        self,
+        provider: str,
+        names: Collection[str],
+        facts: Collection[Fact],
+        said: Mapping[str, bool] = {},
+    ) -> frozenset[str]:
+        """Return what a model can do at a provider.
+
+        `provider` is the id of a catalog row, `names` the plain ids that the model goes by. `said` is what the server itself or the
+        operator says of features, which goes before the rows.
+        """
+        found = [row.name for row in self.feature if said.get(row.name, _has(row, provider, names, facts))]
+        return frozenset(found)
+
+    def payments(self, provider: str) -> tuple[Payment, ...]:
+        """Return how a provider is paid, by the id of its catalog row; nothing where nobody knows."""
+        return next((row.by for row in self.payment if matches_any(provider, row.providers)), ())
+
+
+def _has(row: Feature, provider: str, names: Collection[str], facts: Collection[Fact]) -> bool:
+    here = row.fact in facts or any(place.holds(provider, names) for place in row.at)
+    return here and not any(place.holds(provider, names) for place in row.not_at)
+
+
+@cache
+def features() -> Features:
+    """Return the rows that come with bardo, their globs spelled as plain ids."""
+    text = files("bardo.catalog").joinpath("data/features.toml").read_text(encoding="utf-8")
+    found = msgspec.convert(tomllib.loads(text), Features)
+    return msgspec.structs.replace(found, feature=tuple(map(_plain, found.feature)))
+
+
+def _plain(row: Feature) -> Feature:
+    def spelled(place: Place) -> Place:
+        return msgspec.structs.replace(place, models=tuple(map(plain_id, place.models)))
+
+    return msgspec.structs.replace(row, at=tuple(map(spelled, row.at)), not_at=tuple(map(spelled, row.not_at)))

@@ -1,0 +1,94 @@
+"""Whom calls that say what they need are put to: every model of every provider as a candidate, as it is known now.
+
+Candidates are made once and kept until a provider's list changes or its server says something new. A call that names models has only their
+targets as candidates, in their order.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from bardo.edge.directory import Directory
+from bardo.edge.model_facts import ModelFacts
+from bardo.engine.model_features import candidate_of
+from bardo.engine.route import Provider, Target
+from bardo.engine.routing import Routed, route
+from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
+from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
+from bardo.routing.decision import Strategy
+from bardo.values.request import Request
+
+_AT_ONCE = 16
+"""How many candidates are made before other calls have their turn: one takes about a millisecond."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Made:
+    """The candidates of one provider, and what they were made from."""
+
+    provider: Provider
+    revision: int
+    candidates: tuple[Candidate, ...]
+
+
+class CallRouting:
+    """Finds who is asked. `private` are ids of providers that keep nothing of a call, by the operator's word."""
+
+    def __init__(
+        self,
+        directory: Directory,
+        facts: ModelFacts,
+        *,
+        strategy: Strategy = "order",
+        private: Collection[str] = (),
+    ) -> None:
+        self.strategy = strategy
+        self._directory = directory
+        self._facts = facts
+        self._private = frozenset(private)
+        self._made: dict[str, _Made] = {}
+        self._index = CandidateIndex(())
+        self._making: asyncio.Lock | None = None
+
+    async def route(
+        self, request: Request, targets: Sequence[Target] | None = None, conditions: Conditions = NO_CONDITIONS
+    ) -> Routed:
+        """Return who is asked for a request's intent: of the `targets` that its model has, or of all there are.
+
+        Raises Unsupported and Unavailable where there is nobody.
+        """
+        candidates: Candidates = await self.index() if targets is None else self.named(targets)
+        providers = {one.id: one for one in self._directory.providers}
+        return route(request, candidates, providers, conditions=conditions, strategy=self.strategy)
+
+    def named(self, targets: Sequence[Target]) -> CandidateList:
+        """Return the candidates that targets are, in their order."""
+        return CandidateList([self._candidate(target) for target in targets])
+
+    async def index(self) -> CandidateIndex:
+        """Return all candidates, with the models that providers list now."""
+        await self._directory.discover()
+        self._making = self._making or asyncio.Lock()
+        async with self._making:
+            made = {one.id: await self._of(one) for one in self._directory.providers}
+            if made != self._made:
+                self._made = made
+                self._index = CandidateIndex(candidate for one in made.values() for candidate in one.candidates)
+        return self._index
+
+    async def _of(self, provider: Provider) -> _Made:
+        made, revision = self._made.get(provider.id), self._facts.revision(provider)
+        if made is not None and made.provider is provider and made.revision == revision:
+            return made
+        found: list[Candidate] = []
+        for place, model in enumerate(provider.models):
+            if place % _AT_ONCE == _AT_ONCE - 1:
+                await asyncio.sleep(0)
+            found.append(self._candidate(Target(provider=provider, model=model)))
+        return _Made(provider, revision, tuple(found))
+
+    def _candidate(self, target: Target) -> Candidate:
+        facts = self._facts.of(target, asks=False)
+        return candidate_of(target, facts, private=target.provider.id in self._private)

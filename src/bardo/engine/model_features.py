@@ -1,0 +1,89 @@
+"""What routing knows of a target: its features, price and rating, from the catalog and from what the server says of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+from bardo.catalog.features import Fact, features
+from bardo.catalog.hosted_tools import hosted_tools
+from bardo.catalog.matching import plain_id
+from bardo.catalog.model_prices import ModelPrice, model_prices
+from bardo.catalog.routing_rows import routing_rows
+from bardo.engine.knowledge import TargetFacts, control_target
+from bardo.engine.route import Provider, Target, endpoints_of
+from bardo.reasoning.control import Known, know
+from bardo.routing.candidate_index import spelled
+from bardo.routing.candidates import Candidate, Prices
+from bardo.structured.modes import SchemaTarget, rungs_of
+from bardo.tools import tool_call_format_for_model
+
+_NO_PRICE = ModelPrice(match=())
+_FREE = Prices(input=0.0, output=0.0)
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_LITTLE = ("minimal", "low")
+
+
+def candidate_of(target: Target, facts: TargetFacts | None = None, *, private: bool = False) -> Candidate:
+    """Return a target as routing compares it.
+
+    `facts` None: nothing is known beside the catalog. `private`: the operator says that the provider keeps nothing of a call.
+    """
+    provider, row = target.provider, target.provider.row
+    known = know(control_target(target)) if facts is None else facts.known
+    name = spelled(target.model)
+    names = {name, plain_id(target.model.rpartition("/")[2])}
+    said = {**({} if facts is None else facts.features), **({"privacy": True} if private else {})}
+    price = model_prices().find(row.id, name) or _NO_PRICE
+    return Candidate(
+        provider=provider.id,
+        model=target.model,
+        features=features().of(row.id, names, set(_facts(target, known)), said),
+        prices=_prices(price, provider),
+        rating=None if price.quality is None else routing_rows().quality[price.quality],
+        payments=features().payments(row.id),
+    )
+
+
+def _prices(price: ModelPrice, provider: Provider) -> Prices | None:
+    if on_own_machine(provider):
+        return _FREE
+    if price.input is None or price.output is None:
+        return None
+    return Prices(input=price.input, output=price.output)
+
+
+def on_own_machine(provider: Provider) -> bool:
+    """Whether the provider is a server on this machine."""
+    return (urlsplit(provider.base_url).hostname or "") in _LOOPBACK
+
+
+def _facts(target: Target, known: Known) -> Iterator[Fact]:
+    """Yield what holds of a target by what other rows and its server say; a mere assumption by its provider's kind says nothing."""
+    if known.row is not None or known.classified:
+        if set(known.control) - {"none"} or known.facts.omit == "on":
+            yield "thinks"
+        if "adaptive" in known.control:
+            yield "adaptive"
+        if known.takes_budget or (known.takes_level and known.levels[0] in _LITTLE):
+            yield "low_effort"
+    if any(_holds_to_schemas(at) for at in endpoints_of(target)):
+        yield "schema"
+    if tool_call_format_for_model(target.model) is not None:
+        yield "tool_format"
+    if _searches_the_web(target):
+        yield "hosted:web_search"
+    if on_own_machine(target.provider):
+        yield "own_machine"
+
+
+def _holds_to_schemas(at: Target) -> bool:
+    row = at.provider.row
+    rungs = rungs_of(SchemaTarget(provider=row.id, model=at.model.lower(), dialect=row.dialect, id=at.provider.id))
+    return rungs[0].form == "json_schema" and not rungs[0].advertised
+
+
+def _searches_the_web(target: Target) -> bool:
+    forms = [form for tool in hosted_tools() for form in tool.form if tool.name == "web_search"]
+    spoken = {at.provider.row.dialect: at for at in endpoints_of(target)}
+    return any(form.dialect in spoken and form.runs_at(target.provider.row.id, target.model) for form in forms)

@@ -1,0 +1,108 @@
+"""What was decided of a call: who is asked, who was considered in which order, and why others are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Literal
+
+import msgspec
+
+from bardo.catalog.routing_rows import CallSize
+from bardo.routing.candidate_index import Candidates
+from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidate, Conditions
+from bardo.routing.resolver import Choice, choices
+from bardo.routing.scorer import RoutingContext, choices_by_score, context_of, score
+from bardo.values.intent import Intent
+
+Strategy = Literal["order", "score", "learned"]
+MOST_CHOICES = 8
+"""How many may be asked for one call, one after the other."""
+
+
+class Considered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A candidate. `reasons` (`reasons.py`) are why it is not asked, none where it may be; `relaxed`: its requirements were relaxed.
+
+    `estimated_cost_usd` is None where no price is known, `degraded` what was wanted that it does not have, and `unknown` the terms of its
+    `score` of which nothing is known.
+    """
+
+    provider: str
+    model: str
+    reasons: tuple[str, ...] = ()
+    relaxed: bool = False
+    score: float | None = None
+    estimated_cost_usd: float | None = None
+    degraded: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may be asked, in order, and who may not.
+
+    `refused` are the candidates that do not meet the requirements: one that may be asked with its requirements relaxed stands in both.
+    `more` are counted and not listed.
+    """
+
+    intent: Intent
+    strategy: Strategy
+    choices: tuple[Choice, ...]
+    considered: tuple[Considered, ...] = ()
+    refused: tuple[Considered, ...] = ()
+    more: int = 0
+
+
+def decide(
+    candidates: Candidates,
+    intent: Intent,
+    conditions: Conditions = NO_CONDITIONS,
+    *,
+    strategy: Strategy = "order",
+    size: CallSize = USUAL_CALL,
+    most: int = MOST_CHOICES,
+) -> Decision:
+    """Return who is asked for an intent, first to last, by the order of the configuration or by their scores."""
+    by_score = strategy == "score"
+    found = choices_by_score(candidates, intent, conditions) if by_score else choices(candidates, intent, conditions)
+    return decision(candidates, intent, found, conditions, strategy=strategy, size=size, most=most)
+
+
+def decision(
+    candidates: Candidates,
+    intent: Intent,
+    found: Iterable[Choice],
+    conditions: Conditions = NO_CONDITIONS,
+    *,
+    strategy: Strategy,
+    size: CallSize = USUAL_CALL,
+    most: int = MOST_CHOICES,
+) -> Decision:
+    """Return what was decided where the choices are `found`, in this order."""
+    chosen = tuple(islice(found, most))
+    context = context_of(intent)
+    refusals = candidates.refusals(intent, conditions)
+    return Decision(
+        intent=intent,
+        strategy=strategy,
+        choices=chosen,
+        considered=tuple([_considered(one.candidate, intent, context, size, relaxed=one.relaxed) for one in chosen]),
+        refused=tuple(
+            [Considered(provider=one.provider, model=one.model, reasons=why) for one, why in refusals.listed]
+        ),
+        more=refusals.more,
+    )
+
+
+def _considered(
+    one: Candidate, intent: Intent, context: RoutingContext, size: CallSize, *, relaxed: bool
+) -> Considered:
+    scored = score(one, context)
+    return Considered(
+        provider=one.provider,
+        model=one.model,
+        relaxed=relaxed,
+        score=round(scored.total, 4),
+        estimated_cost_usd=one.cost(size, diem=intent.diem_available),
+        degraded=one.lacking(intent),
+        unknown=scored.unknown,
+    )

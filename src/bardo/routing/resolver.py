@@ -1,0 +1,80 @@
+"""Find who answers a call: the first provider in order that meets every requirement, and only then one that does not.
+
+In the second pass requirements are preferences, and twice the latency is allowed. What the one that is chosen does not have is said, and
+nothing else. Source: the reference document on model routing, "The resolver", which lists all requirements there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from bardo.catalog.routing_rows import CallSize, routing_rows
+from bardo.routing.candidate_index import Candidates, Ranked
+from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidate, Conditions
+from bardo.values.intent import Intent, Resolution
+
+_ROWS = routing_rows()
+
+
+class Choice(NamedTuple):
+    """A candidate that may be asked; `relaxed` where it does not meet every requirement."""
+
+    candidate: Candidate
+    relaxed: bool
+
+
+def resolve(
+    candidates: Candidates,
+    intent: Intent,
+    conditions: Conditions = NO_CONDITIONS,
+    size: CallSize = USUAL_CALL,
+) -> Resolution | None:
+    """Return the first candidate that can do it; None where none can even with its requirements relaxed."""
+    choice = next(choices(candidates, intent, conditions), None)
+    return None if choice is None else choice.candidate.resolution(intent, size)
+
+
+def choices(candidates: Candidates, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[Choice]:
+    """Yield the best candidate of each provider in order: of those that meet the requirements, then of those that do not."""
+    strict: set[tuple[str, str]] = set()
+    for able in candidates.search(intent, conditions):
+        found = best(able, intent).candidate
+        strict.add((found.provider, found.model))
+        yield Choice(found, relaxed=False)
+    asked = relaxed(intent)
+    if asked is intent:
+        return
+    for able in candidates.search(asked, conditions):
+        found = best(able, asked).candidate
+        if (found.provider, found.model) not in strict:
+            yield Choice(found, relaxed=True)
+
+
+def relaxed(intent: Intent) -> Intent:
+    """Return the intent of the second pass: what it requires as preferences, and more latency; itself where it bounds nothing."""
+    if not intent.require and intent.max_latency_ms is None:
+        return intent
+    most = intent.max_latency_ms
+    return msgspec.structs.replace(
+        intent,
+        require=(),
+        prefer=(*intent.prefer, *intent.require),
+        max_latency_ms=None if most is None else most * _ROWS.score.relaxed_latency,
+    )
+
+
+def best(able: Sequence[Ranked], intent: Intent) -> Ranked:
+    """Return the best of a provider's candidates: of the wanted quality, then with most preferred features, then by quality and price.
+
+    The first of equals. How much the price counts is the intent's cost sensitivity. Of an unknown price or rating the middle is taken.
+    """
+    if len(able) == 1:
+        return able[0]
+    least, weight = _ROWS.quality[intent.quality], intent.cost_sensitivity
+    return max(
+        able,
+        key=lambda one: (one.rating >= least, one.preferred, (1 - weight) * one.rating + weight * one.cheapness),
+    )

@@ -1,0 +1,144 @@
+"""What models at providers can do, by the rows and by what other rows say of them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import bardo
+from bardo.catalog.features import features
+from bardo.catalog.load import builtin
+from bardo.catalog.matching import matches_any
+from bardo.catalog.model_prices import model_prices
+from bardo.catalog.routing_rows import routing_rows
+from bardo.engine.knowledge import BUILTIN, TargetFacts
+from bardo.engine.model_features import candidate_of
+from bardo.engine.route import Provider, Target
+from bardo.routing.candidates import Candidate
+
+
+def candidate(preset: str, model: str, base_url: str = "") -> Candidate:
+    row = builtin().provider(preset)
+    assert row is not None
+    provider = Provider(id=preset, row=row, base_url=base_url or row.base_url)
+    return candidate_of(Target(provider=provider, model=model))
+
+
+# Where each fact is from stands beside its row in features.toml; these are the makers' own words for one model of each kind.
+HAS = [
+    (
+        "anthropic",
+        "claude-opus-4-6",
+        "citations interleaved_thinking compaction adaptive_thinking structured_outputs vision tool_calling",
+    ),
+    ("blockrun", "anthropic/claude-opus-4.6", "citations interleaved_thinking compaction"),
+    ("anthropic", "claude-3-7-sonnet-20250219", "visible_thinking low_effort"),
+    ("deepseek", "deepseek-reasoner", "visible_thinking"),
+    ("venice", "deepseek-r1-671b", "visible_thinking privacy web_search"),
+    ("venice", "e2ee-glm-5", "tee privacy"),
+    ("openai", "gpt-4.1-mini", "predicted_outputs structured_outputs vision tool_calling"),
+    ("openai", "gpt-5.4", "interleaved_thinking web_search compaction low_effort"),
+    ("groq", "openai/gpt-oss-120b", "visible_thinking interleaved_thinking low_effort"),
+    ("gemini", "gemini-3-flash-preview", "web_search vision low_effort structured_outputs"),
+    ("cohere", "command-a-03-2025", "citations tool_calling"),
+    ("perplexity", "sonar-pro", "citations web_search"),
+    ("ollama", "qwen3:8b", "privacy visible_thinking tool_calling"),
+]
+LACKS = [
+    ("anthropic", "claude-opus-4-6", "visible_thinking privacy predicted_outputs"),
+    ("openai", "gpt-5.4", "visible_thinking predicted_outputs privacy"),
+    ("gemini", "gemini-3-flash-preview", "visible_thinking"),
+    ("blockrun", "deepseek/deepseek-r1", "privacy citations"),
+    ("venice", "openai-gpt-54", "privacy"),
+    ("venice", "claude-opus-4-6", "privacy"),
+    ("venice", "llama-3.3-70b", "thinking visible_thinking"),
+    ("openai", "gpt-4o", "thinking interleaved_thinking"),
+    ("perplexity", "sonar-pro", "tool_calling"),
+    # Nothing is known of the model, and its kind of server says nothing of thinking.
+    ("openai-compatible", "mystery", "thinking tool_calling vision"),
+]
+
+
+@pytest.mark.parametrize(("preset", "model", "names"), HAS, ids=[f"{one[0]}-{one[1]}" for one in HAS])
+def test_a_model_has_a_feature(preset: str, model: str, names: str) -> None:
+    assert {*names.split()} <= candidate(preset, model).features
+
+
+@pytest.mark.parametrize(("preset", "model", "names"), LACKS, ids=[f"{one[0]}-{one[1]}" for one in LACKS])
+def test_a_model_does_not_have_a_feature(preset: str, model: str, names: str) -> None:
+    assert not {*names.split()} & candidate(preset, model).features
+
+
+def test_every_feature_of_the_issue_is_a_row() -> None:
+    named = (
+        "interleaved_thinking visible_thinking citations structured_outputs predicted_outputs compaction privacy "
+        "low_effort tool_calling vision web_search"
+    )
+    assert {*named.split()} <= {*features().names}
+    assert len({*features().names}) == len(features().names)
+    assert all(re.fullmatch(r"[a-z_]+", name) for name in features().names)
+
+
+def test_rows_name_providers_that_there_are() -> None:
+    known = [row.id for row in builtin().providers]
+    globs = [glob for row in features().feature for place in (*row.at, *row.not_at) for glob in place.providers]
+    globs += [glob for row in features().payment for glob in row.providers]
+    assert all(any(matches_any(name, (glob,)) for name in known) for glob in globs)
+
+
+def test_what_the_server_or_the_operator_says_goes_before_the_rows() -> None:
+    row = builtin().provider("vllm")
+    assert row is not None
+    target = Target(provider=Provider(id="lab", row=row, base_url="http://lab.test/v1"), model="mystery")
+    assert not {"vision", "privacy", "tool_calling"} & candidate_of(target).features
+    said = TargetFacts(known=BUILTIN.of(target).known, features={"vision": True, "structured_outputs": False})
+    found = candidate_of(target, said, private=True).features
+    assert {"vision", "privacy"} <= found
+    assert "structured_outputs" not in found
+
+
+def test_a_server_on_this_machine_is_private_and_free() -> None:
+    local = candidate("vllm", "qwen3-8b")
+    assert local.prices is not None
+    assert (local.prices.input, local.prices.output) == (0, 0)
+    assert "privacy" in local.features
+    elsewhere = candidate("vllm", "qwen3-8b", "https://gpu.test/v1")
+    assert elsewhere.prices is None
+    assert "privacy" not in elsewhere.features
+
+
+def test_prices_are_those_that_the_document_names() -> None:
+    # "Concrete routing: BlockRun only": gemini-3-flash $0.50/M input, claude-opus-4-6 $5/M, deepseek-r1 $0.55/M, claude-sonnet-4-6 $3/M,
+    # and gpt-oss-120b is free.
+    found = {
+        model: candidate("blockrun", model).prices
+        for model in ("gemini-3-flash", "claude-opus-4-6", "deepseek-r1", "claude-sonnet-4-6", "nvidia/gpt-oss-120b")
+    }
+    assert [None if one is None else one.input for one in found.values()] == [0.5, 5.0, 0.55, 3.0, 0.0]
+    assert candidate("venice", "deepseek-r1-671b").prices is None
+    assert candidate("anthropic", "claude-unheard-of").prices is None
+    assert candidate("openai", "gpt-5.4").prices != candidate("openai", "gpt-5.4-pro").prices
+
+
+def test_every_rating_is_a_class_of_quality() -> None:
+    rows, prices = routing_rows(), model_prices()
+    assert sorted(rows.quality.values()) == [
+        rows.quality[name] for name in ("minimum", "low", "medium", "high", "maximum")
+    ]
+    assert [rows.class_of(value) for value in (0.0, 0.2, 0.5, 0.6, 1.0)] == [
+        "minimum",
+        "minimum",
+        "low",
+        "medium",
+        "maximum",
+    ]
+    found = prices.find("anthropic", "claude-opus-4-6")
+    assert found is not None
+    assert found.quality == "maximum"
+
+
+def test_features_lean_on_rows_and_not_on_names_in_code() -> None:
+    source = Path(bardo.__file__).parent / "engine" / "model_features.py"
+    assert not any(f'"{row.id}"' in source.read_text(encoding="utf-8") for row in builtin().providers)
