@@ -61,13 +61,10 @@ class Incoming:
         self.until_close = False
         self.failure: BaseException | None = None
 
-    async def wait(self) -> None:
-        """Return once something new is known: the head, more of the body, its end, or a failure."""
-        waiter = self._waiter = self._connection.loop.create_future()
-        try:
-            await waiter
-        finally:
-            self._waiter = None
+    def wait(self) -> asyncio.Future[None]:
+        """Return what is done once something new is known: the head, more of the body, its end, or a failure."""
+        self._waiter = waiter = self._connection.loop.create_future()
+        return waiter
 
     def take(self) -> bytes:
         """Return all that is held of the body, which may be nothing."""
@@ -104,8 +101,9 @@ class Incoming:
 
     def wake(self) -> None:
         """Let the waiting task look again."""
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
 
 
 class DirectConnection(asyncio.Protocol):

@@ -9,7 +9,7 @@ import asyncio
 import re
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from bardo._version import __version__
 from bardo.edge import http_problems as problems
 from bardo.edge.direct_connection import DirectConnection, Disconnected, Incoming, NotHttp
+from bardo.edge.direct_deadlines import FirstByteDeadlines, OutOfTime
 from bardo.edge.direct_reply import DirectReply
 from bardo.edge.http_bodies import TimedReply
 from bardo.edge.http_calls import Call, Deadlines, can_be_sent
@@ -29,9 +30,8 @@ _MOST_NAMES = 1024
 _ATTEMPT_SECONDS = 0.25
 _ADDRESS = re.compile(r"https?://[^/?#@\s]+(?:[/?][!-~]*)?", re.IGNORECASE)
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
-# Makes the error of a call whose time is over.
-OutOfTime = Callable[[], BardoError]
 _DEFAULTS = {"user-agent": f"bardo/{__version__}", "accept-encoding": "identity"}
+_OWN_NAMES = frozenset({"host", *_DEFAULTS})
 
 
 class Address(NamedTuple):
@@ -78,6 +78,7 @@ class DirectTransport:
         self._addresses: dict[DirectConnection, Address] = {}
         self._names: dict[Address, tuple[float, Sequence[Any]]] = {}
         self._replies: set[TimedReply] = set()
+        self._deadlines = FirstByteDeadlines(self._loop)
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed = False
 
@@ -128,6 +129,7 @@ class DirectTransport:
     def let_go(self) -> None:
         """Close without waiting."""
         self._closed = True
+        self._deadlines.close()
         if self._sweeping is not None:
             self._sweeping.cancel()
         for reply in tuple(self._replies):
@@ -202,7 +204,7 @@ class DirectTransport:
     ) -> Incoming:
         """Send a request and return its reply once the head, or a failure, is there."""
         incoming = connection.send(head, call.body)
-        alarm = self._loop.call_at(until, _give_up, incoming, out_of_time)
+        self._deadlines.add(incoming, until, out_of_time)
         try:
             while not incoming.headed and incoming.failure is None:
                 await incoming.wait()
@@ -210,7 +212,7 @@ class DirectTransport:
             connection.abort()
             raise
         finally:
-            alarm.cancel()
+            self._deadlines.remove(incoming)
         return incoming
 
     def _release(self, connection: DirectConnection) -> None:
@@ -237,10 +239,6 @@ class DirectTransport:
             self._sweeping = self._loop.call_later(IDLE_SECONDS, self._sweep)
 
 
-def _give_up(incoming: Incoming, out_of_time: OutOfTime) -> None:
-    incoming.fail(out_of_time())
-
-
 def _may_be_repeated(connection: DirectConnection, failure: BaseException) -> bool:
     return isinstance(failure, Disconnected) and not connection.heard
 
@@ -257,11 +255,14 @@ def _failed_head(failure: BaseException, call: Call, *, closed: bool) -> BardoEr
 
 def request_head(call: Call, way: Way) -> bytes:
     """Return the head of a request. Raises ConfigError for a header that HTTP does not allow."""
-    lines = [b"%b %b HTTP/1.1\r\n" % (call.method.encode(), way.target)]
     names = {name.lower() for name in call.headers}
-    if "host" not in names:
-        lines.append(b"host: %b\r\n" % way.host)
-    lines += [_line(name, value) or b"" for name, value in _DEFAULTS.items() if name not in names]
+    if _OWN_NAMES.isdisjoint(names):
+        lines = [_usual_lines(call.method, way)]
+    else:
+        lines = [b"%b %b HTTP/1.1\r\n" % (call.method.encode(), way.target)]
+        if "host" not in names:
+            lines.append(b"host: %b\r\n" % way.host)
+        lines += [_line(name, value) or b"" for name, value in _DEFAULTS.items() if name not in names]
     for name, value in call.headers.items():
         line = _line(name, value)
         if line is None:
@@ -271,6 +272,13 @@ def request_head(call: Call, way: Way) -> bytes:
         lines.append(b"content-length: %d\r\n" % len(call.body))
     lines.append(b"\r\n")
     return b"".join(lines)
+
+
+@lru_cache(maxsize=256)
+def _usual_lines(method: str, way: Way) -> bytes:
+    """Return the first lines of a request whose headers say nothing of what stands in them."""
+    own = b"".join([_line(name, value) or b"" for name, value in _DEFAULTS.items()])
+    return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b" % (method.encode(), way.target, way.host, own)
 
 
 @lru_cache(maxsize=4096)

@@ -102,6 +102,8 @@ class Keyring:
 
     def _variables(self, row: ProviderRow) -> dict[str, str]:
         """Return the headers of the row whose variables are set."""
+        if not row.header_variables:
+            return {}
         named = {name: self._environment.get(variable, "").strip() for name, variable in row.header_variables.items()}
         return {name: value for name, value in named.items() if value}
 
@@ -124,8 +126,11 @@ class Keyring:
         return {"authorization": f"Bearer {key}"} if row.auth in ("bearer", "aws", "google") else {row.auth: key}
 
     def _find(self, row: ProviderRow) -> str | None:
-        found = (self._environment.get(variable) for variable in row.key_variables)
-        return next((key.strip() for key in found if key and key.strip()), None)
+        for variable in row.key_variables:
+            key = self._environment.get(variable, "").strip()
+            if key:
+                return key
+        return None
 
 
 def _with_basic_authorization(call: Call) -> Call:

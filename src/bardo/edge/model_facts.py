@@ -98,7 +98,7 @@ class ModelFacts:
             prompt_words=own.prompt_words,
             structured=own.structured,
             today=self.today(),
-            facts={place_name(at): self.of(at) for target in targets for at in endpoints_of(target)},
+            facts=dict([self._placed(at) for target in targets for at in endpoints_of(target)]),
             plans=self._plans,
         )
 
@@ -107,6 +107,9 @@ class ModelFacts:
 
         Where nothing is known yet, `asks` begins to ask its server about this model.
         """
+        return self._placed(target, asks=asks)[1]
+
+    def _placed(self, target: Target, *, asks: bool = True) -> tuple[PlaceName, TargetFacts]:
         row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)
         learned = self._learned_fact(target) if self._learned else None
         found = self._resolved.get(place)
@@ -118,10 +121,10 @@ class ModelFacts:
             and found.learned is learned
             and found.missing is missing
         ):
-            return found.facts
+            return place, found.facts
         facts = self._resolve(target, live, learned, missing=missing)
         _put(self._resolved, place, _Resolved(row, live, learned, missing, facts))
-        return facts
+        return place, facts
 
     def learn(self, lesson: Lesson) -> None:
         """Keep what a refusal taught."""

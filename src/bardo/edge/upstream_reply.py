@@ -296,7 +296,8 @@ def _is_streamed(reply: Reply, *, asked: bool) -> bool:
 
 
 def _kind(reply: Reply) -> str:
-    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+    named = reply.headers.get("content-type", "")
+    return named if named in _STREAMED else named.partition(";")[0].strip().lower()
 
 
 def _too_long(provider: Provider, limit: int) -> MalformedReply:

@@ -79,9 +79,12 @@ def with_client_model(body: bytes, dialect: Dialect, response: Response, asked: 
     field, sent = dialect.model_field, response.model
     if not field or not sent or sent == asked:
         return body
-    found = [(old, new) for old, new in _swaps(field, sent, asked) if old in body]
-    if len(found) == 1 and body.count(found[0][0]) == 1:
-        return body.replace(*found[0])
+    (short, short_new), (long, long_new) = _swaps(field, sent, asked)
+    times = body.count(short), body.count(long)
+    if times == (1, 0):
+        return body.replace(short, short_new, 1)
+    if times == (0, 1):
+        return body.replace(long, long_new, 1)
     # The arguments of a call may hold such a field too.
     try:
         fields = _decode(body)

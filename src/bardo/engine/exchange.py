@@ -41,7 +41,7 @@ def attempts(
     request = apply_profile(request)
     failed: tuple[tuple[str, str], ...] = ()
     for target, own in zip(targets, target_names(targets), strict=True):
-        lost = tuple(Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed)
+        lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
 
         def plan(at: Target, lost: tuple[Degradation, ...] = lost) -> Planned:
             draft = Draft(request, at, knowledge, may_forward=may_forward, degraded=lost, route=route)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 from urllib.parse import urljoin
 
@@ -61,9 +61,7 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
         A query of the base URL (`?api-version=…`) goes along.
         """
-        base, _, query = self.base_url.partition("?")
-        address = urljoin(f"{base.rstrip('/')}/", path) if path.startswith(("/", ".")) else f"{base.rstrip('/')}/{path}"
-        return f"{address}{'&' if '?' in path else '?'}{query}" if query else address
+        return _address(self.base_url, path)
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,9 +85,17 @@ class RouteRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.degraded.get((target.provider.id, target.model), ())
 
 
+@lru_cache(maxsize=256)
+def _address(base_url: str, path: str) -> str:
+    base, _, query = base_url.partition("?")
+    address = urljoin(f"{base.rstrip('/')}/", path) if path.startswith(("/", ".")) else f"{base.rstrip('/')}/{path}"
+    return f"{address}{'&' if '?' in path else '?'}{query}" if query else address
+
+
 def endpoints_of(target: Target) -> list[Target]:
     """Return the target at each endpoint of its provider, itself first."""
-    return [target, *(msgspec.structs.replace(target, provider=one) for one in target.provider.endpoints[1:])]
+    others = target.provider.endpoints[1:]
+    return [target, *[msgspec.structs.replace(target, provider=one) for one in others]] if others else [target]
 
 
 def target_names(targets: Sequence[Target]) -> list[str]:

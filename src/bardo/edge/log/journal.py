@@ -101,7 +101,8 @@ class CallJournal:
         with self._lock:
             if self._closed:
                 return
-            self._pending[request_id] = self._pending.get(request_id, b"") + line
+            before = self._pending.get(request_id)
+            self._pending[request_id] = line if before is None else before + line
             self._pending_size += len(line)
             try:
                 if self._file < 0:

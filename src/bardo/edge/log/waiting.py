@@ -25,7 +25,8 @@ class WaitingRows:
         self._capacity = capacity
         self._is_over = is_over
         self._rows: deque[LogRow] = deque()
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._notify_at = 0
         self._accepted = 0
         self._settled = 0
@@ -49,13 +50,15 @@ class WaitingRows:
 
     def add(self, row: LogRow) -> bool:
         """Take a row. `False` where it was dropped, because the queue is full or closed."""
-        with self._changed:
-            if self._closed or len(self._rows) >= self._capacity:
+        # The lock itself costs less than the condition over it.
+        with self._lock:
+            waiting = len(self._rows)
+            if self._closed or waiting >= self._capacity:
                 self._count_dropped(1, "the log was closed" if self._closed else "the log could not keep up")
                 return False
             self._rows.append(row)
             self._accepted += 1
-            if len(self._rows) in (1, self._notify_at):
+            if waiting == 0 or waiting + 1 == self._notify_at:
                 self._changed.notify_all()
         return True
 

@@ -18,7 +18,17 @@ from bardo.edge.settings import ReplaySettings
 from bardo.edge.state import Bounds, KeyedStore, open_store
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Target
-from bardo.reasoning.replay import Memory, Recalled, decode_kept, encode_kept, is_only_text, keys_in, remember, turns_of
+from bardo.reasoning.replay import (
+    Memory,
+    Recalled,
+    decode_kept,
+    encode_kept,
+    has_history,
+    is_only_text,
+    keys_in,
+    remember,
+    turns_of,
+)
 from bardo.reasoning.replay.guard import OnChange
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -42,9 +52,12 @@ class ReplayKeeper:
         self._on_change = on_change
         self._rules = rules or builtin_replay()
         self._clock = clock
+        self._without_history = Recalled(turns=(), on_change=on_change, rules=self._rules)
 
     async def recall(self, request: Request, tenant: str = "") -> Recalled:
         """Return what is known of the replies in a request's history."""
+        if not has_history(request):
+            return self._without_history
         turns = turns_of(request) if self._store is not None and self._may_hold(tenant) else ()
         keys = keys_in(turns)
         raw = await self._find(tenant, keys) if keys else {}

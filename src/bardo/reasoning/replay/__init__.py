@@ -4,7 +4,7 @@
 """
 
 from bardo.reasoning.replay.guard import amended
-from bardo.reasoning.replay.keys import keys_in, turns_of, wanted
+from bardo.reasoning.replay.keys import has_history, keys_in, turns_of, wanted
 from bardo.reasoning.replay.memory import Kept, Memory, Origins, decode_kept, encode_kept, is_only_text, remember
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.reasoning.replay.restore import NOTHING, Recalled, Restored, restore
@@ -20,6 +20,7 @@ __all__ = [
     "amended",
     "decode_kept",
     "encode_kept",
+    "has_history",
     "is_only_text",
     "keys_in",
     "prefix_of",

@@ -12,7 +12,7 @@ import msgspec
 
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
-from bardo.reasoning.replay.keys import TurnKeys, state_key, states_of, turns_of
+from bardo.reasoning.replay.keys import TurnKeys, has_history, state_key, states_of, turns_of
 from bardo.reasoning.replay.memory import Kept
 from bardo.reasoning.replay.merge import agrees, assigned, merged
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
@@ -58,7 +58,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
 
 def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> Restored:
     """Return the request with the reasoning that `reader` takes back, exactly where it stood."""
-    if not any(message.role == "assistant" for message in request.messages):
+    if not has_history(request):
         return Restored(request=request)
     work = _Work(request, reader, recalled)
     messages = work.messages()

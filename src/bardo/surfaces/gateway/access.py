@@ -112,7 +112,7 @@ def require_json(scope: Scope) -> None:
     Programs may leave the content type out. A web page may not: browsers send such bodies to any address without asking.
     """
     fields = headers_of(scope)
-    if fields.get(b"content-encoding", b"").lower() not in (b"", b"identity"):
+    if b"content-encoding" in fields and fields[b"content-encoding"].lower() not in (b"", b"identity"):
         raise UnsupportedMediaType("compressed bodies are not read", hint="send the body without content-encoding")
     kind = fields.get(b"content-type")
     if kind == b"application/json" or (kind is None and b"origin" not in fields):

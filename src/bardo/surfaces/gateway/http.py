@@ -78,9 +78,12 @@ def encode_headers(headers: Headers) -> list[tuple[bytes, bytes]]:
 
 def _with_request_ids(headers: Headers) -> list[tuple[str, str]]:
     """Return the headers with the request's id, made where there is none, by the names that OpenAI's and Anthropic's libraries read."""
-    given = [*headers]
-    found = next((value for name, value in given if name.lower() == "x-bardo-request-id"), "")
-    own = found or f"req_{random.getrandbits(96):024x}"
+    given, own = [*headers], ""
+    for name, value in given:
+        if _header_name(name) == b"x-bardo-request-id":
+            own = value
+            break
+    own = own or f"req_{random.getrandbits(96):024x}"
     return [*given, ("x-request-id", own), ("request-id", own)]
 
 
