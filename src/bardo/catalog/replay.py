@@ -68,12 +68,13 @@ class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 class Needed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Models that think only where the calls whose results they get still have their thinking.
 
-    Among `expected`: those that think on without it, and less well, so that its loss is reported. Among `signed`: those that refuse
-    thinking without a signature.
+    Among `expected`: those that think on without it, and less well, so that its loss is reported; `states`: what they take back is
+    opaque state alone. Among `signed`: those that refuse thinking without a signature.
     """
 
     platforms: tuple[str, ...]
     models: tuple[str, ...]
+    states: bool = False
     source: str = ""
 
 
@@ -181,6 +182,10 @@ class ReplayRules:
     def expects_thinking(self, reader: Reader) -> bool:
         """Whether `reader` is given the thinking behind earlier calls back, so that a loss of it has to be reported."""
         return any(_at(reader.platform, reader.model, rule) for rule in self.expected)
+
+    def expects_states(self, reader: Reader) -> bool:
+        """Whether what `reader` is given back of earlier thinking is its opaque state alone."""
+        return any(rule.states and _at(reader.platform, reader.model, rule) for rule in self.expected)
 
     def needs_signatures(self, reader: Reader) -> bool:
         """Whether `reader` refuses thinking that has no signature."""

@@ -51,6 +51,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether usage in a stream must be asked for."""
     thought_signatures: bool = False
     """Whether tool calls take Gemini's signatures under `extra_content`."""
+    signed_calls: tuple[str, ...] = ()
+    """Globs of the models that refuse calls of the current turn without a signature, where `replay` is `reasoning_details`."""
     reasoning_format: str = ""
     """Whose reasoning items these are, where the dialect's own name for them would be wrong: xAI's Responses."""
     markers: dict[str, int] = {}

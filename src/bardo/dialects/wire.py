@@ -11,6 +11,8 @@ from bardo.values.blocks import has_no_arguments
 from bardo.values.errors import InvalidRequest
 
 INVALID_JSON = "INVALID_JSON"
+NO_SIGNATURE = "skip_thought_signature_validator"
+"""What Google documents for a call that another model made: it says that there is no signature, and is none itself."""
 """The key under which text that is no JSON object stands where a dialect must have an object."""
 
 T = TypeVar("T")

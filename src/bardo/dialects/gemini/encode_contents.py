@@ -11,7 +11,7 @@ from bardo.dialects.documents import data_of, type_by_name
 from bardo.dialects.gemini.constants import FORMAT, NAME, RAW_ARGUMENTS
 from bardo.dialects.gemini.encode_parts import Part, call_part, is_malformed, reasoning_parts, text_part
 from bardo.dialects.losses import Losses
-from bardo.dialects.wire import is_object
+from bardo.dialects.wire import NO_SIGNATURE, is_object
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -29,8 +29,6 @@ from bardo.values.blocks import (
 from bardo.values.request import Message
 
 _REFERENCE = "$ref"
-# What Google documents for a call that another model made: it says that there is no signature, and is none itself.
-NO_SIGNATURE = "skip_thought_signature_validator"
 
 
 class ContentWriter:

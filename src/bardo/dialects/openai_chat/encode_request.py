@@ -10,6 +10,7 @@ from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import DEVELOPER, NAME
 from bardo.dialects.openai_chat.encode_messages import MessageWriter
+from bardo.dialects.openai_chat.unsigned_calls import has_unsigned_calls, waive_signatures
 from bardo.dialects.reasoning_fields import with_own_words
 from bardo.dialects.sampling import OPENAI_SAMPLING, encode_sampling
 from bardo.values.blocks import fields_for
@@ -51,10 +52,9 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     if not quirks.developer_role and _names_developer(request):
         losses.lose("messages.role", DEVELOPER, "this provider calls that role system", sent="system")
     writer = MessageWriter(quirks, losses, own=request.dialect == NAME)
-    body: dict[str, Any] = {
-        "model": request.model,
-        "messages": [written for message in request.messages for written in writer.write(message)],
-    }
+    messages = [written for message in request.messages for written in writer.write(message)]
+    waive_signatures(request.model, messages, quirks, losses)
+    body: dict[str, Any] = {"model": request.model, "messages": messages}
     tools = [written for tool in request.tools for written in _tool(tool, losses)]
     if tools:
         body["tools"] = tools
@@ -72,13 +72,15 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
 
 
 def differs(request: Request, row: ProviderRow) -> bool:
-    """Whether a body of this dialect names its output limit, or a role, in a word that the provider does not take."""
+    """Whether a body of this dialect holds what the provider does not take: the name of its output limit, a role, an unsigned call."""
     body = request.body
     if not body:
         return False
     for limit in _LIMITS:
         if limit in body and limit != row.quirks.output_limit_field:
             return True
+    if row.quirks.signed_calls and has_unsigned_calls(request.model, body.get("messages"), row.quirks):
+        return True
     return not row.quirks.developer_role and _names_developer(request)
 
 

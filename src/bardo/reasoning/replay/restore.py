@@ -92,6 +92,7 @@ class _Work:
         self._fill = self.rules.text(reader)
         self._tools = _tool_turns(request) if self._fill.required else frozenset()
         self._loop = open_loop(request) if self.rules.expects_thinking(reader) else frozenset()
+        self._states_alone = self.rules.expects_states(reader)
 
     def messages(self) -> tuple[Message, ...]:
         """Return all messages, those that stay as they are unchanged."""
@@ -101,7 +102,7 @@ class _Work:
         if message.role != "assistant":
             return message
         kept = self._kept.get(place)
-        if kept is None and place in self._loop and not _has_thinking(message.blocks):
+        if kept is None and place in self._loop and not self._has_thinking(message.blocks):
             why = "the client did not send it, and what is kept has no reply that is certainly this one"
             self.switch.tell("the reasoning behind a tool call", None, why)
         if kept is None and place not in self._tools and not self.switch.sorts(message.blocks):
@@ -157,6 +158,10 @@ class _Work:
             self.switch.tell(_named(kept), "text", "another provider's reasoning, which this one takes as text")
         return (ReasoningBlock(text=text or self._fill.fill, format=_PLAIN), *blocks)
 
+    def _has_thinking(self, blocks: tuple[Block, ...]) -> bool:
+        readable = not self._states_alone and any(isinstance(block, ReasoningBlock) for block in blocks)
+        return readable or any(map(states_of, blocks))
+
     def _origin_of(self, state: Opaque) -> Origin | None:
         if state.origin is not None:
             return state.origin
@@ -167,10 +172,6 @@ class _Work:
 def _assigned(request: Request, recalled: Recalled) -> dict[int, Kept]:
     turns = recalled.turns if recalled.turns is not None else turns_of(request)
     return assigned(turns, recalled.found)
-
-
-def _has_thinking(blocks: tuple[Block, ...]) -> bool:
-    return any(isinstance(block, ReasoningBlock) or states_of(block) for block in blocks)
 
 
 def _with_fields(message: Message, fields: dict[str, Any], dialect: str) -> Message:

@@ -17,7 +17,7 @@ _SIGNER = "gemini-api"
 _HEAD = b"\x12\xf4\x01\n"
 _STRICT = re.compile(r"gemini-(?:[3-9]|[1-9]\d)")
 # What Google documents for calls that another model made.
-_WAIVERS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
+WAIVERS = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 _MISSING = (
     "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, and "
     "missing thought_signature may lead to degraded model performance. Additional data, function call `default_api:{name}` , "
@@ -49,7 +49,7 @@ def check(contents: Sequence[Fields], model: str) -> None:
 def check_one(held: str, called: str) -> None:
     """Refuse a signature that is not Gemini's, or of another call."""
     bound = marks.opened(_SIGNER, marks.read(held), head=_HEAD)
-    if held not in _WAIVERS and (bound is None or bound.get("called") != called):
+    if held not in WAIVERS and (bound is None or bound.get("called") != called):
         raise Refusal("bad_value", "Corrupted thought signature.")
 
 
