@@ -3,7 +3,7 @@
 BardoError
 ├── CallerError               the caller changes the request
 │   ├── InvalidRequest        400  malformed JSON, a wrong type, a missing field
-│   │   └── UnknownPreviousResponse    a request goes on from a response that is not kept
+│   │   └── UnknownPreviousResponse  400  the response that a request goes on from is not kept
 │   ├── NotStored             404  no such response, conversation or item is kept
 │   ├── Forbidden             403  a host name or a web page this gateway does not serve
 │   ├── UnknownModel          404  no provider here serves that model
