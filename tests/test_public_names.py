@@ -47,6 +47,7 @@ NAMES = [
     "Intent",
     "InternalError",
     "InvalidRequest",
+    "KeyEntry",
     "LogSettings",
     "MalformedReply",
     "Message",

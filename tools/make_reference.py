@@ -24,6 +24,7 @@ from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import DialectName, ProviderRow, Quirks
+from bardo.edge.client_keys import KeyEntry
 from bardo.edge.settings import (
     GatewaySettings,
     HttpSettings,
@@ -161,6 +162,14 @@ MEANINGS = {
     "aliases.forced_effort": "how much it thinks whatever the client says",
     "aliases.max_effort": "the most it thinks where the client says how much",
     **ROUTING_MEANINGS,
+    "aliases.reasoning": "how thinking is shown where the client does not say: `include` as its dialect does, `omit` not at all, `tags` in "
+    "the text between `<think>` tags",
+    "keys.id": "any name",
+    "keys.key_env": "the name of the environment variable that holds the key by which clients come, never the key",
+    "keys.effort": "how much models think for this key, where neither the client nor an alias says",
+    "keys.forced_effort": "how much they think whatever the client and an alias say",
+    "keys.max_effort": "the most they think where the client or an alias says how much",
+    "keys.reasoning": "how thinking is shown to this key where the client does not say: `include`, `omit` or `tags`",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
     "providers.dialect": "instead of a preset, or to override the preset's: " + code(get_args(DialectName)),
@@ -190,13 +199,14 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "inference": InferenceSettings,
     "inference.structured_outputs": StructuredSettings,
     "aliases": Alias,
+    "keys": KeyEntry,
     "routing": RoutingSettings,
     "workloads": WorkloadRow,
     "providers": ProviderEntry,
     "models": ModelRow,
     "reasoning_formats": ReasoningFormat,
 }
-_SEVERAL = (ProviderEntry, ModelRow, ReasoningFormat)
+_SEVERAL = (KeyEntry, ProviderEntry, ModelRow, ReasoningFormat)
 
 
 def settings() -> str:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         HeaderVariable,
         HttpSettings,
         InferenceSettings,
+        KeyEntry,
         LogSettings,
         ProviderEntry,
         ReasoningSettings,
@@ -127,7 +128,7 @@ _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelRow",
     "bardo.edge.formats": "known_formats",
     "bardo.edge.settings": (
-        "GatewaySettings HeaderVariable HttpSettings InferenceSettings LogSettings ProviderEntry ReasoningSettings ReplaySettings "
+        "GatewaySettings HeaderVariable HttpSettings InferenceSettings KeyEntry LogSettings ProviderEntry ReasoningSettings ReplaySettings "
         "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
     "bardo.edge.settings_routing": "RoutingSettings",
@@ -206,6 +207,7 @@ __all__ = [
     "Intent",
     "InternalError",
     "InvalidRequest",
+    "KeyEntry",
     "LogSettings",
     "MalformedReply",
     "Message",

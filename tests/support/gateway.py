@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from bardo.edge.call_context import Limits
+from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
@@ -141,10 +142,12 @@ def house(
             keep_content=keep_content,
         )
         transport = HttpTransport()
-        keyring = Keyring({KEY_VARIABLE: SECRET} if environment is None else environment)
+        variables = {KEY_VARIABLE: SECRET} if environment is None else environment
+        keyring = Keyring(variables)
         settings = msgspec.structs.replace(parse_settings(toml), providers=(*before, *own))
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
-        runner = Runner(directory, transport, keyring, limits=limits, log=log, replay=replay)
+        keys = ClientKeys(settings.keys, variables)
+        runner = Runner(directory, transport, keyring, limits=limits, log=log, replay=replay, client_keys=keys)
         options = {"max_body_bytes": 1_000_000, "keep_alive_seconds": keep_alive_seconds, **(gateway or {})}
         app = Gateway(runner, GatewaySettings(**options), responses=responses, stop=transport.close)
         server = stack.enter_context(BackgroundServer(app, grace=grace))

@@ -34,6 +34,7 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
         include=tuple(includable(name, f"bardo.include[{place}]") for place, name in enumerate(include)),
         omit_reasoning=reasoning == "omit",
         reasoning_tags=reasoning == "tags",
+        chose_display=reasoning in REASONING_WORDS,
         on_impossible=read_on_impossible(optional(asked, "on_impossible", str, "bardo."), "bardo.on_impossible"),
         reasoning=None if shown else policy_of(reasoning, "bardo.reasoning", also=REASONING_WORDS),
         structured=read_structured(asked.get("structured"), "bardo.structured"),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bardo.edge.call_context import Limits
+from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory
 from bardo.edge.formats import formats_of
 from bardo.edge.http import Deadlines, HttpTransport, Transport
@@ -91,6 +92,7 @@ def assemble(
         journal=log,
         replay=replay,
         servers=introspector,
+        client_keys=ClientKeys(settings.keys, environment),
     )
     return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector, responses=responses)
 

@@ -12,6 +12,7 @@ import msgspec
 
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
+from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory, Placement
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
@@ -19,7 +20,7 @@ from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import CallBegun, LogRow
 from bardo.edge.log_filter import SecretHolder, cover
 from bardo.edge.model_facts import ModelFacts
-from bardo.engine.aliases import with_effort
+from bardo.engine.aliases import with_display, with_effort
 from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.knowledge import Lesson
 from bardo.engine.planning import Attempt
@@ -78,6 +79,7 @@ class Runner(SecretHolder):
         replay: ReplayKeeper | None = None,
         servers: ServerFacts | None = None,
         routing: CallRouting | None = None,
+        client_keys: ClientKeys | None = None,
         clock: Callable[[], float] = time.time,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -93,6 +95,7 @@ class Runner(SecretHolder):
         self._replay = replay
         self._servers = servers
         self.routing = routing or CallRouting(directory, self.facts)
+        self._client_keys = client_keys or ClientKeys()
         cover(self)
 
     async def open(
@@ -111,9 +114,11 @@ class Runner(SecretHolder):
         reasoning may be recalled, `client_key` what it came with; `most_text` how many characters of a
         stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
+        found, rules = self.directory.found(request.model), self._client_keys.rules(client_key)
+        request = with_display(request, found, rules)
         live = LiveReply(self, request, tenant=tenant, validator=validator, client_key=client_key, most_text=most_text)
         try:
-            await self._begin(live, request, tenant, may_forward=may_forward)
+            await self._begin(live, with_effort(request, found, rules), tenant, may_forward=may_forward)
             return live
         except BardoError as problem:
             live.clean(problem)
@@ -134,7 +139,7 @@ class Runner(SecretHolder):
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
         intent = request.options.intent
         placed = await (self.placement(request.model) if intent is None else self.routed(request, intent))
-        request, targets = with_effort(request, self.directory.found(request.model)), placed.targets
+        targets = placed.targets
         if placed.skipped:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
         recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)

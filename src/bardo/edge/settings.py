@@ -15,6 +15,8 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 
 from bardo.catalog.models import ModelRow
+from bardo.edge.client_keys import KeyEntry as KeyEntry
+from bardo.edge.client_keys import read_keys
 from bardo.edge.http_calls import Client
 from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_environment import with_environment
@@ -122,6 +124,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     routing: RoutingSettings = RoutingSettings()
     providers: tuple[ProviderEntry, ...] = ()
     aliases: dict[str, Alias] = {}
+    keys: tuple[KeyEntry, ...] = ()
     workloads: dict[str, WorkloadRow] = {}
     reasoning_formats: tuple[ReasoningFormat, ...] = ()
     models: tuple[ModelRow, ...] = ()
@@ -167,6 +170,8 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         rows["reasoning_formats"] = read_formats(lists["reasoning_formats"], text, source)
     with mistakes.collected():
         rows["models"] = read_models(lists["models"], text, source)
+    with mistakes.collected():
+        rows["keys"] = read_keys(lists["keys"], text, source)
     rows["providers"] = read_providers(lists["providers"], text, source, mistakes)
     if "aliases" in rows and "workloads" in rows:
         with mistakes.collected():

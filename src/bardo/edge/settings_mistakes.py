@@ -44,7 +44,12 @@ _OTHER_NAMES = {
     "reasoning_format": "[[reasoning_formats]]",
     "formats": "[[reasoning_formats]]",
 }
-_NAMED_BY = {"providers": 'id = "{}"', "models": 'match = ["{}"]', "reasoning_formats": 'name = "{}"'}
+_NAMED_BY = {
+    "providers": 'id = "{}"',
+    "keys": 'id = "{}"',
+    "models": 'match = ["{}"]',
+    "reasoning_formats": 'name = "{}"',
+}
 _SYNTAX = (
     ("invalid value", 'texts stand in quotes: host = "127.0.0.1"; true and false are in small letters'),
     ("unescaped", r"a path of Windows stands in single quotes: path = 'C:\logs\bardo.db'"),

@@ -6,7 +6,7 @@ asked in order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -21,17 +21,24 @@ MOST_MODELS = 32
 """How many models a name may stand for, those of its aliases' aliases included."""
 
 
-class Alias(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a name stands for: `model`, and `fallbacks`, models that are asked in order where it does not answer.
+class ThinkingRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What an operator says of thinking.
 
-    `effort` holds where the caller asks for none, `forced_effort` always, `max_effort` bounds what is asked.
+    `effort` holds where the caller asks for none, `forced_effort` always, `max_effort` bounds what is asked. `reasoning` is how thinking is
+    shown where the caller does not say.
     """
 
-    model: str
-    fallbacks: tuple[str, ...] = ()
     effort: Amount | None = None
     forced_effort: Amount | None = None
     max_effort: Amount | None = None
+    reasoning: Literal["include", "omit", "tags"] | None = None
+
+
+class Alias(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a name stands for: `model`, and `fallbacks`, models that are asked in order where it does not answer."""
+
+    model: str
+    fallbacks: tuple[str, ...] = ()
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -155,11 +162,23 @@ def _check_effort(name: str, found: Found, asked: str) -> None:
     raise ConfigError(f"the fallback {name!r} of {asked!r} sets an effort of its own", hint=hint)
 
 
-def with_effort(request: Request, found: Found) -> Request:
-    """Return the request with the effort that its model's name says or its aliases set; a name says it for this one call."""
+def with_display(request: Request, found: Found, rules: Sequence[ThinkingRules] = ()) -> Request:
+    """Return the request with how thinking is shown, by `rules` or else by its aliases, where the caller did not say."""
+    options = request.options
+    shown = next((rule.reasoning for rule in (*rules, *found.steps) if rule.reasoning is not None), None)
+    if shown is None or options.chose_display or options.omit_reasoning:
+        return request
+    options = msgspec.structs.replace(
+        options, omit_reasoning=shown == "omit", reasoning_tags=shown == "tags", omit_unasked=False
+    )
+    return msgspec.structs.replace(request, options=options)
+
+
+def with_effort(request: Request, found: Found, rules: Sequence[ThinkingRules] = ()) -> Request:
+    """Return the request with the effort that its model's name says, its aliases set, or further `rules`; a name says it for one call."""
     asked = request.options.reasoning or request.reasoning
     amount = found.suffix or _amount(asked)
-    for alias in found.steps:
+    for alias in (*found.steps, *rules):
         if amount is None and asked is None:
             amount = alias.effort
         if alias.max_effort is not None and (amount is not None or asked is not None):

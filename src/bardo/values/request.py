@@ -138,9 +138,9 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     `include` may hold `reasoning_chain`, `receipt`, `structured` (how a typed answer came about) and `partials` (events that show one
     while it grows). `omit_reasoning` leaves all reasoning out of the reply, `omit_unasked` that of a provider of
-    another dialect, which the caller did not ask for, and `reasoning_tags` puts it into the text between `<think>` tags.
-    `on_impossible` says what
-    becomes of a call that asks for no thinking where the model always thinks: it fails, gets the least there is, or goes to another
+    another dialect, which the caller did not ask for, and `reasoning_tags` puts it into the text between `<think>` tags;
+    `chose_display`: the caller said one of these. `on_impossible` says what becomes of a call that asks for no thinking where the model
+    always thinks: it fails, gets the least there is, or goes to another
     provider. `reasoning` goes before the dialect's own fields. `allow_loss` names fields and parts whose loss is reported instead of
     refused although it changes what the request means; `*` names all.
 
@@ -153,6 +153,7 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     omit_reasoning: bool = False
     omit_unasked: bool = False
     reasoning_tags: bool = False
+    chose_display: bool = False
     on_impossible: OnImpossible = "floor"
     reasoning: ReasoningPolicy | None = None
     structured: StructuredOptions | None = None

@@ -53,6 +53,7 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
         omit_reasoning=options.omit_reasoning or reasoning == "omit",
         omit_unasked=options.omit_unasked and not reasoning,
         reasoning_tags=options.reasoning_tags or reasoning == "tags",
+        chose_display=options.chose_display or bool(reasoning),
         allow_loss=(*options.allow_loss, *_listed(allowed)),
     )
 
