@@ -26,7 +26,9 @@ from bardo.catalog.parameters import ParameterRule, builtin_parameters
 from bardo.catalog.rows import DialectName, ProviderRow, Quirks
 from bardo.edge.client_keys import KeyEntry
 from bardo.edge.settings import (
+    CachingSettings,
     GatewaySettings,
+    GolemSettings,
     HttpSettings,
     InferenceSettings,
     LogSettings,
@@ -184,6 +186,14 @@ MEANINGS = {
     "(from `high` on) or to answer directly (off); each time reported",
     "reasoning.budgets": "the tokens of each level: the keys below",
     **{f"reasoning.budgets.{effort}": f"the tokens of `{effort}`" for effort in EFFORTS},
+    "inference.caching": "how prompts are cached: the keys below",
+    "inference.caching.auto_cache_control": "whether the calls of workloads whose profile says so get cache markers",
+    "inference.caching.prompt_cache_key_prefix": "what the prompt cache keys of the agent's subsystems begin with",
+    "golem.enabled": "whether the subsystems of [the agent](../reference/golem.md) are workloads here",
+    "golem.id": "the agent's id, from which its prompt cache keys are made; empty: none are sent",
+    "golem.routes": "who is asked: `needs`, whoever fits what a subsystem needs, or the models of a table: `blockrun_only`, `full_stack`",
+    "golem.web_search": "whether dreams may search the web",
+    "golem.sealed": "whether testaments, and the integration of dreams, are made in a trusted execution environment",
     "inference.structured_outputs": "how answers in a schema are asked for and judged: the keys below",
     **{f"models.{name}": meaning for name, meaning in MODEL_MEANINGS.items()},
 }
@@ -198,6 +208,8 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "reasoning.budgets": PortableBudgets,
     "inference": InferenceSettings,
     "inference.structured_outputs": StructuredSettings,
+    "inference.caching": CachingSettings,
+    "golem": GolemSettings,
     "aliases": Alias,
     "keys": KeyEntry,
     "routing": RoutingSettings,

@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from bardo.catalog.models import BudgetRange, ModelRow
     from bardo.edge.formats import known_formats
     from bardo.edge.settings import (
+        CachingSettings,
         GatewaySettings,
+        GolemSettings,
         HeaderVariable,
         HttpSettings,
         InferenceSettings,
@@ -128,7 +130,8 @@ _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelRow",
     "bardo.edge.formats": "known_formats",
     "bardo.edge.settings": (
-        "GatewaySettings HeaderVariable HttpSettings InferenceSettings KeyEntry LogSettings ProviderEntry ReasoningSettings ReplaySettings "
+        "CachingSettings GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry LogSettings ProviderEntry "
+        "ReasoningSettings ReplaySettings "
         "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
     "bardo.edge.settings_routing": "RoutingSettings",
@@ -179,6 +182,7 @@ __all__ = [
     "BlockFields",
     "BrokenStream",
     "BudgetRange",
+    "CachingSettings",
     "CallerError",
     "Carried",
     "Client",
@@ -198,6 +202,7 @@ __all__ = [
     "Finish",
     "Forbidden",
     "GatewaySettings",
+    "GolemSettings",
     "HeaderVariable",
     "HeadersTooLarge",
     "HttpSettings",

@@ -128,7 +128,7 @@ def test_a_schema_is_asked_for_as_the_target_takes_it() -> None:
 @pytest.mark.parametrize("spoken", ["openai_chat", "anthropic_messages"])
 def test_the_callers_own_fields_go_before_the_profile(spoken: str) -> None:
     profile = InferenceProfile(temperature=0.1, top_p=0.5, max_tokens=50, stop_sequences=("B",))
-    own = {"temperature": 0.8, "max_tokens": 300}
+    own: dict[str, Any] = {"temperature": 0.8, "max_tokens": 300}
     own |= {"stop": ["A"]} if spoken == "openai_chat" else {"stop_sequences": ["A"]}
     found = attempt(asked(profile, spoken=spoken, **own), "vllm", "some-model")
     assert (body(found)["temperature"], body(found)["top_p"], body(found)["stop"]) == (0.8, 0.5, ["A"])
@@ -150,7 +150,12 @@ def test_a_callers_reasoning_goes_before_that_of_the_profile() -> None:
 
 def test_a_locked_profile_holds_and_reports_what_was_asked() -> None:
     profile = InferenceProfile(temperature=0.1, top_p=0.85, reasoning_effort="low", response_schema=SCHEMA)
-    mine = {"temperature": 0.9, "top_p": 0.85, "reasoning_effort": "high", "response_format": {"type": "json_object"}}
+    mine: dict[str, Any] = {
+        "temperature": 0.9,
+        "top_p": 0.85,
+        "reasoning_effort": "high",
+        "response_format": {"type": "json_object"},
+    }
     found = attempt(asked(profile, locked=True, **mine), "vllm", "openai/gpt-oss-20b")
     assert (body(found)["temperature"], body(found)["reasoning_effort"]) == (0.1, "low")
     assert body(found)["response_format"]["json_schema"]["name"] == "verdict"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,6 +24,8 @@ from bardo.engine.knowledge import Knowledge
 
 if TYPE_CHECKING:
     from bardo.edge.log import LogWriter
+
+_log = logging.getLogger("bardo.control")
 
 
 class Assembly:
@@ -70,6 +73,8 @@ def assemble(
     used: Transport = own if own is not None else transport  # type: ignore[assignment]
     keyring = Keyring(environment)
     directory = Directory.of(settings, used, keyring, clock=time.monotonic)
+    for lost in settings.unheeded:
+        _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})
     introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     log = open_log(settings, environment)

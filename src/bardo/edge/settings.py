@@ -24,10 +24,13 @@ from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
 from bardo.edge.settings_mistakes import Mistakes, read_tables, read_text
 from bardo.edge.settings_problems import Place
+from bardo.edge.settings_profiles import CachingSettings as CachingSettings
+from bardo.edge.settings_profiles import GolemSettings as GolemSettings
+from bardo.edge.settings_profiles import read_profiles, settle_workloads
 from bardo.edge.settings_providers import FILE_NAME, read_providers
 from bardo.edge.settings_providers import ProviderEntry as ProviderEntry
 from bardo.edge.settings_providers import provider_of as provider_of
-from bardo.edge.settings_routing import RoutingSettings, check_names, check_routing, read_workloads
+from bardo.edge.settings_routing import RoutingSettings, check_names, check_routing, check_workloads, read_workloads
 from bardo.edge.settings_rows import choices_of, read_formats, read_models
 from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
 from bardo.engine.aliases import Alias
@@ -35,6 +38,7 @@ from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.routing.workloads import WorkloadRow
 from bardo.structured import StructuredSettings
+from bardo.values.degradation import Degradation
 
 
 class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -105,13 +109,17 @@ class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How models are asked. `structured_outputs`: for answers in a schema."""
+    """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached."""
 
     structured_outputs: StructuredSettings = StructuredSettings()
+    caching: CachingSettings = CachingSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole configuration. `source` is the file it came from, empty where there was none."""
+    """The whole configuration. `source` is the file it came from, empty where there was none.
+
+    `workloads` are the rows of the agent and the operator's, with `[inference.profiles]`; `unheeded` is what locked profiles refuse of it.
+    """
 
     gateway: GatewaySettings = GatewaySettings()
     timeouts: TimeoutSettings = TimeoutSettings()
@@ -122,10 +130,12 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     routing: RoutingSettings = RoutingSettings()
+    golem: GolemSettings = GolemSettings()
     providers: tuple[ProviderEntry, ...] = ()
     aliases: dict[str, Alias] = {}
     keys: tuple[KeyEntry, ...] = ()
     workloads: dict[str, WorkloadRow] = {}
+    unheeded: tuple[Degradation, ...] = ()
     reasoning_formats: tuple[ReasoningFormat, ...] = ()
     models: tuple[ModelRow, ...] = ()
     source: str = ""
@@ -157,13 +167,24 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     tables = read_tables(text, source)
     mistakes = Mistakes(text, source, _tables_of_keys())
     lists, aliases, workloads = mistakes.lists(tables), tables.pop("aliases", {}), tables.pop("workloads", {})
+    inference = tables.get("inference")
+    profiles = inference.pop("profiles", {}) if isinstance(inference, dict) else {}
     mistakes.unknown_tables(tables, _Tables.__struct_fields__)
-    read = mistakes.read(tables, _Tables, Place(text, source), choices_of(RoutingSettings)) or _Tables()
+    choices = choices_of(RoutingSettings) | choices_of(GolemSettings)
+    read = mistakes.read(tables, _Tables, Place(text, source), choices) or _Tables()
     rows: dict[str, Any] = {}
     with mistakes.collected():
         rows["aliases"] = read_aliases(aliases, text, source)
     with mistakes.collected():
-        rows["workloads"] = read_workloads(workloads, text, source)
+        made = settle_workloads(
+            read_workloads(workloads, text, source),
+            read_profiles(profiles, text, source),
+            read.golem,
+            read.inference.caching,
+            Place(text, source, "inference.profiles"),
+        )
+        check_workloads(made.rows, text, source)
+        rows |= {"workloads": made.rows, "unheeded": made.unheeded}
     with mistakes.collected():
         check_gateway(read.gateway, Place(text, source, "gateway"))
     with mistakes.collected():
@@ -194,6 +215,7 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     routing: RoutingSettings = RoutingSettings()
+    golem: GolemSettings = GolemSettings()
 
 
 @cache

@@ -43,13 +43,16 @@ def read_workloads(table: Any, text: str, source: str) -> dict[str, WorkloadRow]
     place = Place(text, source, "workloads")
     if not isinstance(table, Mapping):
         raise ConfigError(f"{place.of('')}: workloads is not a table", hint="write [workloads.NAME] and keys below it")
-    rows = {name: _row(name, value, place) for name, value in table.items()}
+    return {name: _row(name, value, place) for name, value in table.items()}
+
+
+def check_workloads(rows: Mapping[str, WorkloadRow], text: str, source: str) -> None:
+    """Raise ConfigError for a workload that leads to itself, or to none."""
     try:
         workloads_of(rows)
     except WorkloadMistake as problem:
-        where = place.inside(problem.name).of("model")
+        where = Place(text, source, "workloads").inside(problem.name).of("model")
         raise ConfigError(f"{where}: {problem.message}", hint=problem.hint) from problem
-    return rows
 
 
 def workloads_of(rows: Mapping[str, WorkloadRow]) -> Workloads:

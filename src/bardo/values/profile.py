@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from bardo.values.effort import Effort
 
 ProfileEffort = Effort | Literal["none"]
+_Part = Annotated[float, msgspec.Meta(ge=0, le=1)]
+_Penalty = Annotated[float, msgspec.Meta(ge=-2, le=2)]
+_Count = Annotated[int, msgspec.Meta(ge=1)]
 
 
 class ResponseSchema(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -27,16 +30,16 @@ class InferenceProfile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
     `predicted_output` is the text that the answer will mostly repeat.
     """
 
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    frequency_penalty: float | None = None
-    presence_penalty: float | None = None
+    temperature: Annotated[float, msgspec.Meta(ge=0, le=2)] | None = None
+    top_p: _Part | None = None
+    top_k: _Count | None = None
+    min_p: _Part | None = None
+    frequency_penalty: _Penalty | None = None
+    presence_penalty: _Penalty | None = None
     reasoning_effort: ProfileEffort | None = None
     visible_thinking: bool | None = None
     response_schema: ResponseSchema | None = None
-    max_tokens: int | None = None
+    max_tokens: _Count | None = None
     stop_sequences: tuple[str, ...] | None = None
     prompt_cache_key: str | None = None
     cache_control: bool | None = None

@@ -1,0 +1,44 @@
+"""The agent's subsystems as workloads, which clients ask for in the place of a model: `bardo/dream_rem`."""
+
+from __future__ import annotations
+
+from bardo.golem.preset import CACHE_KEY_PREFIX, Subsystem, subsystem, subsystem_names
+from bardo.golem.rows import RoutingTable, route_rows
+from bardo.routing.profiles import set_fields
+from bardo.routing.workloads import WorkloadRow
+
+
+def workload_rows(
+    *, golem: str = "", prefix: str = CACHE_KEY_PREFIX, table: str = "", sealed: bool = True, web_search: bool = True
+) -> dict[str, WorkloadRow]:
+    """Return the rows of all subsystems by their names.
+
+    `golem` is the agent's id, for prompt cache keys; `table` names a table of routes whose models are asked, empty for whoever fits the
+    needs. `sealed` and `web_search` are those of `subsystem`.
+    """
+    routes = next((one for one in route_rows().table if one.name == table), None)
+    made = (
+        subsystem(name, golem=golem, prefix=prefix, sealed=sealed, web_search=web_search) for name in subsystem_names()
+    )
+    return {one.name: _row(one, routes) for one in made}
+
+
+def table_names() -> tuple[str, ...]:
+    """Return the names of the tables of routes."""
+    return tuple(table.name for table in route_rows().table)
+
+
+def _row(part: Subsystem, routes: RoutingTable | None) -> WorkloadRow:
+    asked = None if routes is None else routes.row(part.name) or routes.row(part.intent.subsystem)
+    intent = part.intent
+    return WorkloadRow(
+        model=None if asked is None else f"{asked.provider}/{asked.model}",
+        require=intent.require,
+        prefer=intent.prefer,
+        quality=intent.quality,
+        cost_sensitivity=intent.cost_sensitivity,
+        profile=part.profile if set_fields(part.profile) else None,
+        locked=part.locked,
+        tier=part.tier or None,
+        about=f"the agent's subsystem {part.name}",
+    )
