@@ -18,6 +18,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.runner import Runner
 from bardo.edge.settings import parse_settings
 from bardo.routing.decision import Strategy
+from bardo.surfaces.library.explaining import explain
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError, UnknownModel, Unsupported, UpstreamRefused
 from bardo.values.intent import Intent
@@ -102,6 +103,7 @@ def test_a_required_feature_leads_past_the_first_provider() -> None:
         ("quiet", "deepseek-r1-671b"),
         ("market", "claude-opus-4-6"),
     ]
+    assert route["candidates"][1]["reasons"] == ["lacks:visible_thinking"]
     assert {one["model"]: one["reasons"] for one in route["refused"]}["gemini-3-flash"] == ["lacks:visible_thinking"]
     assert route["estimated_cost_usd"] is None
 
@@ -178,3 +180,32 @@ def test_candidates_are_made_once() -> None:
         return await house.runner.routing.index() is await house.runner.routing.index()
 
     assert asyncio.run(twice())
+
+
+def test_explain_tells_the_route_without_sending() -> None:
+    body = {
+        "messages": [{"role": "user", "content": "2+2?"}],
+        "model": "auto",
+        "bardo": {"intent": {"require": ["visible_thinking"], "quality": "maximum", "cost_sensitivity": 0.0}},
+    }
+    found = explain(body, config=parse_settings(CONFIGURATION))
+    route = found.route
+    assert (route.provider, route.model, route.strategy) == ("quiet", "deepseek-r1-671b", "order")
+    assert found.body["model"] == "deepseek-r1-671b"
+    first, second, *refused = route.candidates
+    assert (first.why, first.passed_over, first.reasons) == ("every requirement is met", "", ())
+    assert (second.model, second.relaxed, second.reasons) == ("claude-opus-4-6", True, ("lacks:visible_thinking",))
+    assert second.estimated_cost_usd is not None
+    assert all(one.reasons == ("lacks:visible_thinking",) for one in refused)
+    assert all(one.passed_over == "it does not have visible_thinking" for one in refused)
+
+
+def test_a_private_call_goes_to_private_providers_or_to_nobody() -> None:
+    house = House()
+    asked = request(Intent(quality="maximum", cost_sensitivity=0.0))
+    private = msgspec.structs.replace(asked, options=msgspec.structs.replace(asked.options, private=True))
+    found = asyncio.run(house.runner.routing.route(private))
+    assert {at.provider.id for at in found.targets} == {"quiet"}
+    without = House(configuration=CONFIGURATION.replace('preset = "venice"', 'preset = "openrouter"'))
+    with pytest.raises(Unsupported, match="private"):
+        asyncio.run(without.runner.routing.route(private))

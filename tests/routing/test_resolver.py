@@ -177,13 +177,15 @@ def test_a_decision_keeps_why_others_are_not_asked() -> None:
     assert [(one.model, one.reasons) for one in decision.refused] == [
         ("claude-opus-4-6", ("lacks:visible_thinking",)),
         ("claude-sonnet-4-6", ("lacks:visible_thinking",)),
-        ("gemini-3-flash", ("lacks:visible_thinking",)),
         ("llama-3.3-70b", ("lacks:visible_thinking",)),
     ]
+    second = decision.considered[1]
+    assert (second.model, second.relaxed, second.reasons) == ("gemini-3-flash", True, ("lacks:visible_thinking",))
     assert decision.considered[0].unknown == ("cost",)
     many = CandidateIndex([msgspec.structs.replace(OPUS, model=f"m{place}") for place in range(50)])
     refused = decide(many, Intent(require=("privacy",)))
-    assert (len(refused.refused), refused.more) == (8, 42)
+    # Eight of a provider are listed, and the one of them that is asked all the same stands elsewhere.
+    assert (len(refused.refused), refused.more) == (7, 42)
 
 
 # --- laws -----------------------------------------------------------------------------------------------------------
@@ -285,6 +287,7 @@ def test_a_decision_lists_each_candidate_that_is_refused(
     index = CandidateIndex(found)
     decision = decide(index, intent, held, most=100)
     among = [one for one in found if intent.model is None or one.model == intent.model]
-    refused = {(one.provider, one.model) for one in among if one.refusals(intent, held)}
-    assert {(one.provider, one.model) for one in decision.refused} == refused
-    assert all(one.reasons for one in decision.refused)
+    refused = {(one.provider, one.model): one.refusals(intent, held) for one in among if one.refusals(intent, held)}
+    told = [*decision.refused, *(one for one in decision.considered if one.relaxed and one.reasons)]
+    assert {(one.provider, one.model): one.reasons for one in told} == refused
+    assert all(not one.reasons for one in decision.considered if not one.relaxed)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bardo.edge.call_context import Limits
+from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory
 from bardo.edge.formats import formats_of
@@ -87,12 +88,15 @@ def assemble(
             if opened is not None:
                 opened.close()
         raise
+    facts = model_facts(settings, introspector)
+    chosen_by = settings.routing
     runner = Runner(
         directory,
         used,
         keyring,
         limits=_limits(settings),
-        facts=model_facts(settings, introspector),
+        facts=facts,
+        routing=CallRouting(directory, facts, strategy=chosen_by.strategy, private=chosen_by.private_providers),
         log=log,
         journal=log,
         replay=replay,

@@ -16,7 +16,7 @@ from bardo.engine.model_features import candidate_of
 from bardo.engine.route import Provider, Target
 from bardo.engine.routing import Routed, route
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
-from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
+from bardo.routing.candidates import Candidate
 from bardo.routing.decision import Strategy
 from bardo.values.request import Request
 
@@ -31,6 +31,15 @@ class _Made:
     provider: Provider
     revision: int
     candidates: tuple[Candidate, ...]
+
+
+def candidate_index(providers: Sequence[Provider], facts: ModelFacts, private: Collection[str] = ()) -> CandidateIndex:
+    """Return the models that are known of providers as candidates, all at once: for programs that serve nobody meanwhile."""
+    return CandidateIndex(
+        candidate_of(at, facts.of(at, asks=False), private=provider.id in private)
+        for provider in providers
+        for at in (Target(provider=provider, model=model) for model in provider.models)
+    )
 
 
 class CallRouting:
@@ -52,16 +61,14 @@ class CallRouting:
         self._index = CandidateIndex(())
         self._making: asyncio.Lock | None = None
 
-    async def route(
-        self, request: Request, targets: Sequence[Target] | None = None, conditions: Conditions = NO_CONDITIONS
-    ) -> Routed:
+    async def route(self, request: Request, targets: Sequence[Target] | None = None) -> Routed:
         """Return who is asked for a request's intent: of the `targets` that its model has, or of all there are.
 
         Raises Unsupported and Unavailable where there is nobody.
         """
         candidates: Candidates = await self.index() if targets is None else self.named(targets)
         providers = {one.id: one for one in self._directory.providers}
-        return route(request, candidates, providers, conditions=conditions, strategy=self.strategy)
+        return route(request, candidates, providers, strategy=self.strategy)
 
     def named(self, targets: Sequence[Target]) -> CandidateList:
         """Return the candidates that targets are, in their order."""

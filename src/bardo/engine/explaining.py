@@ -23,20 +23,30 @@ from bardo.engine.field_sources import field_sources
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Target
+from bardo.engine.routing import Routed
 from bardo.engine.typed.plan import AnswerPlan
 from bardo.reasoning.control import ControlPlan
+from bardo.routing.decision import Considered
+from bardo.routing.reasons import sentence
 from bardo.values.request import Request
 from bardo.values.shown import HIDDEN, is_secret, shown_url
 
 
 def explain(
-    request: Request, targets: Sequence[Target], *, why: str = "", knowledge: Knowledge = BUILTIN
+    request: Request,
+    targets: Sequence[Target],
+    *,
+    why: str = "",
+    knowledge: Knowledge = BUILTIN,
+    routed: Routed | None = None,
 ) -> Explanation:
     """Return what would be sent to the first of `targets` that can be asked. `why` they are the targets, where no route was looked for.
 
+    `routed` is how they were found for a request that says what it needs.
+
     Raises what planning raises: InvalidRequest, and Unsupported where none of them can be asked.
     """
-    attempt = first_attempt(request, targets, knowledge=knowledge)
+    attempt = first_attempt(request, targets, knowledge=knowledge, route=None if routed is None else routed.record)
     provider = attempt.target.provider
     base, mark, query = shown_url(provider.base_url).partition("?")
     shown = f"{base.rstrip('/')}/{attempt.wire.path}{mark}{query}"
@@ -48,7 +58,7 @@ def explain(
         headers=_headers(attempt),
         body=body,
         body_bytes=attempt.wire.body,
-        route=_route(request, targets, attempt, why),
+        route=_route(request, targets, attempt, why, routed),
         receipt=_receipt(attempt.control),
         fields=tuple(field_sources(body, request, attempt)),
         degraded=attempt.degraded,
@@ -59,7 +69,7 @@ def explain(
     )
 
 
-def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: str) -> Route:
+def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: str, routed: Routed | None) -> Route:
     # Those before the one that is asked could not be: the difference says why, in order.
     problems = [one.why for one in attempt.degraded if one.what == "provider"]
     asked = attempt.target
@@ -78,6 +88,8 @@ def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: s
         )
         for place, target in enumerate(targets)
     ]
+    if routed is not None:
+        candidates = [*map(_weighed, candidates, routed.decision.considered), *map(_refused, routed.decision.refused)]
     provider = attempt.target.provider
     return Route(
         provider=provider.id,
@@ -85,7 +97,37 @@ def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: s
         dialect=provider.row.dialect,
         candidates=tuple(candidates),
         endpoint="" if attempt.endpoint is None else attempt.endpoint.why,
+        strategy="" if routed is None else routed.decision.strategy,
+        more=0 if routed is None else routed.decision.more,
     )
+
+
+def _weighed(candidate: Candidate, found: Considered) -> Candidate:
+    """Return a candidate with what was found of it."""
+    return msgspec.structs.replace(
+        candidate,
+        why=f"with requirements relaxed: {_words(found)}" if found.relaxed else "every requirement is met",
+        reasons=found.reasons,
+        relaxed=found.relaxed,
+        score=found.score,
+        estimated_cost_usd=found.estimated_cost_usd,
+        degraded=found.degraded,
+    )
+
+
+def _refused(found: Considered) -> Candidate:
+    """Return a candidate that does not meet the requirements."""
+    return Candidate(
+        provider=found.provider,
+        model=found.model,
+        why="a requirement is not met",
+        passed_over=_words(found),
+        reasons=found.reasons,
+    )
+
+
+def _words(found: Considered) -> str:
+    return "; ".join(map(sentence, found.reasons))
 
 
 def _why(target: Target, asked: str) -> str:

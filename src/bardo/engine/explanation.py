@@ -17,18 +17,29 @@ __all__ = ["AnswerForm", "Candidate", "Explanation", "FieldSource", "PlannedRece
 
 
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
-    """A provider that may serve the model, and why it may. `passed_over` says why it is not asked, empty where it could be."""
+    """A provider that may serve the model, and why it may. `passed_over` says why it is not asked, empty where it could be.
+
+    Of a request that says what it needs: `reasons` are the words for programs (`lacks:visible_thinking`) of `passed_over`, `relaxed`
+    says that it does not meet every requirement, and `degraded` names what it lacks. `score` and `estimated_cost_usd` (of the call, in
+    USD) are None where they are not known.
+    """
 
     provider: str
     model: str
     why: str
     passed_over: str = ""
+    reasons: tuple[str, ...] = ()
+    relaxed: bool = False
+    score: float | None = None
+    estimated_cost_usd: float | None = None
+    degraded: tuple[str, ...] = ()
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Who is asked first, for which model there, in which dialect; and every candidate in order.
 
-    `endpoint` says why in this dialect, where the provider has endpoints of several; else it is empty.
+    `endpoint` says why in this dialect, where the provider has endpoints of several; else it is empty. `strategy` is how the candidates
+    were put in order where the request says what it needs, else empty; `more` candidates were refused beside those that are listed.
     """
 
     provider: str
@@ -36,6 +47,8 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     dialect: str
     candidates: tuple[Candidate, ...]
     endpoint: str = ""
+    strategy: str = ""
+    more: int = 0
 
 
 class FieldSource(msgspec.Struct, frozen=True, kw_only=True):

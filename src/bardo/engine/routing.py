@@ -16,13 +16,14 @@ from bardo.engine.token_counting import estimate_request
 from bardo.routing import reasons
 from bardo.routing.candidate_index import Candidates
 from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
-from bardo.routing.decision import Considered, Decision, Strategy, decide
+from bardo.routing.decision import MOST_CHOICES, Considered, Decision, Strategy, decide
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unavailable, Unsupported
 from bardo.values.intent import Intent
 from bardo.values.request import Request
 
 _ROWS = routing_rows()
+_PRIVATE = Conditions(private=True)
 _MOST_NAMED = 5
 
 
@@ -39,16 +40,17 @@ def route(
     candidates: Candidates,
     providers: Mapping[str, Provider],
     *,
-    conditions: Conditions = NO_CONDITIONS,
     strategy: Strategy = "order",
+    most: int = MOST_CHOICES,
 ) -> Routed:
-    """Return who is asked for a request's intent. `providers` holds the candidates' providers by their ids.
+    """Return who is asked for a request's intent, `most` at most. `providers` holds the candidates' providers by their ids.
 
     Raises Unsupported where nobody can do it even with its requirements relaxed, and Unavailable where those who could are down.
     """
     intent = request.options.intent
     assert intent is not None
-    decision = decide(candidates, intent, conditions, strategy=strategy, size=size_of(request))
+    conditions = _PRIVATE if request.options.private else NO_CONDITIONS
+    decision = decide(candidates, intent, conditions, strategy=strategy, size=size_of(request), most=most)
     if not decision.choices:
         raise nobody(candidates, intent, decision, conditions)
     chosen = [one.candidate for one in decision.choices]
@@ -136,6 +138,7 @@ def _fields(one: Considered) -> dict[str, Any]:
         "provider": one.provider,
         "model": one.model,
         "relaxed": one.relaxed,
+        "reasons": list(one.reasons),
         "score": one.score,
         "estimated_cost_usd": one.estimated_cost_usd,
         "degraded": list(one.degraded),

@@ -10,7 +10,7 @@ import msgspec
 
 from bardo.catalog.routing_rows import CallSize
 from bardo.routing.candidate_index import Candidates
-from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidate, Conditions
+from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Conditions
 from bardo.routing.resolver import Choice, choices
 from bardo.routing.scorer import RoutingContext, choices_by_score, context_of, score
 from bardo.values.intent import Intent
@@ -21,7 +21,7 @@ MOST_CHOICES = 8
 
 
 class Considered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A candidate. `reasons` (`reasons.py`) are why it is not asked, none where it may be; `relaxed`: its requirements were relaxed.
+    """A candidate. `reasons` (`reasons.py`) are the requirements that it does not meet; `relaxed`: it may be asked all the same.
 
     `estimated_cost_usd` is None where no price is known, `degraded` what was wanted that it does not have, and `unknown` the terms of its
     `score` of which nothing is known.
@@ -38,10 +38,9 @@ class Considered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True):
-    """Who may be asked, in order, and who may not.
+    """Who may be asked, in order (`choices`, and the same candidates as `considered`), and who may not: `refused`.
 
-    `refused` are the candidates that do not meet the requirements: one that may be asked with its requirements relaxed stands in both.
-    `more` are counted and not listed.
+    `more` candidates were refused and are not listed.
     """
 
     intent: Intent
@@ -81,26 +80,33 @@ def decision(
     chosen = tuple(islice(found, most))
     context = context_of(intent)
     refusals = candidates.refusals(intent, conditions)
+    names = {(one.candidate.provider, one.candidate.model) for one in chosen}
     return Decision(
         intent=intent,
         strategy=strategy,
         choices=chosen,
-        considered=tuple([_considered(one.candidate, intent, context, size, relaxed=one.relaxed) for one in chosen]),
+        considered=tuple([_considered(one, intent, conditions, context, size) for one in chosen]),
         refused=tuple(
-            [Considered(provider=one.provider, model=one.model, reasons=why) for one, why in refusals.listed]
+            [
+                Considered(provider=one.provider, model=one.model, reasons=why)
+                for one, why in refusals.listed
+                if (one.provider, one.model) not in names
+            ]
         ),
         more=refusals.more,
     )
 
 
 def _considered(
-    one: Candidate, intent: Intent, context: RoutingContext, size: CallSize, *, relaxed: bool
+    choice: Choice, intent: Intent, conditions: Conditions, context: RoutingContext, size: CallSize
 ) -> Considered:
+    one = choice.candidate
     scored = score(one, context)
     return Considered(
         provider=one.provider,
         model=one.model,
-        relaxed=relaxed,
+        reasons=one.refusals(intent, conditions) if choice.relaxed else (),
+        relaxed=choice.relaxed,
         score=round(scored.total, 4),
         estimated_cost_usd=one.cost(size, diem=intent.diem_available),
         degraded=one.lacking(intent),

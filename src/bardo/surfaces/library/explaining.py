@@ -12,16 +12,25 @@ import msgspec
 from bardo.dialects import DEFAULT_DIALECT, DIALECTS
 from bardo.dialects import dialect as dialect_named
 from bardo.edge.assembly import model_facts
+from bardo.edge.call_routing import candidate_index
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
+from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import Settings, load_settings, provider_of
+from bardo.edge.settings_routing import RoutingSettings
 from bardo.engine.explaining import explain as explain_route
 from bardo.engine.explanation import Explanation
+from bardo.engine.model_features import candidate_of
 from bardo.engine.route import Provider, Target, resolve, target_at
+from bardo.engine.routing import Routed, route
+from bardo.routing.candidate_index import CandidateList, Candidates
 from bardo.surfaces.presets import provider_named, target_of_catalog
 from bardo.values.errors import InvalidRequest, UnknownModel
+from bardo.values.intent import Intent
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
+
+_MOST_SHOWN = 32
 
 Config = str | Path | Settings | None
 
@@ -43,8 +52,31 @@ def explain(
     """
     settings = config if isinstance(config, Settings) else load_settings(config)
     read = read_request(request, dialect, model)
-    targets, why = find_targets(read.model, provider, providers_of(settings))
-    return explain_route(read, targets, why=why, knowledge=model_facts(settings).knowledge(targets))
+    providers, facts = providers_of(settings), model_facts(settings)
+    if read.options.intent is not None and not provider:
+        routed = route_of(read, read.options.intent, providers, facts, settings.routing)
+        return explain_route(read, routed.targets, knowledge=facts.knowledge(routed.targets), routed=routed)
+    targets, why = find_targets(read.model, provider, providers)
+    return explain_route(read, targets, why=why, knowledge=facts.knowledge(targets))
+
+
+def route_of(
+    request: Request, intent: Intent, providers: Sequence[Provider], facts: ModelFacts, settings: RoutingSettings
+) -> Routed:
+    """Return who would be asked for what a request needs, of the models that the configuration lists.
+
+    Raises UnknownModel, Unsupported and Unavailable.
+    """
+    candidates: Candidates = candidate_index(providers, facts, settings.private_providers)
+    if intent.model is not None:
+        targets, _ = find_targets(intent.model, "", providers)
+        private = settings.private_providers
+        candidates = CandidateList(
+            candidate_of(at, facts.of(at, asks=False), private=at.provider.id in private) for at in targets
+        )
+        providers = [at.provider for at in targets]
+    by_id = {one.id: one for one in providers}
+    return route(request, candidates, by_id, strategy=settings.strategy, most=_MOST_SHOWN)
 
 
 def read_request(request: Mapping[str, Any], dialect: str, model: str | None = None) -> Request:
