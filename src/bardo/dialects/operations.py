@@ -121,6 +121,13 @@ def with_bardo(fields: dict[str, Any], bardo: dict[str, Any]) -> dict[str, Any]:
     return {**fields, "bardo": bardo} if bardo else fields
 
 
+def route_fields(model: ModelInfo) -> dict[str, Any]:
+    """Return the `bardo` object that marks an entry of a list of models as a route; nothing for a model."""
+    if not model.route:
+        return {}
+    return {"bardo": {"route": model.route, **({"about": model.about} if model.about else {})}}
+
+
 def count_of(body: dict[str, Any], name: str) -> int:
     """Return the count of tokens that a reply gives. Raises WrongShape."""
     count = want(body.get(name), int, name)

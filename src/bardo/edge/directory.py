@@ -18,8 +18,10 @@ from bardo.catalog.load import builtin
 from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings, provider_of
+from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, Found
 from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, resolve
+from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, MalformedReply, UnknownModel
@@ -55,7 +57,7 @@ class Directory:
     """The providers in order, with the models each is known to serve.
 
     `seeks_local`: servers on this machine are looked for too, when a name cannot be placed without them. `aliases` are names of the
-    operator's own.
+    operator's own, `workloads` names for kinds of work.
     """
 
     def __init__(
@@ -67,8 +69,10 @@ class Directory:
         clock: Callable[[], float],
         seeks_local: bool = False,
         aliases: Aliases | None = None,
+        workloads: Workloads | None = None,
     ) -> None:
         self.aliases = aliases or Aliases()
+        self.workloads = builtin_workloads() if workloads is None else workloads
         self._providers = list(providers)
         self._transport = transport
         self._keyring = keyring
@@ -86,8 +90,15 @@ class Directory:
         """Return the directory of a configuration; one without providers takes those whose keys are set."""
         configured = [provider_of(entry, settings.source) for entry in settings.providers]
         providers = configured or with_keys(keyring)
-        aliases = Aliases(settings.aliases)
-        return cls(providers, transport, keyring, clock=clock, seeks_local=not configured, aliases=aliases)
+        return cls(
+            providers,
+            transport,
+            keyring,
+            clock=clock,
+            seeks_local=not configured,
+            aliases=Aliases(settings.aliases),
+            workloads=workloads_of(settings.workloads),
+        )
 
     @property
     def providers(self) -> list[Provider]:
@@ -114,6 +125,8 @@ class Directory:
             placed = self._place_all(names)
         if not placed.targets:
             problem = placed.problems[0]
+            if found.model.startswith(PREFIX):
+                raise unknown_workload(found.model.removeprefix(PREFIX), self.workloads) from problem
             raise self._explained(problem) from problem
         return placed
 
@@ -137,6 +150,10 @@ class Directory:
         found = self.aliases.find(model)
         listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
         return _kept(self._names, model, Found(model) if listed else found)
+
+    def workload(self, model: str) -> Workload | None:
+        """Return the workload that a model's name stands for, None where it stands for models."""
+        return self.workloads.find(self.found(model).model)
 
     def _place(self, model: str) -> list[Target]:
         placed = self._placed.get(model)

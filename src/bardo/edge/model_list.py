@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 
+import msgspec
+
 from bardo.edge.directory import Directory
 from bardo.edge.introspect import merge
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target, unknown_model
+from bardo.routing.workloads import Workload
 from bardo.values.errors import UnknownModel
 from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
@@ -17,7 +20,7 @@ async def listed_models(directory: Directory) -> list[ModelInfo]:
     """Return every model that can be asked for, by the name to ask with.
 
     A model that several providers serve stands once under its bare name, for the first of them, and as `provider/model` for the others.
-    Aliases that are no globs stand there too.
+    Aliases that are no globs stand there too, and where there is any model, workloads.
     """
     models: dict[str, ModelInfo] = {}
     for provider in await directory.models():
@@ -26,8 +29,9 @@ async def listed_models(directory: Directory) -> list[ModelInfo]:
             models[name] = _info(name, Target(provider=provider, model=model))
     for name in directory.aliases.names:
         with contextlib.suppress(UnknownModel):
-            models[name] = _info(name, (await directory.targets(name))[0])
-    return list(models.values())
+            models[name] = await _alias_info(directory, name)
+    routes = directory.workloads if models else ()
+    return [*models.values(), *(_workload_info(one.model_name, one) for one in routes)]
 
 
 async def find_model(directory: Directory, name: str) -> ModelInfo:
@@ -35,6 +39,9 @@ async def find_model(directory: Directory, name: str) -> ModelInfo:
 
     A provider that lists its models serves no other; of one that lists none, the catalog's row says what it serves.
     """
+    workload = directory.workload(name)
+    if workload is not None:
+        return _workload_info(name, workload)
     await directory.discover()
     for target in await directory.targets(name):
         if _may_serve(target.provider, target.model):
@@ -67,6 +74,19 @@ def is_known(provider: Provider, model: str) -> bool:
 
 def _may_serve(provider: Provider, model: str) -> bool:
     return provider.lists(model) or not provider.models
+
+
+def _workload_info(name: str, workload: Workload) -> ModelInfo:
+    operations: tuple[Operation, ...] = ("generate", "count_tokens")
+    return ModelInfo(id=name, provider="bardo", operations=operations, route="workload", about=workload.about)
+
+
+async def _alias_info(directory: Directory, name: str) -> ModelInfo:
+    """Return what an alias can be asked for: that of the workload or of the first model that it stands for. Raises UnknownModel."""
+    workload = directory.workload(name)
+    if workload is not None:
+        return _workload_info(name, workload)
+    return msgspec.structs.replace(_info(name, (await directory.targets(name))[0]), route="alias")
 
 
 def _info(name: str, target: Target) -> ModelInfo:

@@ -98,11 +98,17 @@ class TokenCount(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A model that can be asked for: the name to ask by, who serves it, and what it is for."""
+    """A model that can be asked for: the name to ask by, who serves it, and what it is for.
+
+    `route` says of a name that is no model's what it is: an operator's alias, or a workload, for which bardo finds a model. `about` is a
+    sentence for people.
+    """
 
     id: str
     provider: str = ""
     operations: tuple[Operation, ...] = ("generate",)
+    route: Literal["", "alias", "workload"] = ""
+    about: str = ""
 
 
 def floats_of(vector: Vector) -> list[float]:

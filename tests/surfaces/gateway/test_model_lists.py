@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from bardo.routing.workloads import builtin_workloads
 from bardo.simulators import Simulator
 from support.gateway import House, house
 from support.sdk import anthropic_client, gemini_client, openai_client
 from support.talk import request
 
+ROUTES = {f"bardo/{name}" for name in builtin_workloads().names}
 NAMES = ["m1", "org/m2", "deep/er/m3:latest", "gemini-embedding-001"]
 ABSENT = ("nobody/has-this", "m9", "vllm/m9")
 
@@ -38,7 +40,7 @@ def test_each_library_finds_a_model_by_its_id(running: House, name: str) -> None
 
 
 def test_each_library_lists_the_same_models(running: House) -> None:
-    wanted = {*NAMES, "gemini/m1"}
+    wanted = {*NAMES, "gemini/m1", *ROUTES}
     with closing(openai_client(running.address)) as client:
         assert {model.id for model in client.models.list()} == wanted
     with closing(anthropic_client(running.address)) as client:
@@ -95,4 +97,24 @@ def test_a_failing_provider_hides_no_model_of_another() -> None:
     first.fail(Fault(kind="status", status=500))
     with house([first, second]) as running:
         listed: Any = request(running.address, "GET", "/v1/models").json
-        assert [model["id"] for model in listed["data"]] == ["m2"]
+        assert [model["id"] for model in listed["data"] if "bardo" not in model] == ["m2"]
+
+
+def test_aliases_and_workloads_are_marked_as_routes() -> None:
+    table = '[aliases]\nsmall = "vllm/m1"\nwork = "bardo/mine"\n[workloads.mine]\nabout = "what I do"\nmodel = "vllm/m1"'
+    with house([Simulator("vllm", models=["m1"])], toml=table) as running:
+        listed = {one["id"]: one for one in request(running.address, "GET", "/v1/models").json["data"]}
+        assert "bardo" not in listed["m1"]
+        assert listed["small"]["bardo"] == {"route": "alias"}
+        assert listed["bardo/mine"]["bardo"] == listed["work"]["bardo"] == {"route": "workload", "about": "what I do"}
+        assert listed["bardo/cheap"]["owned_by"] == "bardo"
+        one = request(running.address, "GET", "/v1/models/bardo/mine").json
+        assert one["bardo"]["route"] == "workload"
+        with closing(gemini_client(running.address)) as google:
+            found = google.models.get(model="bardo/mine")
+            assert (found.name, found.description) == ("models/bardo/mine", "what I do")
+        with closing(anthropic_client(running.address)) as client:
+            assert client.models.retrieve("bardo/mine").id == "bardo/mine"
+        unknown = request(running.address, "GET", "/v1/models/bardo/mien")
+        assert unknown.status == 404
+        assert "did you mean bardo/mine" in unknown.text

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.anthropic_messages.decode_request import decode_request
-from bardo.dialects.operations import CountForm, ModelsForm, count_of, with_bardo
+from bardo.dialects.operations import CountForm, ModelsForm, count_of, route_fields, with_bardo
 from bardo.dialects.wire import encode_json
 from bardo.values.operations import ModelInfo, TokenCount
 from bardo.values.wire import WireRequest
@@ -48,6 +48,7 @@ def _model(model: ModelInfo) -> dict[str, Any]:
         "display_name": model.id,
         "created_at": made,
         "lifecycle": "active",
+        **route_fields(model),
     }
 
 

@@ -10,7 +10,7 @@ import msgspec
 from bardo.dialects.gemini.constants import split_fields
 from bardo.dialects.gemini.decode_request import decode_request
 from bardo.dialects.jsonfield import decode_object, take
-from bardo.dialects.operations import CountForm, ModelsForm, count_of, with_bardo
+from bardo.dialects.operations import CountForm, ModelsForm, count_of, route_fields, with_bardo
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.events import ReplyStart
@@ -61,7 +61,9 @@ TOKEN_COUNT = CountForm(
 
 def _model(model: ModelInfo) -> dict[str, Any]:
     methods = [method for operation in model.operations for method in _METHODS.get(operation, ())]
-    return {"name": f"models/{model.id}", "displayName": model.id, "supportedGenerationMethods": methods}
+    fields = {"name": f"models/{model.id}", "displayName": model.id, "supportedGenerationMethods": methods}
+    described = {"description": model.about} if model.about else {}
+    return {**fields, **described, **route_fields(model)}
 
 
 MODELS = ModelsForm(

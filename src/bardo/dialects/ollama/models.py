@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from bardo.dialects.operations import ModelsForm
+from bardo.dialects.operations import ModelsForm, route_fields
 from bardo.dialects.wire import encode_json
 from bardo.values.operations import ModelInfo
 
@@ -25,17 +25,19 @@ def details(maker: str) -> dict[str, Any]:
     }
 
 
-def _listed(name: str) -> dict[str, Any]:
+def _listed(model: ModelInfo) -> dict[str, Any]:
     """Return the entry of a model in a list. The digest is of its name, since nothing is known of its file."""
+    name = model.id
     digest = hashlib.sha256(name.encode()).hexdigest()
-    return {"name": name, "model": name, "modified_at": EPOCH, "size": 0, "digest": digest, "details": details("")}
+    fields = {"name": name, "model": name, "modified_at": EPOCH, "size": 0, "digest": digest, "details": details("")}
+    return {**fields, **route_fields(model)}
 
 
 def _model(model: ModelInfo) -> bytes:
-    return encode_json(_listed(model.id))
+    return encode_json(_listed(model))
 
 
 MODELS = ModelsForm(
-    encode_list=lambda models: encode_json({"models": [_listed(model.id) for model in models]}),
+    encode_list=lambda models: encode_json({"models": [_listed(model) for model in models]}),
     encode_model=_model,
 )

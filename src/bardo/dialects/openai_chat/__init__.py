@@ -16,7 +16,7 @@ from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
 from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
 from bardo.dialects.openai_chat.encode_request import DECLARATION, differs, encode_body, encode_control
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
-from bardo.dialects.operations import ModelsForm
+from bardo.dialects.operations import ModelsForm, route_fields
 from bardo.dialects.reply_declaration import Place, ReplyDeclaration
 from bardo.dialects.wire import encode_json
 from bardo.values.operations import ModelInfo
@@ -24,7 +24,7 @@ from bardo.values.operations import ModelInfo
 
 def _model(model: ModelInfo) -> dict[str, Any]:
     # When a model was made is not known: 0 is what servers of local models say too.
-    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider}
+    return {"id": model.id, "object": "model", "created": 0, "owned_by": model.provider, **route_fields(model)}
 
 
 def _list(models: Sequence[ModelInfo]) -> bytes:

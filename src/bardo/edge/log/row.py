@@ -15,7 +15,8 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     Seconds are seconds, `started_at` is Unix time, `cost_usd` are US dollars. A number that is `None` was not reported, which is not 0.
     `reasoning_*` is the receipt of the call's thinking in words: the policy, what was sent of it, who decided, and the verdict.
     `operation` is what was asked for: generate, complete (OpenAI's older form of it), embed or count_tokens. `error_message` must hold no
-    secret: the caller removes them. `request_content` and `reply_content` are stored only by a writer that was told to keep them.
+    secret: the caller removes them. `tenant` is a digest of the key that a client came with, `route` how it was found who answers, for a call
+    that said what it needs. `request_content` and `reply_content` are stored only by a writer that was told to keep them.
     """
 
     request_id: str
@@ -60,6 +61,9 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     request_content: str | None = None
     reply_content: str | None = None
 
+    tenant: str | None = None
+    route: dict[str, Any] | None = None
+
 
 class CallBegun(msgspec.Struct, frozen=True, array_like=True):
     """A call that is about to be sent, as far as it is known then. `attempts` counts this one too."""
@@ -82,6 +86,15 @@ class LogGap(msgspec.Struct, frozen=True, kw_only=True):
     noticed_at: float
     rows: int
     why: str
+
+
+class Feedback(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody thinks of the answer to one call: `score` from 0 (bad) to 1 (good). `given_at` is Unix time."""
+
+    request_id: str
+    given_at: float
+    score: float
+    comment: str | None = None
 
 
 class LogTotal(msgspec.Struct, frozen=True, kw_only=True):

@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 
 from bardo.edge.log.stored import from_json
 
-CURRENT_REVISION = "0004"
+CURRENT_REVISION = "0005"
 
 
 class ExactJson(TypeDecorator[Any]):
@@ -96,7 +96,20 @@ inference_log = Table(
     Column("reasoning_layer", Text),
     Column("reasoning_verdict", Text),
     Column("operation", Text, nullable=False, server_default="generate"),
+    Column("tenant", Text),
+    Column("route", ExactJson),
     # Numbers of removed rows are never given again, so a follower cannot miss a row.
+    sqlite_autoincrement=True,
+)
+
+inference_feedback = Table(
+    "inference_feedback",
+    metadata,
+    Column("row_number", _row_number, primary_key=True, autoincrement=True),
+    Column("request_id", _id_text, nullable=False, index=True),
+    Column("given_at", Double, nullable=False),
+    Column("score", Double, nullable=False),
+    Column("comment", Text),
     sqlite_autoincrement=True,
 )
 

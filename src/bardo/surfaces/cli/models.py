@@ -78,7 +78,8 @@ async def _found(config: Path | None) -> tuple[list[ListedModel], dict[str, str]
         listed = await listed_models(directory)
         facts = ModelFacts(settings.models)
         by_id = {one.id: one for one in directory.providers}
-        found = [_listed(info, by_id[info.provider], facts, keyring) for info in listed]
+        served = [info for info in listed if info.route != "workload"]
+        found = [_listed(info, by_id[info.provider], facts, keyring) for info in served]
         return found, {name: why for name, why in directory.unlisted.items() if not by_id[name].models}
     finally:
         await transport.close()

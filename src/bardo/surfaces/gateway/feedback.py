@@ -1,0 +1,23 @@
+"""Feedback of clients on their calls."""
+
+from __future__ import annotations
+
+from bardo.dialects.jsonfield import decode_object
+from bardo.edge.feedback import read_feedback
+from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.values.errors import UnknownRoute
+
+
+async def take_feedback(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Store what a client thinks of an answer. Raises InvalidRequest, and NotStored for a call that is not the client's."""
+    taker = context.feedback
+    if taker is None:
+        hint = "turn the log on with enabled = true under [log] in bardo.toml"
+        raise UnknownRoute("this gateway keeps no log, so that no feedback can be stored", hint=hint)
+    feedback = read_feedback(decode_object(await context.body(scope, receive)), context.runner.clock())
+    await taker.take(feedback, tenant_of(key_of(scope)))
+    await answer.json({"request_id": feedback.request_id, "score": feedback.score, "stored": True})
