@@ -12,10 +12,12 @@ from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory
+from bardo.edge.feedback import FeedbackTaker
 from bardo.edge.formats import formats_of
 from bardo.edge.http import Deadlines, HttpTransport, Transport
 from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
+from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.response_store import ResponseStore, open_responses
@@ -41,8 +43,10 @@ class Assembly:
         replay: ReplayKeeper | None = None,
         introspector: Introspector | None = None,
         responses: ResponseStore | None = None,
+        feedback: FeedbackTaker | None = None,
     ) -> None:
         self.runner = runner
+        self.feedback = feedback
         self.responses = responses
         self._introspector = introspector
         self._transport = transport
@@ -59,6 +63,8 @@ class Assembly:
             self._replay.close()
         if self.responses is not None:
             self.responses.close()
+        if self.feedback is not None:
+            self.feedback.close()
         if self._log is not None:
             self._log.close()
 
@@ -103,7 +109,16 @@ def assemble(
         servers=introspector,
         client_keys=ClientKeys(settings.keys, environment),
     )
-    return Assembly(runner, transport=own, log=log, replay=replay, introspector=introspector, responses=responses)
+    feedback = None if log is None else FeedbackTaker(log, FeedbackStore(log_path(settings, environment)))
+    return Assembly(
+        runner,
+        transport=own,
+        log=log,
+        replay=replay,
+        introspector=introspector,
+        responses=responses,
+        feedback=feedback,
+    )
 
 
 def _limits(settings: Settings) -> Limits:

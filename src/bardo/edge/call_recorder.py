@@ -141,6 +141,7 @@ class CallRecorder:
             error=error,
             forwarded=forwarded,
             keep_content=self._context.limits.keep_content,
+            tenant=self._tenant,
         )
         self._context.write(row)
 
@@ -157,6 +158,7 @@ def log_row(
     error: BardoError | None = None,
     forwarded: bool = False,
     keep_content: bool = False,
+    tenant: str | None = None,
 ) -> LogRow:
     """Return the row of one call. Content goes in only where it is to be kept."""
     fields: dict[str, Any] = {
@@ -168,6 +170,7 @@ def log_row(
         "model_asked": request.model,
         "streamed": request.stream,
         "attempts": attempts,
+        "tenant": tenant,
         "operation": request.operation,
         "outcome": outcome,
         "status": error.status if error is not None else 200 if response is not None else None,

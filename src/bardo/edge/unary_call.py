@@ -37,9 +37,11 @@ class UnaryAnswer(Generic[Result]):
     forwarded: bytes | None = None
 
 
-async def embed(runner: Runner, request: EmbedRequest, *, client_key: str = "") -> UnaryAnswer[Embeddings]:
+async def embed(
+    runner: Runner, request: EmbedRequest, *, client_key: str = "", tenant: str = ""
+) -> UnaryAnswer[Embeddings]:
     """Return the vectors of a request's inputs. Raises BardoError; the call is in the log then too."""
-    call: UnaryCall[Embeddings] = UnaryCall(runner, request, "embed", client_key)
+    call: UnaryCall[Embeddings] = UnaryCall(runner, request, "embed", client_key, tenant)
     result, replies = await call.run(lambda targets: unary_attempts(targets, lambda one: embed_attempt(request, one)))
     forwarded = replies[0].body if may_forward(request, call.attempt, result) else None
     counted = with_estimated_usage(result, request)
@@ -67,9 +69,11 @@ def embed_receipt(request: EmbedRequest, attempt: UnaryAttempt[Embeddings], resu
     }
 
 
-async def count_tokens(runner: Runner, request: Request, *, client_key: str = "") -> UnaryAnswer[TokenCount]:
+async def count_tokens(
+    runner: Runner, request: Request, *, client_key: str = "", tenant: str = ""
+) -> UnaryAnswer[TokenCount]:
     """Return how many tokens a request has. Raises BardoError; the call is in the log then too."""
-    call: UnaryCall[TokenCount] = UnaryCall(runner, request, "count_tokens", client_key)
+    call: UnaryCall[TokenCount] = UnaryCall(runner, request, "count_tokens", client_key, tenant)
 
     def course(targets: list[Target]) -> Course[TokenCount]:
         knowledge = runner.facts.knowledge(targets)
@@ -90,6 +94,7 @@ class UnaryCall(Generic[Result]):
     request: EmbedRequest | Request
     operation: Operation
     client_key: str
+    tenant: str = ""
     request_id: str = field(default_factory=lambda: f"req_{random.getrandbits(96):024x}")
     _attempt: UnaryAttempt[Result] | None = None
     _attempts: int = 0
@@ -192,6 +197,7 @@ class UnaryCall(Generic[Result]):
                 client_dialect=self.request.dialect,
                 model_asked=self.request.model,
                 attempts=self._attempts,
+                tenant=self.tenant,
                 operation=self.operation,
                 outcome=outcome,
                 status=error.status if error is not None else 200 if outcome == "ok" else None,

@@ -120,7 +120,7 @@ class UnknownPreviousResponse(InvalidRequest):
 
 
 class NotStored(CallerError):
-    """No response, conversation or item with this id is kept."""
+    """No response, conversation, item or call with this id is kept."""
 
     status = 404
     kind: Kind = "not_found"

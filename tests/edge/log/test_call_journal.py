@@ -120,7 +120,7 @@ def test_every_field_but_the_content_comes_back(tmp_path: Path) -> None:
         "error_message": "m\n\"quoted\"", "finish_reason": "stop", "finish_raw": "STOP",
         "visibility": "visible", "input_tokens": 1, "output_tokens": 2, "reasoning_tokens": 0, "tokens_approx": True,
         "cached_input_tokens": 4, "cache_write_tokens": 5, "usage_raw": {"a": [1, None]}, "cost_usd": 0.5,
-        "degraded": ({"what": "w"},), "receipt": {"r": 1}, "reasoning_intent": "low",
+        "degraded": ({"what": "w"},), "receipt": {"r": 1}, "tenant": "t", "route": {"strategy": "order"}, "reasoning_intent": "low",
         "reasoning_emitted": "e", "reasoning_layer": "L1", "reasoning_verdict": "honoured",
     }  # fmt: skip
     assert set(whole) == set(LogRow.__struct_fields__) - {

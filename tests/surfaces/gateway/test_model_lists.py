@@ -101,7 +101,9 @@ def test_a_failing_provider_hides_no_model_of_another() -> None:
 
 
 def test_aliases_and_workloads_are_marked_as_routes() -> None:
-    table = '[aliases]\nsmall = "vllm/m1"\nwork = "bardo/mine"\n[workloads.mine]\nabout = "what I do"\nmodel = "vllm/m1"'
+    table = (
+        '[aliases]\nsmall = "vllm/m1"\nwork = "bardo/mine"\n[workloads.mine]\nabout = "what I do"\nmodel = "vllm/m1"'
+    )
     with house([Simulator("vllm", models=["m1"])], toml=table) as running:
         listed = {one["id"]: one for one in request(running.address, "GET", "/v1/models").json["data"]}
         assert "bardo" not in listed["m1"]

@@ -36,8 +36,8 @@ class FeedbackStore:
         from bardo.edge.log.stored import LONGEST_MESSAGE, mended_text
 
         column = inference_log.c
-        owned = column.tenant == tenant if tenant else column.tenant.is_(None)
-        known = select(column.row_number).where(column.request_id == feedback.request_id, owned).limit(1)
+        owned = (column.request_id == feedback.request_id, column.tenant == tenant)
+        known = select(column.row_number).where(*owned).limit(1)
         fields = msgspec.structs.asdict(feedback)
         if feedback.comment is not None:
             fields["comment"] = mended_text(feedback.comment, LONGEST_MESSAGE)

@@ -15,8 +15,9 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     Seconds are seconds, `started_at` is Unix time, `cost_usd` are US dollars. A number that is `None` was not reported, which is not 0.
     `reasoning_*` is the receipt of the call's thinking in words: the policy, what was sent of it, who decided, and the verdict.
     `operation` is what was asked for: generate, complete (OpenAI's older form of it), embed or count_tokens. `error_message` must hold no
-    secret: the caller removes them. `tenant` is a digest of the key that a client came with, `route` how it was found who answers, for a call
-    that said what it needs. `request_content` and `reply_content` are stored only by a writer that was told to keep them.
+    secret: the caller removes them. `tenant` is a digest of the key that a client came with, empty where it came without one. `route` is
+    how it was found who answers, for a call that said what it needs. `request_content` and `reply_content` are stored only by a writer
+    that was told to keep them.
     """
 
     request_id: str

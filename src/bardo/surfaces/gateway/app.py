@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from bardo.edge.feedback import FeedbackTaker
 from bardo.edge.graceful_shutdown import shutting_down
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
@@ -32,6 +33,7 @@ from bardo.surfaces.gateway.conversations import (
     show_item,
     update_conversation,
 )
+from bardo.surfaces.gateway.feedback import take_feedback
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
@@ -66,6 +68,7 @@ OPERATIONS: Mapping[Endpoint, ServeOperation] = {
     "loaded_models": loaded_models,
     "version": version,
     "root": root,
+    "feedback": take_feedback,
     "health": health,
     "ready": ready,
 }
@@ -81,6 +84,7 @@ class Gateway:
         settings: GatewaySettings,
         *,
         responses: ResponseStore | None = None,
+        feedback: FeedbackTaker | None = None,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
@@ -91,6 +95,7 @@ class Gateway:
             keep_alive_seconds=settings.keep_alive_seconds,
             unasked_thinking=settings.unasked_thinking,
             responses=responses,
+            feedback=feedback,
         )
         self._access = Access(settings)
         self._start = start

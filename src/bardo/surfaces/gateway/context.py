@@ -6,6 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from bardo.edge.feedback import FeedbackTaker
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
 from bardo.engine.prompt_estimates import PromptEstimates
@@ -19,7 +20,10 @@ _log = logging.getLogger("bardo.gateway")
 
 
 class GatewayContext:
-    """The runner of a gateway, the limits of a request and a stream, where responses are kept, and whether unasked thinking is shown."""
+    """The runner of a gateway, the limits of a request and a stream, and whether unasked thinking is shown.
+
+    `responses` is where responses are kept, `feedback` takes what clients think of answers; None where neither is done.
+    """
 
     def __init__(
         self,
@@ -29,8 +33,10 @@ class GatewayContext:
         keep_alive_seconds: float,
         unasked_thinking: bool = False,
         responses: ResponseStore | None = None,
+        feedback: FeedbackTaker | None = None,
     ) -> None:
         self.runner = runner
+        self.feedback = feedback
         self.responses = responses
         self.prompt_estimates = PromptEstimates()
         self.keep_alive_seconds = keep_alive_seconds

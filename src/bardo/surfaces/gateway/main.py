@@ -35,6 +35,7 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
         assembly.runner,
         settings.gateway,
         responses=assembly.responses,
+        feedback=assembly.feedback,
         start=start,
         stop=assembly.close,
     )

@@ -15,7 +15,7 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import key_of
+from bardo.surfaces.gateway.tenants import key_of, tenant_of
 from bardo.values.operations import Embeddings, EmbedRequest
 
 
@@ -55,8 +55,10 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
     request = form.decode_request(await context.body(scope, receive), route.arrival)
     request = with_headers(with_header_options(request, scope), scope)
 
+    key = key_of(scope)
+
     async def work() -> None:
-        counted = await count(context.runner, request, client_key=key_of(scope))
+        counted = await count(context.runner, request, client_key=key, tenant=tenant_of(key))
         headers = call_headers(counted.request_id, counted.attempt.target, counted.result.degraded)
         await answer.whole(200, form.encode_reply(counted.result), headers)
 
@@ -70,8 +72,10 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
     request = form.decode_request(await context.body(scope, receive), route.arrival)
     request = msgspec.structs.replace(request, options=header_options(request.options, scope))
 
+    key = key_of(scope)
+
     async def work() -> None:
-        made = await embed(context.runner, request, client_key=key_of(scope))
+        made = await embed(context.runner, request, client_key=key, tenant=tenant_of(key))
         body = made.forwarded or form.encode_reply(_with_extension(made, request), request)
         headers = call_headers(made.request_id, made.attempt.target, made.result.degraded)
         await answer.whole(200, body, headers)

@@ -37,6 +37,7 @@ Endpoint = Literal[
     "loaded_models",
     "version",
     "root",
+    "feedback",
     "health",
     "ready",
 ]
@@ -86,6 +87,7 @@ FIXED_ROUTES: dict[str, Route] = {
     "/": Route(endpoint="root", method="GET"),
     "/api/embed": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embed")),
     "/api/embeddings": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embeddings")),
+    "/v1/bardo/feedback": Route(endpoint="feedback"),
     "/healthz": Route(endpoint="health", method="GET"),
     "/readyz": Route(endpoint="ready", method="GET"),
 }

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from bardo.edge.assembly import assemble
+from bardo.edge.feedback import read_feedback
 from bardo.edge.http import Transport, another_loop
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.model_list import listed_models
@@ -126,6 +127,18 @@ class AsyncClient:
         """Return every model that can be asked for."""
         return await listed_models(self._runner().directory)
 
+    async def feedback(self, request_id: str, *, score: float, comment: str | None = None) -> None:
+        """Store in the log what somebody thinks of an answer: `score` from 0 (bad) to 1 (good).
+
+        `request_id` is `response.bardo["request_id"]`. Raises InvalidRequest, NotStored for a call that is not in the log, and
+        ClientMisuse where there is no log.
+        """
+        taker = self._assembly.feedback
+        if taker is None:
+            raise ClientMisuse("this client keeps no log", hint="leave the log on: LogSettings(enabled=True)")
+        given = {"request_id": request_id, "score": score, "comment": comment}
+        await taker.take(read_feedback(given, self._runner().clock()), "")
+
     async def close(self) -> None:
         """Close connections and the log; nothing that was to be written is lost. Closing twice does nothing."""
         if not self._closed:
@@ -214,6 +227,10 @@ class Client:
     def models(self) -> list[ModelInfo]:
         """Return every model that can be asked for."""
         return self._run(self._inner.models())
+
+    def feedback(self, request_id: str, *, score: float, comment: str | None = None) -> None:
+        """Store in the log what somebody thinks of an answer, as AsyncClient does. Raises BardoError."""
+        self._run(self._inner.feedback(request_id, score=score, comment=comment))
 
     def close(self) -> None:
         """Close connections and the log, and end the thread."""
