@@ -64,6 +64,13 @@ def test_rows_are_read() -> None:
         ('[routing]\nstrategie = "order"', 2, "did you mean 'strategy'?"),
         ('[workloads]\ncheap = "m"', 2, "[workloads.cheap]"),
         ("workloads = 3", 1, "[workloads.NAME]"),
+        ('[workloads.a]\nrequire = ["visoin"]', 2, "did you mean vision"),
+        ('[workloads.a]\nprefer = ["zzz"]', 2, "features are"),
+        (
+            '[[providers]]\nid = "deepseek"\n[workloads.a]\nmodel = "deepseek/deepseek-chat"\nrequire = ["privacy"]',
+            4,
+            'private_providers = ["deepseek"]',
+        ),
         ('[workloads."a/b"]', 1, "cannot name a workload"),
         ('[router]\nstrategy = "order"', 1, "write [routing]"),
     ],

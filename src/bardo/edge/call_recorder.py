@@ -184,6 +184,7 @@ def log_row(
             "provider_dialect": provider.row.dialect,
             "model": attempt.target.model,
             "passed_through": forwarded,
+            "route": None if attempt.route is None else attempt.route.fields,
             **_of_control(attempt),
         }
         if response is not None:

@@ -114,10 +114,10 @@ class Directory:
         """Return who may serve `model`, or what it is an alias of, best first. Raises UnknownModel."""
         return list((await self.placement(model)).targets)
 
-    async def placement(self, model: str) -> Placement:
-        """Return who may serve `model`, or the models that it is an alias of, best first. Raises UnknownModel where nobody does."""
-        found = self.found(model)
-        names = (found.model, *found.fallbacks)
+    async def placement(self, *models: str) -> Placement:
+        """Return who may serve some models, or those that they are aliases of, best first. Raises UnknownModel where nobody does."""
+        every = [self.found(model) for model in models]
+        names = tuple(dict.fromkeys(name for found in every for name in (found.model, *found.fallbacks)))
         placed = self._place_all(names)
         if placed.problems:
             # Learnt here, or by another call while this one waited for its turn.
@@ -125,8 +125,6 @@ class Directory:
             placed = self._place_all(names)
         if not placed.targets:
             problem = placed.problems[0]
-            if found.model.startswith(PREFIX):
-                raise unknown_workload(found.model.removeprefix(PREFIX), self.workloads) from problem
             raise self._explained(problem) from problem
         return placed
 
@@ -158,8 +156,14 @@ class Directory:
     def _place(self, model: str) -> list[Target]:
         placed = self._placed.get(model)
         if placed is None:
+            if model.startswith(PREFIX) and not self._has_provider(model):
+                raise unknown_workload(model.removeprefix(PREFIX), self.workloads)
             placed = _kept(self._placed, model, resolve(model, self._providers))
         return [*placed]
+
+    def _has_provider(self, model: str) -> bool:
+        """Whether a name like a workload's is a model of somebody's: of a provider so called, or of one that lists it."""
+        return any(one.lists(model) or one.id == PREFIX.rstrip("/") for one in self._providers)
 
     def _forget(self) -> None:
         """Forget what followed from the providers, which have changed."""

@@ -24,13 +24,13 @@ from bardo.engine.aliases import with_display, with_effort
 from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.knowledge import Lesson
 from bardo.engine.planning import Attempt
-from bardo.engine.route import Provider, Target
+from bardo.engine.route import Provider, RouteRecord, Target
 from bardo.engine.typed.plan import AnswerValidator
+from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.profiles import LOCKED
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, InternalError, Unreachable
-from bardo.values.intent import Intent
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
@@ -137,8 +137,7 @@ class Runner(SecretHolder):
 
     async def _begin(self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool) -> None:
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
-        intent = request.options.intent
-        placed = await (self.placement(request.model) if intent is None else self.routed(request, intent))
+        request, placed = await self.placed(request)
         targets = placed.targets
         if placed.skipped:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
@@ -161,21 +160,32 @@ class Runner(SecretHolder):
                     self._servers.answered(attempt.target)
                 return
 
-    async def placement(self, model: str) -> Placement:
-        """Return who may serve `model`, best first, each server asked once what it knows of its models. Raises UnknownModel."""
-        placed = await self.directory.placement(model)
+    async def placed(self, request: Request) -> tuple[Request, Placement]:
+        """Return a request with all that it needs, and who is asked for it, best first.
+
+        Raises UnknownModel, InvalidRequest, Unsupported and Unavailable.
+        """
+        needs = needs_of(request, self.directory.found(request.model), self.directory.workloads)
+        if needs is None:
+            return request, await self.placement(request.model)
+        return needs.request, await self.routed(needs)
+
+    async def placement(self, *models: str) -> Placement:
+        """Return who may serve the models, best first, each server asked once what it knows of its models. Raises UnknownModel."""
+        placed = await self.directory.placement(*models)
         if self._servers is not None:
             await self._servers.ask_before(placed.targets)
         return placed
 
-    async def routed(self, request: Request, intent: Intent) -> Placement:
+    async def routed(self, needs: Needs) -> Placement:
         """Return who is asked for what a request needs, in order, and why. Raises UnknownModel, Unsupported and Unavailable."""
-        placed = None if intent.model is None else await self.placement(intent.model)
-        found = await self.routing.route(request, None if placed is None else placed.targets)
+        placed = await self.placement(*needs.models) if needs.models else None
+        found = await self.routing.route(needs.request, None if placed is None else placed.targets)
+        check_contradiction(needs, found.decision)
         if placed is None and self._servers is not None:
             await self._servers.ask_before(found.targets)
         skipped = () if placed is None else placed.skipped
-        return Placement(found.targets, skipped=skipped, route=found.record)
+        return Placement(found.targets, skipped=skipped, route=_with_workload(found.record, needs))
 
     def _next_attempt(self, exchange: Exchange, problem: BardoError) -> Attempt:
         """Return what is tried after an attempt that failed. Raises its `problem` where nothing is."""
@@ -226,6 +236,13 @@ class Runner(SecretHolder):
         """Note a finished call."""
         if self._log is not None:
             self._log.write(row)
+
+
+def _with_workload(record: RouteRecord, needs: Needs) -> RouteRecord:
+    """Return the record of a route with the workload that it is for."""
+    if needs.workload is None:
+        return record
+    return msgspec.structs.replace(record, fields={"workload": needs.workload.name, **record.fields})
 
 
 def _warn_of_locked(attempt: Attempt) -> None:

@@ -30,7 +30,15 @@ from bardo.edge.settings_profiles import read_profiles, settle_workloads
 from bardo.edge.settings_providers import FILE_NAME, read_providers
 from bardo.edge.settings_providers import ProviderEntry as ProviderEntry
 from bardo.edge.settings_providers import provider_of as provider_of
-from bardo.edge.settings_routing import RoutingSettings, check_names, check_routing, check_workloads, read_workloads
+from bardo.edge.settings_routing import (
+    RoutingSettings,
+    check_features,
+    check_names,
+    check_private,
+    check_routing,
+    check_workloads,
+    read_workloads,
+)
 from bardo.edge.settings_rows import choices_of, read_formats, read_models
 from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
 from bardo.engine.aliases import Alias
@@ -197,6 +205,12 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     if "aliases" in rows and "workloads" in rows:
         with mistakes.collected():
             check_names(rows["workloads"], rows["aliases"], text, source)
+        with mistakes.collected():
+            check_features(rows["workloads"], text, source)
+        if not mistakes.found:
+            with mistakes.collected():
+                configured = [provider_of(entry, source) for entry in rows["providers"]]
+                check_private(rows["workloads"], read.routing, configured, text, source)
     with mistakes.collected():
         check_routing(read.routing, rows["providers"], Place(text, source, "routing"))
     mistakes.check()

@@ -88,6 +88,11 @@ class Mistakes:
         self._keys = keys
         self._found: list[ConfigError] = []
 
+    @property
+    def found(self) -> bool:
+        """Whether any mistake was found so far."""
+        return bool(self._found)
+
     @contextmanager
     def collected(self) -> Iterator[None]:
         """Keep the ConfigError that the block raises."""

@@ -8,11 +8,15 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.edge.settings_problems import Place, explain
 from bardo.edge.settings_providers import ProviderEntry
 from bardo.edge.settings_rows import choices_of
 from bardo.engine.aliases import Alias, Aliases, Found
+from bardo.engine.model_features import candidate_of
+from bardo.engine.route import Provider, target_at
+from bardo.engine.workload_requests import PRIVACY, near_feature
 from bardo.routing.workloads import (
     PREFIX,
     WorkloadMistake,
@@ -89,6 +93,38 @@ def _check_alias(name: str, found: Found, workloads: Workloads, place: Place) ->
         if model.startswith(PREFIX) and workloads.find(model) is None:
             problem = unknown_workload(model.removeprefix(PREFIX), workloads)
             raise ConfigError(f"{place.of(name)}: alias {name!r}: {problem.message}", hint=problem.hint)
+
+
+def check_features(rows: Mapping[str, WorkloadRow], text: str, source: str) -> None:
+    """Raise ConfigError for a feature that no row of the catalog has."""
+    for name, row in rows.items():
+        here = Place(text, source, "workloads").inside(name)
+        for key in ("require", "prefer"):
+            for feature in getattr(row, key) or ():
+                if feature not in features().names:
+                    where = here.of(key)
+                    raise ConfigError(f"{where}: no feature is called {feature!r}", hint=near_feature(feature))
+
+
+def check_private(
+    rows: Mapping[str, WorkloadRow], routing: RoutingSettings, providers: Sequence[Provider], text: str, source: str
+) -> None:
+    """Raise ConfigError for a workload that is private, and names a model of a provider that is not."""
+    by_id = {one.id: one for one in providers}
+    for name in rows:
+        found = workloads_of(rows).get(name)
+        assert found is not None
+        if not (found.private or PRIVACY in found.intent.require):
+            continue
+        for model in (found.intent.model or "", *found.fallbacks):
+            provider = by_id.get(model.partition("/")[0])
+            if provider is None or provider.id in routing.private_providers:
+                continue
+            if PRIVACY not in candidate_of(target_at(provider, model)).features:
+                where = Place(text, source, "workloads").inside(name).of("model")
+                hint = f'name a private provider, or say under [routing]: private_providers = ["{provider.id}"]'
+                message = f"the workload {name!r} must be private, and {provider.id!r}, which has {model!r}, is not"
+                raise ConfigError(f"{where}: {message}", hint=hint)
 
 
 def check_routing(routing: RoutingSettings, providers: Sequence[ProviderEntry], place: Place) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from bardo.edge.directory import Placement
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
 from bardo.edge.runner import Runner
@@ -19,7 +20,7 @@ from bardo.engine.route import Target
 from bardo.engine.token_counting import count_attempt
 from bardo.engine.unary import Course, UnaryAttempt, WholeReply, unary_attempts
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.errors import BardoError, InternalError
+from bardo.values.errors import BardoError, InternalError, InvalidRequest
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import Operation, Request
 from bardo.values.wire import WireRequest
@@ -112,7 +113,7 @@ class UnaryCall(Generic[Result]):
         """Try one target after the other, and return what the first that answers says. Raises BardoError where none does."""
         self._started_at, self._began = self.runner.clock(), self.runner.watch()
         try:
-            placed = await self.runner.placement(self.request.model)
+            placed = await self._placed()
             return await self._follow(course_of(list(placed.targets)), placed.skipped)
         except BardoError as problem:
             self.runner.clean(problem, (self.client_key,))
@@ -126,6 +127,15 @@ class UnaryCall(Generic[Result]):
         except Exception as mistake:
             self.log("error", error=InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
             raise
+
+    async def _placed(self) -> Placement:
+        """Return who is asked: for vectors, of a model; for a count of tokens, as for a reply. Raises UnknownModel and InvalidRequest."""
+        if isinstance(self.request, Request):
+            return (await self.runner.placed(self.request))[1]
+        if self.request.options.intent is not None or self.runner.directory.workload(self.request.model) is not None:
+            message = "workloads and intents find models for replies, and none for vectors"
+            raise InvalidRequest(message, hint="name the model that makes the vectors", param="model")
+        return await self.runner.placement(self.request.model)
 
     async def _follow(
         self, course: Course[Result], skipped: tuple[Degradation, ...]

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bardo.engine.planning import Attempt
-from bardo.engine.route import Target
+from bardo.engine.route import RouteRecord, Target
 from bardo.reasoning import control
 from bardo.reasoning.control import observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
@@ -26,7 +26,19 @@ def early_headers(request_id: str, attempt: Attempt, response: Response | None =
     headers = call_headers(request_id, attempt.target, attempt.degraded if response is None else response.degraded)
     if attempt.control is not None and response is None:
         headers.append(("X-Bardo-Reasoning", _printable(receipt_header(attempt.control))))
+    if attempt.route is not None:
+        headers.append(("X-Bardo-Route", _printable(route_header(attempt.route, attempt.target))))
     return headers
+
+
+def route_header(route: RouteRecord, target: Target) -> str:
+    """Return in brief what was asked for, by which strategy, and what the target that answers lacks of it."""
+    fields = route.fields
+    words = [fields.get("workload") or "intent", f"strategy={fields['strategy']}"]
+    if fields["relaxed"]:
+        words.append("relaxed")
+    lacking = ", ".join(one.what for one in route.degraded_at(target))
+    return "; ".join([*words, f"lacks {lacking}"] if lacking else words)
 
 
 def call_headers(request_id: str, target: Target, degraded: tuple[Degradation, ...]) -> list[tuple[str, str]]:
@@ -121,6 +133,8 @@ def extension(
         fields["reasoning_chain"] = chain_fields(response.reasoning)
     if "receipt" in request.options.include:
         fields["receipt"] = receipt(response, attempt, forwarded=forwarded)
+    if "route" in request.options.include:
+        fields["route"] = None if attempt.route is None else attempt.route.fields
     return fields
 
 
