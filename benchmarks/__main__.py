@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import control, decode, gateway, growth, parse, soak, stages, structured
+from benchmarks import control, decode, gateway, growth, parse, routing, soak, stages, structured
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.contestants import CannotStart
 from benchmarks.figures import Table, Target, targets_markdown
@@ -85,6 +85,7 @@ _RUN: dict[str, Callable[[Bench], Found]] = {
     "parse": _parse,
     "structured": structured.run,
     "control": control.run,
+    "routing": routing.run,
 }
 SUBJECTS = tuple(_RUN)
 

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from benchmarks import routing
 from benchmarks.bench import Bench, Pace
 from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
 from benchmarks.contestants import (
@@ -35,6 +36,7 @@ from benchmarks.stages import spent
 from benchmarks.upstream import at_once, listen, request_end
 
 from bardo.engine.reply_reader import ReplyReader
+from bardo.values.intent import Resolution
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the benchmarks read /proc")
 
@@ -238,6 +240,20 @@ def test_the_subject_control_does_all_that_it_times() -> None:
     assert isinstance(verdicts, list)
     assert all("verdict=honoured" in header for header in verdicts)
     assert len({type(one) for one in done.values()}) == 1
+
+
+def test_the_subject_routing_does_all_that_it_times() -> None:
+    done = {name: work() for name, work in routing.works().items()}
+    needs, named = done[routing.RESOLVED], done[routing.NAMED]
+    assert isinstance(needs, Resolution)
+    assert "visible_thinking" in needs.features
+    assert isinstance(named, Resolution)
+    assert named.model == "lab/model-7"
+    relaxed = done[routing.RELAXED]
+    assert relaxed is None
+    assert done[routing.PLAIN] is None
+    assert len([*routing.candidates()]) == routing.PROVIDERS * routing.MODELS
+    assert {*routing.LIMITS} <= done.keys()
 
 
 def test_requests_are_sent_when_they_are_due() -> None:

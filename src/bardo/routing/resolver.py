@@ -33,8 +33,12 @@ def resolve(
     size: CallSize = USUAL_CALL,
 ) -> Resolution | None:
     """Return the first candidate that can do it; None where none can even with its requirements relaxed."""
-    choice = next(choices(candidates, intent, conditions), None)
-    return None if choice is None else choice.candidate.resolution(intent, size)
+    for able in candidates.search(intent, conditions):
+        return best(able, intent).candidate.resolution(intent, size)
+    asked = relaxed(intent)
+    for able in candidates.search(asked, conditions) if asked is not intent else ():
+        return best(able, asked).candidate.resolution(intent, size)
+    return None
 
 
 def choices(candidates: Candidates, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[Choice]:
