@@ -6,11 +6,13 @@ of the whole answer, or nothing, where a citation belongs to the block in which 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from bardo.dialects import dialect
 from bardo.dialects.citations import Citation, CitationForm
 from bardo.engine.cited_text import CitedText
+from bardo.engine.reply_stages import HearsText
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
     BlockFields,
@@ -32,7 +34,7 @@ _TOO_LONG = "the answer is longer than what is held to count its places"
 _WHOLE_BLOCKS = "the client's dialect cites whole blocks of text"
 
 
-class TranslateCitations:
+class TranslateCitations(HearsText):
     """Adds the client's form of each citation to the events of a reply.
 
     `given` is the form that came in the dialect `source`, `wanted` the one of the dialect `client`. The text is held only where one of
@@ -47,19 +49,21 @@ class TranslateCitations:
         self._held: dict[int, list[tuple[int | None, Citation]]] = {}
         self._reported: set[str] = set()
         # The answer of one field is one block of text: its length is not needed where both count characters.
-        self.passes_text = given.of_choice and not self._in_bytes
+        self._places_kept = given.of_choice and not self._in_bytes
 
     def feed(self, item: Event) -> Sequence[Event]:
         """Pass on, with what the client can read of citations."""
-        if isinstance(item, ContentChunk):
-            return self._text(item)
-        if isinstance(item, BlockFields | ReplyFields):
-            return (item, *self._fields(item))
-        if isinstance(item, Finish):
-            return (*self._release(item.choice), item)
-        if isinstance(item, Failed):
-            return (*self.finish(), item)
-        return (*self._of_block_before(item), item) if isinstance(item, _OfBlock) else (item,)
+        take = _TAKE.get(type(item))
+        return (item,) if take is None else take(self, item)
+
+    def passes_run(self, choice: int) -> bool:
+        """Whether text of a choice passes as it is: nothing waits for it."""
+        return not self._held.get(choice)
+
+    def hear_run(self, pieces: Sequence[ContentChunk]) -> None:
+        """Take pieces of one text that have passed."""
+        first = pieces[0]
+        self._text_of(first.choice).add(first.block, "".join([piece.text for piece in pieces]))
 
     def finish(self) -> Sequence[Event]:
         """Give what is still held."""
@@ -73,7 +77,16 @@ class TranslateCitations:
     def _text(self, item: ContentChunk) -> Sequence[Event]:
         given = self._of_block_before(item)
         self._text_of(item.choice).add(item.block, item.text)
-        return (*given, item)
+        return (*given, item) if given else (item,)
+
+    def _other_block(self, item: _OfBlock) -> Sequence[Event]:
+        return (*self._of_block_before(item), item)
+
+    def _end(self, item: Finish) -> Sequence[Event]:
+        return (*self._release(item.choice), item)
+
+    def _fail(self, item: Failed) -> Sequence[Event]:
+        return (*self.finish(), item)
 
     def _of_block_before(self, item: _OfBlock) -> Sequence[Event]:
         """Return the citations of a block that is over, as another begins. Anthropic gives those of a block before its text, or within."""
@@ -85,15 +98,15 @@ class TranslateCitations:
     def _fields(self, item: BlockFields | ReplyFields) -> Sequence[Event]:
         of_choice = isinstance(item, ReplyFields)
         if item.dialect != self._source or of_choice is not self._given.of_choice or item.choice is None:
-            return ()
+            return (item,)
         value = item.fields.get(self._given.field)
         if value is None:
-            return ()
+            return (item,)
         block = item.block if isinstance(item, BlockFields) else None
         self._held.setdefault(item.choice, []).extend((block, one) for one in self._given.read(value).found)
         # What ends with its block is not known before the block is over.
         waits = self._given.whole_blocks or self._wanted.at_end or self._text_of(item.choice).block is None
-        return () if waits else self._release(item.choice)
+        return (item,) if waits else (item, *self._release(item.choice))
 
     def _release(self, choice: int) -> list[Event]:
         """Return what is held of a choice as the client reads it."""
@@ -137,7 +150,7 @@ class TranslateCitations:
         elif block is not None and one.start is not None and one.end is not None:
             base = text.begin_of(block)
             one = one._replace(start=one.start + base, end=one.end + base)
-        if (one.start is None or one.end is None) and not self.passes_text:
+        if (one.start is None or one.end is None) and not self._places_kept:
             return one._replace(start=text.length, end=text.length)
         return one
 
@@ -152,6 +165,16 @@ class TranslateCitations:
         new = {what: why for what, why in lost.items() if what not in self._reported}
         self._reported |= new.keys()
         return [Degraded(Degradation(what, why=why)) for what, why in new.items()]
+
+
+_TAKE: dict[type, Callable[[TranslateCitations, Any], Sequence[Event]]] = {
+    ContentChunk: TranslateCitations._text,
+    BlockFields: TranslateCitations._fields,
+    ReplyFields: TranslateCitations._fields,
+    Finish: TranslateCitations._end,
+    Failed: TranslateCitations._fail,
+    **dict.fromkeys((RefusalChunk, ThinkStart, ToolCallStart, UnknownContent), TranslateCitations._other_block),
+}
 
 
 def citation_form(name: str) -> CitationForm | None:

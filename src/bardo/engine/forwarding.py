@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 _decode = msgspec.json.Decoder().decode
 _DONE = b"[DONE]"
-_AROUND_DATA = len(b"data: \n\n")
+_AROUND_DATA, _AROUND_NAME = len(b"data: \n\n"), len(b"event: \ndata: \n\n")
 
 EventsAndBytes = tuple[Sequence[Event], bytes]
 """Events, and the bytes of the provider that they were read from; no bytes where the reply broke."""
@@ -209,13 +209,11 @@ def sound(frame: Frame) -> Frame:
 
 
 def _is_data_alone(frame: Frame) -> bool:
-    """Whether the bytes of a server-sent event are those of its data and nothing else."""
-    return (
-        frame.data is not None
-        and not frame.event
-        and frame.complete
-        and len(frame.raw) == len(frame.data) + _AROUND_DATA
-    )
+    """Whether the bytes of a server-sent event are those of its data and its name, and nothing else."""
+    name = frame.event
+    if frame.data is None or not frame.complete or not name.isascii():
+        return False
+    return len(frame.raw) == len(frame.data) + (len(name) + _AROUND_NAME if name else _AROUND_DATA)
 
 
 def _as_it_is(frame: Frame) -> Frame:

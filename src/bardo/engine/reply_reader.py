@@ -19,7 +19,9 @@ from bardo.engine.reply_stages import (
     CallIds,
     FillMissingFields,
     FoldStage,
+    HearsText,
     counting_ids,
+    heard,
     is_content,
     pass_through,
     passed_to_the_end,
@@ -87,6 +89,7 @@ class ReplyReader:
             self._stages.append(FillMissingFields(stamp))
         self._stages += stages
         self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
+        self._hearers = [stage for stage in self._stages if isinstance(stage, HearsText)]
         self.repeats = False
         self.fold = ResponseFold(
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
@@ -279,10 +282,11 @@ class ReplyReader:
 
     def _take_repeated(self, events: Sequence[Event]) -> Sequence[Event]:
         """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
-        if not self._passes_text or (events and type(events[0]) is ToolCallChunk):
+        if not events:
+            return events
+        if not self._passes_text or type(events[0]) is ToolCallChunk or not heard(events, self._hearers):
             return self._through(events)
-        if events:
-            self.fold.feed_run(events)
+        self.fold.feed_run(events)
         return events
 
     def _note(self, events: Sequence[Event]) -> Sequence[Event]:

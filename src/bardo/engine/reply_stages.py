@@ -14,6 +14,7 @@ from bardo.streams.stage import Stage
 from bardo.values.blocks import has_no_arguments
 from bardo.values.events import (
     BlockFields,
+    ContentChunk,
     Degraded,
     Event,
     Failed,
@@ -36,6 +37,20 @@ _NO_CONTENT = frozenset({ReplyStart, ReplyFields, UsageUpdate, Degraded})
 _LONGEST_NAME = 500
 _LONGEST_HELD = 64
 _FREE_TEXT = ("custom", "custom_tool_call")
+
+
+class HearsText:
+    """A stage that passes text on as it is, and counts it. Pieces that were read in one go are not fed to it one by one."""
+
+    passes_text = True
+
+    def passes_run(self, choice: int) -> bool:
+        """Whether further text of a choice passes as it is at present; if not, it must be fed."""
+        raise NotImplementedError
+
+    def hear_run(self, pieces: Sequence[ContentChunk]) -> None:
+        """Take pieces of one text, at least one, that have passed."""
+        raise NotImplementedError
 
 
 class FoldStage:
@@ -225,6 +240,17 @@ def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]])
     for stage in stages:
         events = [passed for event in events for passed in stage.feed(event)]
     return events
+
+
+def heard(pieces: Sequence[Any], stages: Sequence[HearsText]) -> bool:
+    """Tell pieces of one block to the stages that count text; False where they must be fed."""
+    for stage in stages:
+        if not stage.passes_run(pieces[0].choice):
+            return False
+    if type(pieces[0]) is ContentChunk:
+        for stage in stages:
+            stage.hear_run(pieces)
+    return True
 
 
 def passed_to_the_end(last: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> list[Event]:

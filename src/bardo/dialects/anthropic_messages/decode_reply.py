@@ -7,40 +7,35 @@ typed structs; everything rarer goes a generic way.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.anthropic_messages.block_reader import Content, InputDelta, TextDelta, ThinkingDelta
+from bardo.dialects.anthropic_messages.block_reader import Content
 from bardo.dialects.anthropic_messages.constants import NAME, REASONS
 from bardo.dialects.anthropic_messages.errors import refusal
+from bardo.dialects.anthropic_messages.plain_deltas import PlainDeltas
+from bardo.dialects.anthropic_messages.plain_message import read_plain
 from bardo.dialects.anthropic_messages.usage import decode_usage, merge_usage
+from bardo.dialects.base import PlainReplyDecoder, RepeatingDecoder
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.wire import INVALID_JSON, WrongShape, arguments_of, want, without
 from bardo.streams.frames import Frame
+from bardo.streams.sse import Around
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
-    BlockFields,
-    ContentChunk,
     Degraded,
     Event,
     Failed,
     Finish,
     ReplyFields,
     ReplyStart,
-    ThinkChunk,
-    ToolCallChunk,
     UsageUpdate,
 )
-
-
-class _Delta(msgspec.Struct, tag_field="type", tag="content_block_delta", gc=False, forbid_unknown_fields=True):
-    index: int
-    delta: TextDelta | ThinkingDelta | InputDelta
 
 
 class _Input(msgspec.Struct, frozen=True):
@@ -54,17 +49,16 @@ class _Inputs(msgspec.Struct):
     content: list[_Input] = []
 
 
-_decode_delta = msgspec.json.Decoder(_Delta).decode
 _decode_inputs = msgspec.json.Decoder(_Inputs).decode
 
 
-class Decoder:
+class Decoder(PlainReplyDecoder, RepeatingDecoder):
     """One reply, whole or streamed."""
 
     def __init__(self, row: ProviderRow) -> None:
         self._row = row
         self._content = Content()
-        self._open_blocks = self._content.open_blocks
+        self._deltas = PlainDeltas(self._content.open_blocks)
         self._usage: dict[str, Any] = {}
         self._begun = False
         self._over = False
@@ -84,24 +78,27 @@ class Decoder:
         data = item.data
         if data is None or self._over:
             return []
-        try:
-            frame = _decode_delta(data)
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return self._feed_rare(item, data)
-        delta = frame.delta
-        block = self._open_blocks.get(frame.index)
-        if block is None or block.kind is not delta.__class__:
-            return self._feed_rare(item, data)
-        if isinstance(delta, TextDelta):
-            block.has_content = True
-            return [ContentChunk(block.number, delta.text)]
-        if isinstance(delta, InputDelta):
-            block.has_content = block.has_content or delta.partial_json != ""
-            return [ToolCallChunk(block.number, delta.partial_json)]
-        if delta.estimated_tokens is None:
-            return [ThinkChunk(block.number, delta.thinking)]
-        fields = BlockFields(block.number, NAME, {"estimated_tokens": delta.estimated_tokens})
-        return [ThinkChunk(block.number, delta.thinking), fields]
+        events = self._deltas.read(item)
+        return self._feed_rare(item, data) if events is None else events
+
+    def read_plain(self, data: bytes) -> list[Event] | None:
+        """Return the events of a whole message that holds only text and thinking."""
+        events = read_plain(data, excludes_reasoning=self._row.quirks.output_excludes_reasoning)
+        if events is not None:
+            self._begun = self._over = True
+        return events
+
+    def read_plain_frame(self, item: Frame) -> list[Event] | None:
+        """Return the events of a delta that only continues an open block."""
+        return None if self._over else self._deltas.read(item)
+
+    def repeated(self) -> Around | None:
+        """Return the bytes around the text of the deltas that repeat."""
+        return None if self._over else self._deltas.repeated.around
+
+    def again(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
+        """Return the events of deltas that repeat."""
+        return self._deltas.repeated.again(values, joined=joined)
 
     def finish(self) -> list[Event]:
         """Close the reply. One that has not come to its end is broken, even where only `message_stop` is missing."""
@@ -112,6 +109,7 @@ class Decoder:
 
     def _feed_rare(self, item: Frame, data: bytes) -> list[Event]:
         out: list[Event] = []
+        self._deltas.repeated.forget()
         try:
             payload = decode_leniently(data, out)
         except (ValueError, RecursionError):

@@ -16,6 +16,7 @@ import msgspec
 
 from bardo.dialects.openai_chat.choice import ChoiceReader
 from bardo.dialects.openai_chat.plain_frame import TEXTS, read_plain_frame
+from bardo.dialects.repeated_text import texts_of
 from bardo.streams.sse import Around
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk
 
@@ -29,7 +30,6 @@ _LARGEST = 64 * 1024
 _PROBE = "\x1abardo\x1a"
 _PROBE_BYTES = msgspec.json.encode(_PROBE)
 _text_of = msgspec.json.Decoder(str).decode
-_texts_of = msgspec.json.Decoder(list[str]).decode
 _encode = msgspec.json.Encoder().encode
 _value_of = msgspec.json.Decoder().decode
 
@@ -62,12 +62,8 @@ class Repetition:
 
     def read_all(self, values: Sequence[bytes], *, joined: bool) -> Sequence[Event] | None:
         """Return the events of repeated frames with these values, None where one of them is no text."""
-        try:
-            # No text holds a line end, so two broken ones cannot make a sound one.
-            texts = [_text_of(values[0])] if len(values) == 1 else _texts_of(b"[" + b",\n".join(values) + b"]")
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            return None
-        if len(texts) != len(values):
+        texts = texts_of(values)
+        if texts is None:
             return None
         self._used = True
         if joined or len(texts) == 1:
