@@ -14,6 +14,7 @@ from bardo._version import __version__
 
 if TYPE_CHECKING:
     from bardo.catalog.models import BudgetRange, ModelRow
+    from bardo.edge.event_bus import AsyncEventStream
     from bardo.edge.formats import known_formats
     from bardo.edge.settings import (
         CachingSettings,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from bardo.surfaces.library.client import AsyncClient, Client
     from bardo.surfaces.library.decoding import decode, parse
     from bardo.surfaces.library.explaining import explain
-    from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream
+    from bardo.surfaces.library.stream import AsyncReplyStream, EventStream, ReplyStream
     from bardo.surfaces.library.typed import TypedResponse
     from bardo.values.blocks import (
         Carried,
@@ -112,6 +113,17 @@ if TYPE_CHECKING:
         UsageUpdate,
         WithheldThought,
     )
+    from bardo.values.inference_events import (
+        CacheStats,
+        InferenceEvent,
+        ProfileApplied,
+        ProfileDegraded,
+        PublishedEvent,
+        ReasoningCaptured,
+        SchemaFallback,
+        SchemaValidated,
+        WebSearchUsed,
+    )
     from bardo.values.intent import Intent, Resolution
     from bardo.values.operations import Embeddings, ModelInfo, TokenCount
     from bardo.values.profile import InferenceProfile, ResponseSchema
@@ -128,7 +140,12 @@ if TYPE_CHECKING:
 
 _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelRow",
+    "bardo.edge.event_bus": "AsyncEventStream",
     "bardo.edge.formats": "known_formats",
+    "bardo.values.inference_events": (
+        "CacheStats InferenceEvent ProfileApplied ProfileDegraded PublishedEvent "
+        "ReasoningCaptured SchemaFallback SchemaValidated WebSearchUsed"
+    ),
     "bardo.edge.settings": (
         "CachingSettings GatewaySettings GolemSettings HeaderVariable HttpSettings InferenceSettings KeyEntry LogSettings ProviderEntry "
         "ReasoningSettings ReplaySettings "
@@ -145,7 +162,7 @@ _HOMES: dict[str, str] = {
     "bardo.surfaces.library.client": "AsyncClient Client",
     "bardo.surfaces.library.decoding": "decode parse",
     "bardo.surfaces.library.explaining": "explain",
-    "bardo.surfaces.library.stream": "AsyncReplyStream ReplyStream",
+    "bardo.surfaces.library.stream": "AsyncReplyStream EventStream ReplyStream",
     "bardo.surfaces.library.typed": "TypedResponse",
     "bardo.values.blocks": (
         "Carried DocumentBlock ImageBlock Opaque Origin ReasoningBlock RefusalBlock TextBlock ToolCallBlock ToolResultBlock "
@@ -177,11 +194,13 @@ _MODULES = {name: module for module, names in _HOMES.items() for name in names.s
 __all__ = [
     "Alias",
     "AsyncClient",
+    "AsyncEventStream",
     "AsyncReplyStream",
     "BardoError",
     "BlockFields",
     "BrokenStream",
     "BudgetRange",
+    "CacheStats",
     "CachingSettings",
     "CallerError",
     "Carried",
@@ -195,6 +214,7 @@ __all__ = [
     "Embeddings",
     "EmptyThought",
     "Event",
+    "EventStream",
     "Explanation",
     "Extension",
     "Extraction",
@@ -207,6 +227,7 @@ __all__ = [
     "HeadersTooLarge",
     "HttpSettings",
     "ImageBlock",
+    "InferenceEvent",
     "InferenceProfile",
     "InferenceSettings",
     "Intent",
@@ -228,10 +249,14 @@ __all__ = [
     "Overloaded",
     "Partial",
     "PortableBudgets",
+    "ProfileApplied",
+    "ProfileDegraded",
     "Provenance",
     "ProviderEntry",
     "ProviderError",
+    "PublishedEvent",
     "ReasoningBlock",
+    "ReasoningCaptured",
     "ReasoningChain",
     "ReasoningCost",
     "ReasoningFormat",
@@ -252,6 +277,8 @@ __all__ = [
     "ResponseSchema",
     "ResponseSettings",
     "RoutingSettings",
+    "SchemaFallback",
+    "SchemaValidated",
     "Settings",
     "ShuttingDown",
     "StructuredOptions",
@@ -285,6 +312,7 @@ __all__ = [
     "UpstreamTimeout",
     "Usage",
     "UsageUpdate",
+    "WebSearchUsed",
     "WithheldThought",
     "WorkloadRow",
     "__version__",

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from bardo.edge.event_bus import EventBus
 from bardo.edge.http_calls import Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.log.row import CallBegun, LogRow
@@ -33,6 +34,7 @@ class CallContext(Protocol):
     keyring: Keyring
     limits: Limits
     facts: ModelFacts
+    events: EventBus
     clock: Callable[[], float]
     """Unix time: when a thing happened."""
     watch: Callable[[], float]

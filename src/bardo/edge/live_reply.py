@@ -92,6 +92,7 @@ class LiveReply:
         Raises BardoError, and lets go of the reply then.
         """
         self._recorder.note_sent(attempt)
+        self._context.events.publish_plan(self.request_id, attempt)
         self._attempt, self._knowledge = attempt, knowledge
         self._upstream = self.answer = None
         try:
@@ -174,6 +175,9 @@ class LiveReply:
         read = self._upstream is not None and self._upstream.opened
         if read and self._upstream is not None:
             self._upstream.learn_start()
+        if outcome == "ok" and read and self._context.events.active:
+            provenance = None if self.answer is None else self.answer.provenance
+            self._context.events.publish_reply(self.request_id, self.attempt, self.response(), provenance)
         self._recorder.log(
             outcome,
             attempt=self._attempt,

@@ -14,6 +14,7 @@ from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory, Placement
+from bardo.edge.event_bus import EventBus
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
@@ -88,6 +89,7 @@ class Runner(SecretHolder):
         self.keyring = keyring
         self.limits = limits or Limits()
         self.facts = facts or ModelFacts()
+        self.events = EventBus()
         self.clock = clock
         self.watch = watch
         self._log = log

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar, Unpack, overload
 
 from bardo.edge.assembly import assemble
+from bardo.edge.event_bus import MOST_WAITING, AsyncEventStream
 from bardo.edge.feedback import read_feedback
 from bardo.edge.http import Transport, another_loop
 from bardo.edge.live_reply import LiveReply
@@ -19,7 +20,7 @@ from bardo.edge.settings import Settings, load_settings
 from bardo.edge.unary_call import count_tokens, embed
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.library.asking import Options, Prompt, build_embed_request, build_request, seconds_of
-from bardo.surfaces.library.stream import AsyncReplyStream, ReplyStream, within
+from bardo.surfaces.library.stream import AsyncReplyStream, EventStream, ReplyStream, within
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import ClientMisuse
 from bardo.values.operations import Embeddings, ModelInfo, Task, TokenCount
@@ -139,10 +140,18 @@ class AsyncClient:
         given = {"request_id": request_id, "score": score, "comment": comment}
         await taker.take(read_feedback(given, self._runner().clock()), "")
 
+    def events(self, most_waiting: int = MOST_WAITING) -> AsyncEventStream:
+        """Return the inference events of all calls from now on: `async for published in client.events()`.
+
+        Of events that are not read, the newest `most_waiting` are held; `dropped` counts the others. Raises ClientMisuse as calls do.
+        """
+        return self._runner().events.subscribe(most_waiting)
+
     async def close(self) -> None:
         """Close connections and the log; nothing that was to be written is lost. Closing twice does nothing."""
         if not self._closed:
             self._closed = True
+            self._assembly.runner.events.close()
             await self._assembly.close()
 
     def _runner(self) -> Runner:
@@ -231,6 +240,10 @@ class Client:
     def feedback(self, request_id: str, *, score: float, comment: str | None = None) -> None:
         """Store in the log what somebody thinks of an answer, as AsyncClient does. Raises BardoError."""
         self._run(self._inner.feedback(request_id, score=score, comment=comment))
+
+    def events(self, most_waiting: int = MOST_WAITING) -> EventStream:
+        """Return the inference events of all calls from now on, as AsyncClient does: `for published in client.events()`."""
+        return EventStream(lambda: self._inner.events(most_waiting), self._run)
 
     def close(self) -> None:
         """Close connections and the log, and end the thread."""

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from bardo.edge.event_bus import AsyncEventStream
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.runner import Runner
 from bardo.engine.forwarding import ReplyUpdate
@@ -17,6 +18,7 @@ from bardo.structured import Json
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import UpstreamTimeout
 from bardo.values.events import ContentChunk, Event, Partial, ThinkChunk
+from bardo.values.inference_events import PublishedEvent
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -210,6 +212,38 @@ class ReplyStream:
                 return
 
 
+class EventStream:
+    """The inference events of a Client's calls: iterate over it, which waits for the next one, and `close` it."""
+
+    def __init__(
+        self, subscribe: Callable[[], AsyncEventStream], run: Callable[[Coroutine[Any, Any, Any]], Any]
+    ) -> None:
+        self._inner: AsyncEventStream = run(_called(subscribe))
+        self._run = run
+
+    @property
+    def dropped(self) -> int:
+        """How many events were lost, because more waited than are held."""
+        return self._inner.dropped
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[PublishedEvent]:
+        while True:
+            try:
+                yield self._run(_next(self._inner))
+            except StopAsyncIteration:
+                return
+
+    def close(self) -> None:
+        """Take no more events. What is held can still be read."""
+        self._run(_called(self._inner.close))
+
+
 @asynccontextmanager
 async def within(seconds: float | None, *, ends: float | None = None) -> AsyncIterator[None]:
     """Bound a block by `seconds` from now, or by the loop's time `ends`. Raises UpstreamTimeout where it takes longer."""
@@ -233,3 +267,8 @@ def with_partials(request: Request) -> Request:
 
 async def _next(items: AsyncIterator[T]) -> T:
     return await anext(items)
+
+
+async def _called(function: Callable[[], T]) -> T:
+    """Call a function in the event loop."""
+    return function()

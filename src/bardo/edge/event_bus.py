@@ -1,0 +1,109 @@
+"""An in-process bus of inference events. Publishing never waits: a subscriber that does not keep up loses the oldest events.
+
+Nothing is made or kept while nobody listens. Events are published and read in one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Iterable
+from typing import Self
+
+from bardo.engine.inference_events import events_of_plan, events_of_reply
+from bardo.engine.planning import Attempt
+from bardo.structured import Provenance
+from bardo.values.inference_events import InferenceEvent, PublishedEvent
+from bardo.values.response import Response
+
+MOST_WAITING = 1_000
+"""How many events wait for one subscriber."""
+
+
+class EventBus:
+    """Gives each published event to every subscriber."""
+
+    def __init__(self) -> None:
+        self._subscribers: tuple[AsyncEventStream, ...] = ()
+
+    @property
+    def active(self) -> bool:
+        """Whether anybody listens."""
+        return bool(self._subscribers)
+
+    def publish(self, request_id: str, events: Iterable[InferenceEvent]) -> None:
+        """Give events to those who listen. Returns at once."""
+        for event in events:
+            published = PublishedEvent(request_id=request_id, event=event)
+            for subscriber in self._subscribers:
+                subscriber.add(published)
+
+    def publish_plan(self, request_id: str, attempt: Attempt) -> None:
+        """Publish the events of an attempt that is about to be sent; nothing is made where nobody listens."""
+        if self._subscribers:
+            self.publish(request_id, events_of_plan(attempt))
+
+    def publish_reply(
+        self, request_id: str, attempt: Attempt, response: Response, provenance: Provenance | None
+    ) -> None:
+        """Publish the events of a reply that has ended; nothing is made where nobody listens."""
+        if self._subscribers:
+            self.publish(request_id, events_of_reply(attempt, response, provenance))
+
+    def subscribe(self, most_waiting: int = MOST_WAITING) -> AsyncEventStream:
+        """Return a subscription to all events from now on, which holds at most so many that were not read yet."""
+        subscription = AsyncEventStream(self, most_waiting)
+        self._subscribers = (*self._subscribers, subscription)
+        return subscription
+
+    def remove(self, subscription: AsyncEventStream) -> None:
+        """Forget a subscriber."""
+        self._subscribers = tuple(one for one in self._subscribers if one is not subscription)
+
+    def close(self) -> None:
+        """End every subscription: each gives what it still holds."""
+        for subscriber in self._subscribers:
+            subscriber.close()
+
+
+class AsyncEventStream:
+    """The events of one subscriber: iterate over it, and `close` it, or leave its `async with`. `dropped` counts the events it lost."""
+
+    def __init__(self, bus: EventBus, most_waiting: int) -> None:
+        self.dropped = 0
+        self._bus = bus
+        self._waiting: deque[PublishedEvent] = deque()
+        self._most = max(1, most_waiting)
+        self._came = asyncio.Event()
+        self._closed = False
+
+    def add(self, event: PublishedEvent) -> None:
+        """Add an event, in the place of the oldest one where too many wait."""
+        if len(self._waiting) >= self._most:
+            self._waiting.popleft()
+            self.dropped += 1
+        self._waiting.append(event)
+        self._came.set()
+
+    def close(self) -> None:
+        """Take no more events. What is held can still be read."""
+        self._closed = True
+        self._bus.remove(self)
+        self._came.set()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> PublishedEvent:
+        while not self._waiting:
+            if self._closed:
+                raise StopAsyncIteration
+            self._came.clear()
+            await self._came.wait()
+        return self._waiting.popleft()
