@@ -23,7 +23,9 @@ DialectName = Literal[
     "bedrock_invoke",
     "watsonx_text",
 ]
-ReplayForm = Literal["none", "reasoning_content", "reasoning", "reasoning_details", "content_list", "think_tags"]
+ReplayForm = Literal[
+    "none", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "content_list", "think_tags"
+]
 
 
 class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -207,7 +207,7 @@ def test_output_config_is_read_and_what_is_left_of_it_carried() -> None:
 
 def test_bardos_own_object_is_not_part_of_the_body() -> None:
     request = decode(bardo={"include": ["receipt"], "reasoning": "omit"})
-    assert request.options == BardoOptions(include=("receipt",), omit_reasoning=True)
+    assert request.options == BardoOptions(include=("receipt",), omit_reasoning=True, chose_display=True)
     assert request.body is not None
     assert "bardo" not in request.body
     assert request.extra == {}

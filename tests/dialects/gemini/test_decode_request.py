@@ -328,7 +328,7 @@ def test_what_bardo_has_no_word_for_is_carried_on() -> None:
 def test_bardos_own_options() -> None:
     body = {**HELLO, "bardo": {"include": ["receipt"], "reasoning": "omit"}}
     request = decode(body)
-    assert request.options == BardoOptions(include=("receipt",), omit_reasoning=True)
+    assert request.options == BardoOptions(include=("receipt",), omit_reasoning=True, chose_display=True)
     assert (request.body, request.extra) == (HELLO, {})
 
 

@@ -296,7 +296,7 @@ def test_fields_without_a_word_here_are_kept() -> None:
 
 def test_what_is_asked_of_bardo_is_not_sent_on() -> None:
     request = asked(bardo={"include": ["receipt"], "reasoning": "omit"})
-    assert request.options == BardoOptions(include=("receipt",), omit_reasoning=True)
+    assert request.options == BardoOptions(include=("receipt",), omit_reasoning=True, chose_display=True)
     assert request.body is not None
     assert "bardo" not in request.body
 

@@ -17,6 +17,7 @@ _TYPES_READ: dict[str, tuple[type, ...]] = {
     "reasoning_content": (str,),
     "reasoning": (str,),
     "reasoning_details": (list, str),
+    "thinking_blocks": (list,),
     "tool_calls": (list,),
     "function_call": (dict,),
     "refusal": (str,),

@@ -13,6 +13,7 @@ from bardo.dialects.openai_chat.extra import decode_states
 from bardo.dialects.openai_chat.open_block import Kind, OpenBlock
 from bardo.dialects.openai_chat.plain_frame import PlainDelta
 from bardo.dialects.openai_chat.thinking import ThinkingReader, hold_text
+from bardo.dialects.openai_chat.thinking_blocks import ThinkingBlocks
 from bardo.values.blocks import Opaque
 from bardo.values.events import (
     ContentChunk,
@@ -34,6 +35,7 @@ class ChoiceReader:
         self._index = index
         self._open = OpenBlock(index)
         self._thinking = ThinkingReader(self._open)
+        self._blocks = ThinkingBlocks()
         self.calls = CallReader(self._open)
         self._carried = CarriedFields()
         self._finish: Finish | None = None
@@ -115,6 +117,8 @@ class ChoiceReader:
 
     def _take_thinking(self, delta: dict[str, Any], *, whole: bool) -> list[Event]:
         details = delta.get("reasoning_details")
+        if details is None and isinstance(blocks := delta.get("thinking_blocks"), list):
+            details = self._blocks.pieces(blocks)
         if isinstance(details, list) and hold_text(details):
             before = self._plain_before(delta, details) if whole else []
             return [*self.calls.settle(), *before, *self._thinking.details(details, whole=whole)]

@@ -13,6 +13,7 @@ from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import GEMINI, NAME
 from bardo.dialects.openai_chat.details import replay_details
 from bardo.dialects.openai_chat.extra import encode_states, merge_extra
+from bardo.dialects.openai_chat.thinking_blocks import FORMAT, replay_blocks
 from bardo.values.blocks import (
     Block,
     DocumentBlock,
@@ -227,6 +228,11 @@ def given_back(thoughts: Sequence[ReasoningBlock], form: ReplayForm, content: An
     if form == "reasoning_details" and thoughts:
         pieces = [piece for index, block in enumerate(thoughts) for piece in replay_details(block, index)]
         return Replay({"reasoning_details": pieces} if pieces else {})
+    if form == FORMAT:
+        blocks = replay_blocks(thoughts)
+        unsigned = tuple(block.format for block in thoughts if block.opaque and not replay_blocks([block]))
+        named = {"reasoning_content": text} if text else {}
+        return Replay({**named, **({FORMAT: blocks} if blocks else {})}, unsigned)
     if form == "none" or not text:
         return Replay({}, tuple(block.format for block in thoughts))
     own = ("content_list",) if form == "content_list" else ()

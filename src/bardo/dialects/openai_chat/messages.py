@@ -12,6 +12,7 @@ from bardo.dialects.jsonfield import kind_of, optional, required, take
 from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.openai_chat.details import Placed, decode_details, plain_before
 from bardo.dialects.openai_chat.extra import decode_states
+from bardo.dialects.openai_chat.thinking_blocks import ThinkingBlocks
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -39,7 +40,7 @@ _ROLES: dict[str, Role] = {
 }
 _READ = frozenset(
     {"role", "content", "tool_calls", "tool_call_id", "function_call", "refusal", "extra_content"}
-    | {"reasoning_content", "reasoning", "reasoning_details"}
+    | {"reasoning_content", "reasoning", "reasoning_details", "thinking_blocks"}
 )
 _READ_OF_CALL = frozenset({"id", "type", "function", "custom", "index", "extra_content"})
 
@@ -74,9 +75,9 @@ def _reasoning(fields: dict[str, Any], at: str) -> list[Placed]:
     if isinstance(details, str):
         return [Placed(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
     listed = optional(fields, "reasoning_details", list, f"{at}.") or []
-    placed = decode_details(
-        [take(detail, dict, f"{at}.reasoning_details[{place}]") for place, detail in enumerate(listed)]
-    )
+    details = [take(detail, dict, f"{at}.reasoning_details[{place}]") for place, detail in enumerate(listed)]
+    blocks = optional(fields, "thinking_blocks", list, f"{at}.") or []
+    placed = decode_details(details or ThinkingBlocks().pieces(blocks))
     plain = [(name, optional(fields, name, str, f"{at}.")) for name in ("reasoning_content", "reasoning")]
     name, text = next(((name, text) for name, text in plain if text), ("", ""))
     readable = [one.block.readable for one in placed if one.block.readable]
