@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import msgspec
 
@@ -102,8 +103,12 @@ def _first(bench: Bench) -> dict[str, Figure]:
     index = candidates()
     kinds = [msgspec.structs.replace(NEEDS, max_latency_ms=1000 + place) for place in range(20 * bench.pace.rounds)]
     each = [iter(kinds[place :: bench.pace.rounds]) for place in range(bench.pace.rounds)]
-    figure = Figure.of([_seconds(lambda kind=kind: resolve(index, next(kind)), 20) for kind in each])
+    figure = Figure.of([_seconds(partial(_next, index, kind), 20) for kind in each])
     return {} if figure is None else {"bardo": figure}
+
+
+def _next(index: CandidateIndex, kinds: Iterator[Intent]) -> object:
+    return resolve(index, next(kinds))
 
 
 def _seconds(work: Callable[[], object], count: int) -> float:

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
@@ -23,6 +24,7 @@ from bardo.values.errors import ConfigError, Unreachable
 
 LISTED = {"models": [{"key": "m", "capabilities": {"reasoning": {"allowed_options": ["off", "on"]}}}]}
 MODEL = {"capabilities": ["completion"]}
+_NEITHER = (("tool_calling", False), ("vision", False))
 
 
 class Clock:
@@ -151,11 +153,11 @@ def test_a_server_that_was_started_anew_is_found_out_before_a_call() -> None:
 
     async def scenario(introspector: Introspector, transport: FakeTransport, clock: Clock) -> None:
         await introspector.ask_before([at(preset="ollama")])
-        assert introspector.facts(provider("ollama"), "m") == NO_THINKING
+        assert introspector.facts(provider("ollama"), "m") == msgspec.structs.replace(NO_THINKING, features=_NEITHER)
         said[0] = {"capabilities": ["completion", "thinking"]}
         clock.now += 31
         await introspector.ask_before([at(preset="ollama")])
-        assert introspector.facts(provider("ollama"), "m") == LiveFacts(omit="on")
+        assert introspector.facts(provider("ollama"), "m") == LiveFacts(omit="on", features=_NEITHER)
 
     run(scenario, handler)
 

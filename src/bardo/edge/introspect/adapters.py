@@ -16,6 +16,7 @@ import msgspec
 
 from bardo.dialects.lenient import decode_leniently
 from bardo.edge.http import Call, Deadlines, Transport
+from bardo.edge.introspect.features import FeatureWords, read_features
 from bardo.edge.introspect.live import LiveFacts
 from bardo.edge.introspect.looking import NotAnAnswer, inside
 from bardo.edge.introspect.readers import READERS
@@ -62,7 +63,8 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """How to ask the servers of some provider rows. `name` is the reader of their answers.
 
     `per_model`: an answer is about one model; else it is a list of all. `restarts`: it is a server of weights, which may be started anew
-    with others. `background`: it says nothing that decides how the model is told to think, so that no call waits for it.
+    with others. `background`: it says nothing that decides how the model is told to think, so that no call waits for it. `features` are
+    where the answers say what else a model can do.
     """
 
     name: str
@@ -71,6 +73,16 @@ class Adapter(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     per_model: bool = False
     restarts: bool = False
     background: bool = False
+    features: tuple[FeatureWords, ...] = ()
+
+    def read(self, answers: Mapping[str, Any], model: str) -> dict[str, LiveFacts]:
+        """Return facts by model id, with what is said of features. Raises NotAnAnswer."""
+        facts = READERS[self.name](answers, model)
+        said = read_features(self.features, answers, model)
+        return {
+            name: msgspec.structs.replace(one, features=said[name]) if said.get(name) else one
+            for name, one in facts.items()
+        }
 
 
 def _filled(value: Any, model: str) -> Any:
@@ -128,7 +140,7 @@ async def ask(
             if answer is not None:
                 answers[question.name] = answer
     try:
-        return READERS[adapter.name](answers, model)
+        return adapter.read(answers, model)
     except NotAnAnswer as problem:
         raise MalformedReply(f"{problem}", provider=provider.id) from problem
 
