@@ -15,6 +15,7 @@ from bardo.edge.directory import Directory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
+from bardo.edge.log.row import CallOutcome, LogRow
 from bardo.edge.runner import Runner
 from bardo.edge.settings import parse_settings
 from bardo.routing.decision import Strategy
@@ -209,3 +210,23 @@ def test_a_private_call_goes_to_private_providers_or_to_nobody() -> None:
     without = House(configuration=CONFIGURATION.replace('preset = "venice"', 'preset = "openrouter"'))
     with pytest.raises(Unsupported, match="private"):
         asyncio.run(without.runner.routing.route(private))
+
+
+def test_how_long_calls_took_decides_of_later_ones() -> None:
+    house = House()
+    quick = Intent(quality="maximum", cost_sensitivity=0.0, max_latency_ms=1000)
+    assert route_of(house.ask(quick))["model"] == "claude-opus-4-6"
+    for _ in range(10):
+        house.runner.write(call_of("market", "claude-opus-4-6", 2.5))
+        house.runner.write(call_of("market", "gemini-3-flash", 9.0, outcome="error"))
+    route = route_of(house.ask(quick))
+    assert route["model"] == "claude-sonnet-4-6"
+    assert {one["model"]: one["reasons"] for one in route["refused"]}["claude-opus-4-6"] == ["latency:2500"]
+    response = house.ask(Intent(model="market/claude-opus-4-6", max_latency_ms=2000))
+    assert [(one.what, one.asked, one.sent) for one in response.degraded] == [("max_latency_ms", 2000, 2500)]
+
+
+def call_of(provider: str, model: str, seconds: float, outcome: CallOutcome = "ok") -> LogRow:
+    return LogRow(
+        request_id="r", started_at=0.0, seconds=seconds, provider=provider, model=model, outcome=outcome, attempts=1
+    )

@@ -10,8 +10,12 @@ import asyncio
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from bardo.edge.directory import Directory
+from bardo.edge.log.row import LogRow
 from bardo.edge.model_facts import ModelFacts
+from bardo.edge.observed_latency import ObservedLatency
 from bardo.engine.model_features import candidate_of
 from bardo.engine.route import Provider, Target
 from bardo.engine.routing import Routed, route
@@ -57,9 +61,18 @@ class CallRouting:
         self._directory = directory
         self._facts = facts
         self._private = frozenset(private)
+        self._latency = ObservedLatency()
+        self._latency_revision = 0
         self._made: dict[str, _Made] = {}
         self._index = CandidateIndex(())
         self._making: asyncio.Lock | None = None
+
+    def note(self, row: LogRow) -> None:
+        """Take how long a finished call took: to the first byte of a stream, to the end of a whole reply."""
+        if row.outcome == "ok" and row.attempts == 1 and row.operation == "generate":
+            seconds = row.first_byte_seconds if row.streamed else row.seconds
+            if seconds is not None:
+                self._latency.note(row.provider, row.model, seconds)
 
     async def route(self, request: Request, targets: Sequence[Target] | None = None) -> Routed:
         """Return who is asked for a request's intent: of the `targets` that its model has, or of all there are.
@@ -72,7 +85,7 @@ class CallRouting:
 
     def named(self, targets: Sequence[Target]) -> CandidateList:
         """Return the candidates that targets are, in their order."""
-        return CandidateList([self._candidate(target) for target in targets])
+        return CandidateList([self._timed(self._candidate(target)) for target in targets])
 
     async def index(self) -> CandidateIndex:
         """Return all candidates, with the models that providers list now."""
@@ -80,9 +93,11 @@ class CallRouting:
         self._making = self._making or asyncio.Lock()
         async with self._making:
             made = {one.id: await self._of(one) for one in self._directory.providers}
-            if made != self._made:
-                self._made = made
-                self._index = CandidateIndex(candidate for one in made.values() for candidate in one.candidates)
+            if made != self._made or self._latency_revision != self._latency.revision:
+                self._made, self._latency_revision = made, self._latency.revision
+                self._index = CandidateIndex(
+                    self._timed(candidate) for one in made.values() for candidate in one.candidates
+                )
         return self._index
 
     async def _of(self, provider: Provider) -> _Made:
@@ -95,6 +110,11 @@ class CallRouting:
                 await asyncio.sleep(0)
             found.append(self._candidate(Target(provider=provider, model=model)))
         return _Made(provider, revision, tuple(found))
+
+    def _timed(self, candidate: Candidate) -> Candidate:
+        """Return a candidate with the latency that was seen of it."""
+        known = self._latency.p90_ms(candidate.provider, candidate.model)
+        return candidate if known is None else msgspec.structs.replace(candidate, latency_ms=known)
 
     def _candidate(self, target: Target) -> Candidate:
         facts = self._facts.of(target, asks=False)

@@ -235,7 +235,8 @@ class Runner(SecretHolder):
             self._journal.begin(call)
 
     def write(self, row: LogRow) -> None:
-        """Note a finished call."""
+        """Note a finished call, and how long it took."""
+        self.routing.note(row)
         if self._log is not None:
             self._log.write(row)
 
