@@ -61,6 +61,11 @@ class Incoming:
         self.until_close = False
         self.failure: BaseException | None = None
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop:
+        """The event loop of its connection."""
+        return self._connection.loop
+
     def wait(self) -> asyncio.Future[None]:
         """Return what is done once something new is known: the head, more of the body, its end, or a failure."""
         self._waiter = waiter = self._connection.loop.create_future()

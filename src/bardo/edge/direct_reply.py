@@ -26,7 +26,7 @@ class DirectReply(TimedReply):
     ) -> None:
         self._unpacker = Unpacker.of(incoming.headers.get("content-encoding", "").strip().lower())
         self._incoming = incoming
-        super().__init__(incoming.status, incoming.headers, call, idle, open_replies, resent=resent)
+        super().__init__(incoming.status, incoming.headers, call, idle, open_replies, incoming.loop, resent=resent)
 
     async def read(self, limit: int) -> bytes:
         incoming = self._incoming
@@ -43,7 +43,8 @@ class DirectReply(TimedReply):
         return self._incoming.complete or self._incoming.failure is not None
 
     def _hang_up(self) -> None:
-        self._incoming.fail(self._problem or InternalError("the reply was closed"))
+        if not self._incoming.complete:
+            self._incoming.fail(self._problem or InternalError("the reply was closed"))
 
     async def _next_chunk(self) -> bytes:
         incoming, unpacker = self._incoming, self._unpacker

@@ -66,8 +66,18 @@ class GracefulShutdown:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await self._lifespan(scope, receive, send)
-        else:
-            await self._answer(scope, receive, send)
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._open.add(task)
+        try:
+            await self._app(scope, receive, send)
+        except asyncio.CancelledError:
+            # Cancelled by `end_now`: the server closes the connection, and has nothing to report.
+            if self._ending is None:
+                raise
+        finally:
+            self._open.discard(task)
 
     def end(self) -> None:
         """Cancel the open requests after `grace` seconds. Call inside the loop; a second call changes nothing."""
@@ -82,19 +92,6 @@ class GracefulShutdown:
     def _cancel_open(self) -> None:
         for task in tuple(self._open):
             task.cancel(_STOPPING)
-
-    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        self._open.add(task)
-        try:
-            await self._app(scope, receive, send)
-        except asyncio.CancelledError:
-            # Cancelled by `end_now`: the server closes the connection, and has nothing to report.
-            if self._ending is None:
-                raise
-        finally:
-            self._open.discard(task)
 
     async def _lifespan(self, scope: Scope, receive: Receive, send: Send) -> None:
         asked = False

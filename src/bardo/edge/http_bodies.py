@@ -59,6 +59,7 @@ class TimedReply(ABC):
         call: Call,
         idle: float,
         open_replies: set[TimedReply],
+        loop: asyncio.AbstractEventLoop,
         *,
         resent: bool,
     ) -> None:
@@ -67,7 +68,7 @@ class TimedReply(ABC):
         self.resent = resent
         self._call = call
         self._idle = idle
-        self._loop = asyncio.get_running_loop()
+        self._loop = loop
         self._patience_ends = 0.0
         self._alarm: asyncio.TimerHandle | None = None
         self._end: asyncio.TimerHandle | None = None

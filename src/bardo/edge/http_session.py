@@ -148,7 +148,8 @@ class PieceByPiece(TimedReply):
         self, response: ClientResponse, call: Call, idle: float, unfinished: set[TimedReply], *, resent: bool
     ) -> None:
         headers = {name.lower(): value for name, value in response.headers.items()}
-        super().__init__(response.status, headers, call, idle, unfinished, resent=resent)
+        loop = asyncio.get_running_loop()
+        super().__init__(response.status, headers, call, idle, unfinished, loop, resent=resent)
         self._response = response
         self._content = response.content
 

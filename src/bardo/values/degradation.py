@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -64,8 +64,10 @@ class DegradationList:
         return self._all
 
 
-def distinct(degraded: Iterable[Degradation]) -> tuple[Degradation, ...]:
+def distinct(degraded: Collection[Degradation]) -> tuple[Degradation, ...]:
     """Return each difference once, in order, within the bounds of `DegradationList`."""
+    if not degraded:
+        return ()
     collected = DegradationList()
     for degradation in degraded:
         collected.add(degradation)

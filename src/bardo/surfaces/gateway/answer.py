@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
@@ -27,14 +27,20 @@ _UNWATCHED_SECONDS = 0.03
 
 
 class Answer:
-    """Knows how far it has come: `started`, and since when it is silent, by the loop's clock (None while something is being sent)."""
+    """Knows how far it has come: `started`, and since when it is silent, by the clock that
+    `time_silence` was given (None while something is being sent, and without a clock)."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
-        self._loop = asyncio.get_running_loop()
         self.started = False
         self.ended = False
-        self.silent_since: float | None = self._loop.time()
+        self.silent_since: float | None = None
+        self._clock: Callable[[], float] | None = None
+
+    def time_silence(self, clock: Callable[[], float]) -> None:
+        """Keep from now on since when nothing was sent."""
+        self._clock = clock
+        self.silent_since = clock()
 
     async def json(self, value: object) -> None:
         """Send a JSON answer of bardo's own."""
@@ -60,7 +66,8 @@ class Answer:
         """Send a piece of it."""
         self.silent_since = None
         await send_piece(self._send, piece)
-        self.silent_since = self._loop.time()
+        if self._clock is not None:
+            self.silent_since = self._clock()
 
     async def say_alive(self, encoder: ReplyEncoder) -> None:
         """Send what readers skip."""
@@ -98,6 +105,7 @@ class KeepAlive:
     def begin(self) -> None:
         """Listen for silence from now on."""
         if self._seconds and self._encoder.keep_alive:
+            self._answer.time_silence(self._loop.time)
             self._alarm = self._loop.call_later(self._seconds, self._look)
 
     def end(self) -> None:
