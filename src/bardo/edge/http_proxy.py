@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import ipaddress
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from yarl import URL
-
 from bardo.values.errors import ConfigError
+
+if TYPE_CHECKING:
+    from yarl import URL
+
+
+def names_proxy() -> bool:
+    """Whether the environment, or the system's settings, name a proxy for any host. Exceptions alone (`NO_PROXY`) name none."""
+    return not {"http", "https", "all"}.isdisjoint(getproxies())
 
 
 def proxy_for(scheme: str, host: str) -> URL | None:
@@ -18,6 +25,8 @@ def proxy_for(scheme: str, host: str) -> URL | None:
     named = proxies.get(scheme) or proxies.get("all")
     if not named or proxy_bypass(host) or _is_within(host, proxies.get("no", "")):
         return None
+    from yarl import URL  # A gateway without a proxy needs neither it nor aiohttp.
+
     proxy = URL(named if "://" in named else f"http://{named}")
     if proxy.scheme not in ("http", "https") or not proxy.host:
         hint = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from urllib.request import getproxies
 
 from bardo.catalog.dialect_models import builtin_dialect_models
 from bardo.catalog.endpoint_choice import choice_rows
@@ -20,6 +19,7 @@ from bardo.catalog.replay import builtin_replay
 from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.edge.http import Client
+from bardo.edge.http_proxy import names_proxy
 from bardo.edge.introspect.adapters import builtin_adapters
 from bardo.reasoning.registry import builtin_formats
 from bardo.structured.modes import ladders
@@ -59,7 +59,7 @@ def preload(client: Client) -> None:
 
     aiohttp is loaded where calls go through it: `client` says so, or a proxy of the environment.
     """
-    if client == "aiohttp" or getproxies():
+    if client == "aiohttp" or names_proxy():
         import_module("bardo.edge.http_session")
     for name in (*DIALECTS, *CLIENT_FORMS):
         dialect(name)

@@ -127,3 +127,29 @@ def test_without_file_descriptors_clients_get_503_and_are_served_again_once_ther
             assert statuses <= {503, None}
         until_served = (is_served(address, body) for _ in range(1000))
         assert next(status for status in until_served if status not in (503, None)) == 200
+
+
+_PRELOADED = """
+import sys
+from bardo.edge.preloading import preload
+
+preload("direct")
+print("aiohttp" in sys.modules, "yarl" in sys.modules)
+"""
+
+
+@pytest.mark.parametrize(
+    ("variables", "loaded"),
+    [
+        ({}, "False False"),
+        ({"NO_PROXY": "127.0.0.1,localhost"}, "False False"),
+        ({"HTTPS_PROXY": "http://127.0.0.1:9"}, "True True"),
+    ],
+    ids=["nothing", "exceptions alone", "a proxy"],
+)
+def test_the_client_for_proxies_is_loaded_where_a_proxy_is_named(variables: dict[str, str], loaded: str) -> None:
+    environment = {"PYTHONPATH": ":".join(sys.path), "PYTHONDONTWRITEBYTECODE": "1", **variables}
+    ended = subprocess.run(
+        [sys.executable, "-c", _PRELOADED], env=environment, capture_output=True, text=True, check=True, timeout=60
+    )
+    assert ended.stdout.strip() == loaded
