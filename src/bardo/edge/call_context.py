@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -60,3 +61,11 @@ class CallContext(Protocol):
     def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
         """Take every secret of this process, and `further` ones, out of an error."""
         ...
+
+
+def new_request_id(now: float) -> str:
+    """Return the id of a call that begins at `now`, Unix time: four digits for its second, which come again after 18 hours, 80 random bits.
+
+    Calls of one second stand side by side in the log's index of ids, so a batch of rows changes few of its pages.
+    """
+    return f"req_{int(now) & 0xFFFF:04x}{random.getrandbits(80):020x}"

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import Any
 
 import msgspec
 
-from bardo.edge.call_context import CallContext
+from bardo.edge.call_context import CallContext, new_request_id
 from bardo.edge.call_recorder import CallRecorder
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.log.row import CallOutcome
@@ -46,7 +45,7 @@ class LiveReply:
         most_text: int | None = None,
     ) -> None:
         self.request = request
-        self.request_id = f"req_{random.getrandbits(96):024x}"
+        self.request_id = new_request_id(context.clock())
         self.answer: TypedAnswer | None = None
         self.prompt_estimate = 0
         """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""

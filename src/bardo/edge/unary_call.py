@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from bardo.edge.call_context import new_request_id
 from bardo.edge.directory import Placement
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
@@ -96,12 +96,15 @@ class UnaryCall(Generic[Result]):
     operation: Operation
     client_key: str
     tenant: str = ""
-    request_id: str = field(default_factory=lambda: f"req_{random.getrandbits(96):024x}")
+    request_id: str = field(init=False)
     _attempt: UnaryAttempt[Result] | None = None
     _attempts: int = 0
     _started_at: float = 0.0
     _began: float = 0.0
     _logged: bool = False
+
+    def __post_init__(self) -> None:
+        self.request_id = new_request_id(self.runner.clock())
 
     @property
     def attempt(self) -> UnaryAttempt[Result]:

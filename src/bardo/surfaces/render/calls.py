@@ -26,7 +26,8 @@ from bardo.values.degradation import Degradation
 if TYPE_CHECKING:
     from rich.table import Table
 
-_SHORT_ID = 10
+# The second in which a call began, and as many random digits.
+_SHORT_ID = 12
 
 _CALL_COLUMNS = (
     Column("time", least=8),
