@@ -16,6 +16,7 @@ import code_reference
 import endpoint_reference
 import golem_reference
 import msgspec
+import routing_reference
 from model_row_meanings import MODEL_MEANINGS
 from routing_meanings import ROUTING_MEANINGS
 
@@ -553,7 +554,10 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "model-facts": model_facts,
     "parameter-rules": parameter_rules,
     "meaningful-fields": meaningful_fields,
-    **{name: lambda rows=rows: table(*rows()) for name, rows in golem_reference.TABLES.items()},  # type: ignore[misc]
+    **{
+        name: lambda rows=rows: table(*rows())  # type: ignore[misc]
+        for name, rows in (golem_reference.TABLES | routing_reference.TABLES).items()
+    },
 }
 
 

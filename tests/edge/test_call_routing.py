@@ -18,6 +18,8 @@ from bardo.edge.keys import Keyring
 from bardo.edge.log.row import CallOutcome, LogRow
 from bardo.edge.runner import Runner
 from bardo.edge.settings import parse_settings
+from bardo.engine.knowledge import TargetFacts
+from bardo.engine.route import Target
 from bardo.routing.decision import Strategy
 from bardo.surfaces.library.explaining import explain
 from bardo.values.blocks import TextBlock
@@ -230,3 +232,34 @@ def call_of(provider: str, model: str, seconds: float, outcome: CallOutcome = "o
     return LogRow(
         request_id="r", started_at=0.0, seconds=seconds, provider=provider, model=model, outcome=outcome, attempts=1
     )
+
+
+def test_plans_that_are_kept_mix_no_two_intents_up() -> None:
+    """Calls of one shape take turns at a provider with two endpoints; each gets the losses of its own intent."""
+    both = CONFIGURATION.replace('dialect = "openai_chat"\n', "")
+    house = House(configuration=both)
+    cited = Intent(model="market/gemini-3-flash", prefer=("citations",))
+    seen = Intent(model="market/gemini-3-flash", prefer=("visible_thinking",))
+    for _ in range(3):
+        assert "citations" in lost_by(house.ask(cited))
+        assert "citations" not in lost_by(house.ask(seen))
+        assert "visible_thinking" in lost_by(house.ask(seen))
+        assert not {"citations", "visible_thinking"} & lost_by(house.ask(None, model="market/gemini-3-flash"))
+
+
+def test_what_a_server_says_anew_is_heeded() -> None:
+    house = House()
+    facts = house.runner.facts
+    intent = Intent(model="market/gemini-3-flash", prefer=("citations",))
+    assert "citations" in lost_by(house.ask(intent))
+    known = facts.of
+
+    def with_citations(target: Target, *, asks: bool = True) -> TargetFacts:
+        return msgspec.structs.replace(known(target, asks=asks), features={"citations": True})
+
+    facts.of = with_citations  # type: ignore[method-assign]
+    assert "citations" not in lost_by(house.ask(intent))
+
+
+def lost_by(response: Response) -> set[str]:
+    return {one.what for one in response.degraded}

@@ -36,7 +36,8 @@ class ModelPrices:
         for row in rows:
             if (row.input is None) != (row.output is None):
                 raise ConfigError(f"model_prices.toml: {row.match} has a price of input or output only")
-        self._rows = tuple(
+        self.rows = rows
+        self._plain = tuple(
             msgspec.structs.replace(row, match=tuple(plain_id(glob) for glob in row.match)) for row in rows
         )
         self.find = lru_cache(maxsize=4096)(self._find)
@@ -45,7 +46,7 @@ class ModelPrices:
         """Return the row about a model's plain id at a provider; None where there is none."""
         fitting = [
             row
-            for row in self._rows
+            for row in self._plain
             if matches_any(model, row.match) and (not row.providers or matches_any(provider, row.providers))
         ]
         return max(fitting, key=lambda row: (bool(row.providers), _specificity(model, row)), default=None)

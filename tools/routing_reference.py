@@ -1,0 +1,80 @@
+"""The tables of docs/reference/routing.md: features, prices and ratings, and the numbers of the score."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from bardo.catalog.features import Place, features
+from bardo.catalog.model_prices import model_prices
+from bardo.catalog.routing_rows import routing_rows
+
+Rows = tuple[Sequence[str], Iterator[Sequence[str]]]
+_FACTS = {
+    "thinks": "models that think",
+    "adaptive": "models whose row says `adaptive`",
+    "low_effort": "models that take a low level or a budget",
+    "schema": "targets whose first form of a schema is the provider's own field",
+    "tool_format": "models with a known format of tool calls",
+    "hosted:web_search": "providers that run the hosted tool",
+    "own_machine": "servers on this machine",
+}
+
+
+def feature_table() -> Rows:
+    """Return every feature, with what it means and where it holds."""
+    rows = [(f"`{one.name}`", one.about, _where(one.fact, one.at), _places(one.not_at)) for one in features().feature]
+    return ("feature", "meaning", "where", "but not"), iter(rows)
+
+
+def price_table() -> Rows:
+    """Return what is known of prices and of how good answers are."""
+    rows = [
+        (
+            _code(row.match),
+            _code(row.providers) or "all",
+            "" if row.input is None else f"{row.input:g}",
+            "" if row.output is None else f"{row.output:g}",
+            row.quality or "",
+        )
+        for row in model_prices().rows
+    ]
+    return ("models", "providers", "input", "output", "quality"), iter(rows)
+
+
+def weight_table() -> Rows:
+    """Return the weights of the score at both ends of the cost sensitivity."""
+    weights = routing_rows().weights
+    named = {
+        "cost": weights.cost,
+        "quality": weights.quality,
+        "latency": weights.latency,
+        "features": weights.features,
+    }
+    rows = [(name, f"{one.at(0):.2f}", f"{one.at(1):.2f}") for name, one in named.items()]
+    return ("term", "at cost sensitivity 0", "at 1"), iter(rows)
+
+
+TABLES: dict[str, Callable[[], Rows]] = {
+    "features": feature_table,
+    "model-prices": price_table,
+    "score-weights": weight_table,
+}
+
+
+def _where(fact: str | None, places: tuple[Place, ...]) -> str:
+    said = ([_FACTS[fact]] if fact else []) + ([_places(places)] if places else [])
+    return "; ".join(said)
+
+
+def _places(places: Iterable[Place]) -> str:
+    return "; ".join(map(_place, places))
+
+
+def _place(place: Place) -> str:
+    models = "" if place.models == ("*",) else _code(place.models)
+    providers = "" if place.providers == ("*",) else _code(place.providers)
+    return f"{models} at {providers}" if models and providers else models or f"all at {providers}"
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
