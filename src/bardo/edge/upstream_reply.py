@@ -16,6 +16,7 @@ from bardo.engine.citations import citations_between
 from bardo.engine.foreign_content import ForeignContent
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.planning import Attempt
+from bardo.engine.refusal_details import refusal_stages
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.route import Provider
 from bardo.engine.text_formats import seen_start
@@ -240,7 +241,12 @@ class UpstreamReply:
         stamps = [] if self.attempt.origin is None else [Origins(self.attempt.origin)]
         source, client = self.attempt.target.provider.row.dialect, self._request.dialect
         model = self.attempt.target.model
-        return [*citations_between(source, client, model), ForeignContent(client), *stamps]
+        return [
+            *citations_between(source, client, model),
+            *refusal_stages(source, client),
+            ForeignContent(client),
+            *stamps,
+        ]
 
 
 async def open_reply(context: CallContext, attempt: Attempt, request: Request) -> UpstreamReply:

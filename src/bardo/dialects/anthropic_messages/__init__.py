@@ -40,6 +40,8 @@ DIALECT = Dialect(
             **lacking("the client's dialect holds one answer", "choices"),
         },
         citations=CITATIONS,
+        # Anthropic's SDK, types/refusal_stop_details.py, 2026-11.
+        refusal_words="stop_details.explanation",
         finish_words=frozenset(REASONS),
         counts=("input_tokens", "output_tokens"),
         counts_always=True,

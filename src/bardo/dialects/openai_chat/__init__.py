@@ -44,6 +44,7 @@ DIALECT = Dialect(
     encode_control=encode_control,
     mends=differs,
     reply=ReplyDeclaration(
+        refusal_field="message.refusal",
         citations=annotations_form("message.annotations", of_choice=True, nested=True),
         places={"logprobs": Place("logprobs.content", of_choice=True)},
         expresses=frozenset(
