@@ -58,6 +58,7 @@ class LiveReply:
         self._attempt: Attempt | None = None
         self._upstream: UpstreamReply | None = None
         self._second: UpstreamReply | None = None
+        self._held: list[ReplyUpdate] | None = None
 
     @property
     def attempt(self) -> Attempt:
@@ -123,6 +124,10 @@ class LiveReply:
 
         Raises the BardoError of a whole reply that failed; that of a stream is an event.
         """
+        if self._held is not None:
+            for held in self._held:
+                yield held
+            return
         upstream = self._upstream
         assert upstream is not None
         while (update := await upstream.next_update()) is not None:
@@ -137,11 +142,19 @@ class LiveReply:
             yield ReplyUpdate(last)
         await self._conclude(upstream.reader)
 
+    async def hold(self) -> BardoError | None:
+        """Read the reply to its end and hold it for `updates` and `read`; the call is logged. Returns why it failed, where it did."""
+        try:
+            self._held = [update async for update in self.updates()]
+        except BardoError as problem:
+            return problem
+        return self.reader.failure
+
     async def read(self) -> bytes:
         """Read the reply to its end, and return what the provider sent; then the call is logged. Raises as `updates` does."""
         raw, upstream = b"", self._upstream
         assert upstream is not None
-        if self.answer is not None or self.request.options.include:
+        if self.answer is not None or self.request.options.include or self._held is not None:
             async for update in self.updates():
                 raw += update.raw
             return raw

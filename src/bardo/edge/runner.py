@@ -6,12 +6,14 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
+from bardo.edge.cascade import escalations_of, open_cascade, with_cascade
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory, Placement
 from bardo.edge.event_bus import EventBus
@@ -29,6 +31,7 @@ from bardo.engine.route import Provider, RouteRecord, Target
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
 from bardo.reasoning.replay import NOTHING
+from bardo.routing.cascade import EscalatedCall
 from bardo.routing.profiles import LOCKED
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, InternalError, Unreachable
@@ -62,6 +65,16 @@ class ServerFacts(Protocol):
     def answered(self, target: Target) -> None: ...
 
     def lost(self, provider: Provider) -> None: ...
+
+
+class CallOf(NamedTuple):
+    """How a caller wants a call run, as `Runner.open` takes it."""
+
+    tenant: str
+    validator: AnswerValidator | None
+    client_key: str
+    most_text: int | None
+    may_forward: bool
 
 
 class Runner(SecretHolder):
@@ -116,11 +129,24 @@ class Runner(SecretHolder):
         reasoning may be recalled, `client_key` what it came with; `most_text` how many characters of a
         stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
+        call = CallOf(tenant, validator, client_key, most_text, may_forward)
+        escalate = escalations_of(request, self.directory.found(request.model), self.directory.workloads)
+        if escalate:
+            return await open_cascade(partial(self._open, call), request, escalate)
+        return await self._open(call, request)
+
+    async def _open(
+        self, call: CallOf, request: Request, *, earlier: tuple[EscalatedCall, ...] = (), judged: bool = False
+    ) -> LiveReply:
+        """Send one request until a provider takes it. `earlier` are calls of the same cascade; one that is `judged` keeps its text."""
+        tenant, validator, client_key, most_text, may_forward = call
+        most_text = None if judged else most_text
         found, rules = self.directory.found(request.model), self._client_keys.rules(client_key)
         request = with_display(request, found, rules)
         live = LiveReply(self, request, tenant=tenant, validator=validator, client_key=client_key, most_text=most_text)
         try:
-            await self._begin(live, with_effort(request, found, rules), tenant, may_forward=may_forward)
+            asked = with_effort(request, found, rules)
+            await self._begin(live, asked, tenant, may_forward=may_forward, earlier=earlier)
             return live
         except BardoError as problem:
             live.clean(problem)
@@ -137,7 +163,9 @@ class Runner(SecretHolder):
             live.log("cancelled")
             raise
 
-    async def _begin(self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool) -> None:
+    async def _begin(
+        self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool, earlier: tuple[EscalatedCall, ...]
+    ) -> None:
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
         request, placed = await self.placed(request)
         targets = placed.targets
@@ -145,8 +173,9 @@ class Runner(SecretHolder):
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
         recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
         knowledge = self.facts.knowledge(targets)
+        route = with_cascade(placed.route, earlier)
         exchange = attempts(
-            request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=placed.route
+            request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=route
         )
         attempt = self._attempt(next(exchange), exchange)
         while True:

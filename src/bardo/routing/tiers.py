@@ -75,6 +75,12 @@ class CostScenario(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     cost_per_call_usd: dict[str, float]
 
 
+def compares(given: object, comparison: Comparison, value: Signal) -> bool:
+    """Whether a value compares so; False for one that is of another kind, a text and a number."""
+    same_kind = isinstance(given, str) == isinstance(value, str) and isinstance(given, bool | int | float | str)
+    return same_kind and _COMPARE[comparison](given, value)
+
+
 def decide_tier(signals: Mapping[str, Signal], rules: Sequence[TierRule], tiers: Sequence[TierRow]) -> TierDecision:
     """Return the highest tier that a rule asks for, else the lowest there is. `tiers` stand in rising order.
 

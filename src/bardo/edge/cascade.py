@@ -1,0 +1,142 @@
+"""Ask a cheap model first, and a better one where its answer is not good enough: the calls of a workload with `escalate`.
+
+Each answer but the last model's is held until it is judged, streams too. Every call is in the log by its own id.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import msgspec
+
+from bardo.catalog.matching import plain_id
+from bardo.catalog.model_prices import model_prices
+from bardo.edge.live_reply import LiveReply
+from bardo.engine.aliases import Found
+from bardo.engine.planning import Attempt
+from bardo.engine.route import RouteRecord
+from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
+from bardo.routing.workloads import Workloads
+from bardo.structured import UnusableAnswer
+from bardo.values.degradation import Degradation
+from bardo.values.errors import BardoError, ProviderError
+from bardo.values.intent import Intent
+from bardo.values.request import Request, StructuredOptions
+from bardo.values.usage import Usage
+
+HELD = Degradation(
+    "stream",
+    sent="held until the answer is judged",
+    why="the workload asks a better model where the answer is not good enough",
+)
+
+
+class OpenCall(Protocol):
+    """Opens one call. `judged`: its whole text is kept, because it will be judged."""
+
+    async def __call__(self, request: Request, *, earlier: tuple[EscalatedCall, ...], judged: bool) -> LiveReply: ...
+
+
+def escalations_of(request: Request, found: Found, workloads: Workloads) -> tuple[str, ...]:
+    """Return the models that are asked after the first one where an answer is not good enough; none where the caller names the model."""
+    intent = request.options.intent
+    named = workloads.find(found.model)
+    if intent is not None:
+        if intent.model is not None:
+            return ()
+        named = workloads.get(intent.subsystem) if intent.subsystem else named
+    return () if named is None else named.escalate
+
+
+async def open_cascade(open_call: OpenCall, request: Request, models: tuple[str, ...]) -> LiveReply:
+    """Return the first reply whose answer is good enough, or that of the last model. Raises BardoError as a single call does."""
+    earlier: tuple[EscalatedCall, ...] = ()
+    for model in (None, *models[:-1]):
+        asked = _judged(_step(request, model, earlier))
+        try:
+            live = await open_call(asked, earlier=earlier, judged=True)
+        except ProviderError as failure:
+            earlier = (*earlier, _failed(failure, model or request.model))
+            continue
+        try:
+            problem = await live.hold()
+        except BaseException:
+            await live.close()
+            raise
+        verdict = _verdict(live, problem)
+        if verdict is None:
+            return live
+        await live.close()
+        earlier = (*earlier, _escalated(live, verdict))
+    return await open_call(_step(request, models[-1], earlier), earlier=earlier, judged=False)
+
+
+def with_cascade(record: RouteRecord | None, earlier: tuple[EscalatedCall, ...]) -> RouteRecord | None:
+    """Return the record of a route with the calls whose answers were not good enough, and what they cost together."""
+    if record is None or not earlier:
+        return record
+    costs = [one.cost_usd for one in earlier]
+    spent = None if None in costs else sum(cost for cost in costs if cost is not None)
+    cascade = {"calls": msgspec.to_builtins(earlier), "cost_usd": spent}
+    return msgspec.structs.replace(record, fields={**record.fields, "cascade": cascade})
+
+
+def _step(request: Request, model: str | None, earlier: tuple[EscalatedCall, ...]) -> Request:
+    """Return the request for one model of the cascade; None is the workload's own."""
+    if model is None:
+        return request
+    last = earlier[-1]
+    why = f"{last.provider}/{last.model}: {WORDS[last.verdict]}"
+    lost = Degradation("escalated", asked=f"{last.provider}/{last.model}", sent=model, why=why)
+    options = request.options
+    intent = msgspec.structs.replace(options.intent or Intent(), model=model)
+    fields = tuple(dict.fromkeys((*options.intent_fields, "model")))
+    options = msgspec.structs.replace(options, intent=intent, intent_fields=fields)
+    return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, lost))
+
+
+def _judged(request: Request) -> Request:
+    """Return the request of a call whose answer is judged: a schema that it does not fit leads to the next model at once."""
+    structured = msgspec.structs.replace(request.options.structured or StructuredOptions(), retries=0)
+    options = msgspec.structs.replace(request.options, structured=structured)
+    held = (HELD,) if request.stream else ()
+    return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, *held))
+
+
+def _verdict(live: LiveReply, problem: BardoError | None) -> Verdict | None:
+    """Return why an answer is not good enough. Raises the problem of a call that another model cannot mend."""
+    provenance = None if live.answer is None else live.answer.provenance
+    if isinstance(problem, UnusableAnswer):
+        return "fails_schema"
+    if isinstance(problem, ProviderError):
+        return "failed"
+    if problem is not None:
+        raise problem
+    return judge(live.response(), fits_schema=provenance is None or provenance.error is None)
+
+
+def _escalated(live: LiveReply, verdict: Verdict) -> EscalatedCall:
+    usage, attempt = live.response().usage, live.attempt
+    return EscalatedCall(
+        request_id=live.request_id,
+        provider=attempt.target.provider.id,
+        model=attempt.target.model,
+        verdict=verdict,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=cost_of(attempt, usage),
+    )
+
+
+def _failed(failure: ProviderError, model: str) -> EscalatedCall:
+    return EscalatedCall(request_id=failure.request_id, provider=failure.provider, model=model, verdict="failed")
+
+
+def cost_of(attempt: Attempt, usage: Usage) -> float | None:
+    """Return what a call cost in dollars: as the provider says, or by the price rows; None where neither knows."""
+    if usage.cost_usd is not None or usage.input_tokens is None or usage.output_tokens is None:
+        return usage.cost_usd
+    price = model_prices().find(attempt.target.provider.row.id, plain_id(attempt.target.model))
+    if price is None or price.input is None or price.output is None:
+        return None
+    return (usage.input_tokens * price.input + usage.output_tokens * price.output) / 1_000_000
