@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import re
 
 import pytest
 from hypothesis import example, given
@@ -130,3 +131,32 @@ def test_frames_of_a_run_are_the_bytes_they_were_cut_from(values: list[bytes], h
     assert b"".join(b"data: " + head + value + tail + b"\n\n" for value in found) == item[:end]
     if not any(b"\n" in value or b"}" in value for value in values):
         assert [*found] == values
+
+
+FILLED = st.lists(
+    st.tuples(st.text('ab"}\n,', max_size=4), st.text('aZ0"}\n,', max_size=4)).map(lambda pair: (pair[0].encode(), pair[1].encode())),
+    min_size=1, max_size=8,
+)  # fmt: skip
+
+
+@given(FILLED)
+def test_frames_that_end_with_random_letters_are_the_bytes_they_were_cut_from(pairs: list[tuple[bytes, bytes]]) -> None:
+    head, tail = b'{"a":', b',"p":"'
+    frames = [b"data: " + head + value + tail + filler + b'"}\n\n' for value, filler in pairs]
+    item = b"".join(frames) + b"data: [DONE]\n\n"
+    found, end = SseDecoder().run(item, 0, Around(head, tail, filled=True))
+    if not any(b"\n" in part for pair in pairs for part in pair):
+        assert item[:end] == b"".join(frames[: len(found)])
+        assert [*found] == [value for value, _ in pairs[: len(found)]]
+    if all(value.isalpha() and (filler.isalnum() or not filler) for value, filler in pairs):
+        assert len(found) == len(pairs)
+
+
+@given(st.text("a\r\n", max_size=40).map(str.encode), st.integers(0, 40))
+def test_frames_end_at_the_first_blank_line_whatever_their_line_ends_are(text: bytes, place: int) -> None:
+    body = b"data: x\r\n\r\n" + text + b"\r\n\r\ndata: y\r\n\r\n"
+    whole = frames_of([body])
+    assert frames_of(cut(body, [place])) == whole
+    assert [line for frame in whole for line in frame.raw.splitlines()] == body.splitlines()
+    ends = [match.end() for match in re.finditer(rb"(?>\r\n|\n|\r)(?>\r\n|\n|\r)", body)]
+    assert [len(frame.raw) for frame in whole] == [end - begin for begin, end in itertools.pairwise([0, *ends])]

@@ -66,18 +66,18 @@ class RepeatingDecoder:
 
 
 class PlainReplyDecoder:
-    """A decoder that reads most whole replies in one go, and most frames of streams: those that are nothing but text."""
+    """A decoder that reads most whole replies in one go, or most frames of streams: those that are nothing but text.
+
+    Bytes that are read so are JSON that any strict reader can read, and hold no call.
+    """
 
     def read_plain(self, data: bytes) -> Sequence[Event] | None:
-        """Return the events of a whole reply, those that `feed` gives; None where it must be fed.
-
-        Bytes that are read here are JSON that any strict reader can read.
-        """
-        raise NotImplementedError
+        """Return the events of a whole reply, those that `feed` gives; None where it must be fed."""
+        return None
 
     def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
-        """Return the events of one frame of a stream, which holds no call; None where it must be fed. The data is JSON as above."""
-        raise NotImplementedError
+        """Return the events of one frame of a stream, those that `feed` gives; None where it must be fed."""
+        return None
 
 
 class SwitchableDecoder:

@@ -213,7 +213,10 @@ def _is_data_alone(frame: Frame) -> bool:
     name = frame.event
     if frame.data is None or not frame.complete or not name.isascii():
         return False
-    return len(frame.raw) == len(frame.data) + (len(name) + _AROUND_NAME if name else _AROUND_DATA)
+    around = len(frame.raw) - len(frame.data)
+    if name:
+        return around == len(name) + _AROUND_NAME
+    return around == _AROUND_DATA or (around == _AROUND_DATA + 2 and frame.raw.endswith(b"\r\n\r\n"))
 
 
 def _as_it_is(frame: Frame) -> Frame:

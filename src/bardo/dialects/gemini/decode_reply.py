@@ -16,11 +16,12 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.base import PlainReplyDecoder
 from bardo.dialects.gemini.constants import NAME, finish_reason
 from bardo.dialects.gemini.errors import refused
 from bardo.dialects.gemini.reply_parts import Candidate, checked, merge_field
 from bardo.dialects.gemini.usage import decode_usage
-from bardo.dialects.lenient import decode_leniently, excerpt, without_surrogates
+from bardo.dialects.lenient import MAX_DEPTH, decode_leniently, excerpt, without_surrogates
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
@@ -64,10 +65,21 @@ class _Chunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     createTime: str = ""  # noqa: N815
 
 
+class _StrictChunk(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The same, with all of it read."""
+
+    candidates: list[_Candidate]
+    usageMetadata: dict[str, Any] | None = None  # noqa: N815
+    modelVersion: str = ""  # noqa: N815
+    responseId: str = ""  # noqa: N815
+    createTime: str = ""  # noqa: N815
+
+
+_decode_strict = msgspec.json.Decoder(_StrictChunk).decode
 _decode_usual = msgspec.json.Decoder(_Chunk).decode
 
 
-class GeminiDecoder:
+class GeminiDecoder(PlainReplyDecoder):
     """Reads one reply, whole or streamed. `excludes_reasoning` is the provider's fact about how thoughts are counted."""
 
     def __init__(self, *, provider: str = "", excludes_reasoning: bool | None = None) -> None:
@@ -102,6 +114,19 @@ class GeminiDecoder:
             return self._read(item)
         return self._continued(usual) or self._read(item)
 
+    def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
+        """Return the event of a chunk that only continues the open block."""
+        data = item.data or b""
+        try:
+            chunk = _decode_strict(data)
+        except _UNREADABLE:
+            return None
+        # What is null or empty there is a report too, which only the general way can tell from none.
+        doubtful = not chunk.usageMetadata and b"usageMetadata" in data
+        if self._failed or doubtful or data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+            return None
+        return self._continued(chunk) or None
+
     def finish(self) -> Sequence[Event]:
         """Say what holds for the reply as a whole, and how it ended."""
         events: list[Event] = []
@@ -114,7 +139,7 @@ class GeminiDecoder:
         self._failed = True
         return events
 
-    def _continued(self, chunk: _Chunk) -> Sequence[Event]:
+    def _continued(self, chunk: _Chunk | _StrictChunk) -> Sequence[Event]:
         """Return the one event of a chunk that only continues the open block, or nothing."""
         start = self._start
         if start is None or len(chunk.candidates) != 1 or chunk.createTime != self._created:

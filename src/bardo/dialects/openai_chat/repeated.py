@@ -110,7 +110,7 @@ class RepeatedFrame:
         self._head, *self._middles, self._tail = parts
         self._fixed = sum(map(len, parts))
         self._filler = filler
-        self.around = None if filler or self._middles else Around(self._head, self._tail)
+        self.around = None if self._middles else Around(self._head, self._tail + filler, filled=bool(filler))
 
     def text(self, data: bytes) -> str | None:
         """Return the text of a frame that repeats this one, None for any other frame."""

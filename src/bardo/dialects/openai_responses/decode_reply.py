@@ -7,11 +7,13 @@ all frames, are decoded to one small struct and given on at once; everything els
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
+from msgspec import Meta
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.base import PlainReplyDecoder
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.lenient import decode_leniently
 from bardo.dialects.openai_responses.errors import refusal_in_reply
@@ -46,11 +48,26 @@ class _Delta(msgspec.Struct, gc=False):
     summary_index: int = 0
 
 
+class _PlainDelta(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """A delta with all that it may hold to be forwarded without another look. `obfuscation` is random filler."""
+
+    type: str
+    delta: str
+    output_index: int
+    content_index: int = 0
+    summary_index: int = 0
+    item_id: str = ""
+    sequence_number: int = 0
+    logprobs: Annotated[list[Any], Meta(max_length=0)] = []
+    obfuscation: str = ""
+
+
 _DELTA = msgspec.json.Decoder(_Delta)
+_PLAIN_DELTA = msgspec.json.Decoder(_PlainDelta)
 _NO_PART = Part(-1, -1)
 
 
-class OutputDecoder:
+class OutputDecoder(PlainReplyDecoder):
     """Reads one reply."""
 
     def __init__(self, row: ProviderRow) -> None:
@@ -77,6 +94,17 @@ class OutputDecoder:
             delta = _DELTA.decode(item.data)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return self._feed_slowly(item.data, item.complete)
+        return self._continued(delta) or self._feed_slowly(item.data, item.complete)
+
+    def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
+        """Return the event of a delta that continues the same part as the one before."""
+        try:
+            delta = _PLAIN_DELTA.decode(item.data or b"")
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            return None
+        return None if self._over else self._continued(delta)
+
+    def _continued(self, delta: _Delta | _PlainDelta) -> Sequence[Event] | None:
         live = self._live
         if (
             delta.type == live.delta_type
@@ -87,7 +115,7 @@ class OutputDecoder:
         ):
             live.pieces.append(delta.delta)
             return (live.event(delta.delta),)
-        return self._feed_slowly(item.data, item.complete)
+        return None
 
     def finish(self) -> Sequence[Event]:
         """The bytes are over: a reply without its end is broken."""

@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.dialects.base import ReplyDecoder
+from bardo.dialects.base import PlainReplyDecoder, ReplyDecoder
 from bardo.dialects.lenient import decode_leniently
 from bardo.dialects.openai_responses.decode_reply import OutputDecoder
 from bardo.streams.frames import Frame
 from bardo.values.events import Event
 
 
-class EitherReply:
+class EitherReply(PlainReplyDecoder):
     """Reads one reply in the language it turns out to be in."""
 
     def __init__(self, row: ProviderRow) -> None:
@@ -40,6 +40,11 @@ class EitherReply:
                 return ()
             self._reader = self._choose(item.data)
         return self._reader.feed(item)
+
+    def read_plain_frame(self, item: Frame) -> Sequence[Event] | None:
+        """Return the event of a frame that only continues what the one before said."""
+        reader = self._reader
+        return reader.read_plain_frame(item) if type(reader) is OutputDecoder else None
 
     def finish(self) -> Sequence[Event]:
         """Close the reply."""
