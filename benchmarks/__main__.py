@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import control, decode, gateway, growth, parse, routing, soak, stages, structured
+from benchmarks import control, decode, gateway, growth, parse, routing, routing_quality, soak, stages, structured
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.contestants import CannotStart
 from benchmarks.figures import Table, Target, targets_markdown
@@ -34,13 +34,16 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return f"{targets}## Machine, versions, notes\n\n" + "".join(f"- {note}\n" for note in said)
 
 
-def measure(subjects: Sequence[str], *, quick: bool) -> Report:
+def measure(
+    subjects: Sequence[str], *, quick: bool, eval_folder: Path | None = None, held_out_folder: Path | None = None
+) -> Report:
     """Run the subjects, print each table as soon as it is there, and return everything."""
     watch = Watch()
     tables: list[Table] = []
     targets: list[Target] = []
     failed: list[str] = []
-    with Bench(QUICK if quick else FULL, tell) as bench:
+    pace = QUICK if quick else FULL
+    with Bench(pace, tell, eval_folder=eval_folder, held_out_folder=held_out_folder) as bench:
         for subject in (name for name in SUBJECTS if name in subjects):
             try:
                 found, aims = _RUN[subject](bench)
@@ -86,6 +89,7 @@ _RUN: dict[str, Callable[[Bench], Found]] = {
     "structured": structured.run,
     "control": control.run,
     "routing": routing.run,
+    "routing-quality": routing_quality.run,
 }
 SUBJECTS = tuple(_RUN)
 
@@ -101,6 +105,12 @@ def main() -> None:
     parser.add_argument("subjects", nargs="*", metavar="subject", help=f"{', '.join(SUBJECTS)}; by default all")
     parser.add_argument("--quick", action="store_true", help="under two minutes, and less exact")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all figures in a file too")
+    parser.add_argument(
+        "--eval", type=Path, metavar="FOLDER", help="routing-quality: the outcomes to fit to and to measure on"
+    )
+    parser.add_argument(
+        "--held-out", type=Path, metavar="FOLDER", help="routing-quality: measure on these, fitted to --eval"
+    )
     given = parser.parse_args()
     unknown = [subject for subject in given.subjects if subject not in SUBJECTS]
     if unknown:
@@ -108,7 +118,9 @@ def main() -> None:
     if not sys.platform.startswith("linux"):
         parser.error("the benchmarks read /proc, so they run on Linux only")
     print("# Benchmarks\n", flush=True)
-    report = measure(given.subjects or SUBJECTS, quick=given.quick)
+    report = measure(
+        given.subjects or SUBJECTS, quick=given.quick, eval_folder=given.eval, held_out_folder=given.held_out
+    )
     print(report.ending())
     if given.json is not None:
         given.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))

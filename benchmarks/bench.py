@@ -52,8 +52,17 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 class Bench:
     """Runs jobs against gateways. Leaving it ends every process it started."""
 
-    def __init__(self, pace: Pace, tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        pace: Pace,
+        tell: Callable[[str], None],
+        *,
+        eval_folder: Path | None = None,
+        held_out_folder: Path | None = None,
+    ) -> None:
         self.pace = pace
+        self.eval_folder = eval_folder
+        self.held_out_folder = held_out_folder
         self.tell = tell
         self.cores = Cores.of_this_machine()
         self.notes: list[str] = []

@@ -54,6 +54,7 @@ NAMES = [
     "InternalError",
     "InvalidRequest",
     "KeyEntry",
+    "LearnedSettings",
     "LogSettings",
     "MalformedReply",
     "Message",

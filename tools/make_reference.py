@@ -39,7 +39,7 @@ from bardo.edge.settings import (
     ResponseSettings,
     TimeoutSettings,
 )
-from bardo.edge.settings_routing import RoutingSettings
+from bardo.edge.settings_routing import LearnedSettings, RoutingSettings
 from bardo.engine.aliases import Alias
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, PortableBudgets, plan_reasoning
@@ -214,6 +214,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "aliases": Alias,
     "keys": KeyEntry,
     "routing": RoutingSettings,
+    "routing.learned": LearnedSettings,
     "workloads": WorkloadRow,
     "providers": ProviderEntry,
     "models": ModelRow,

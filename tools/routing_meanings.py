@@ -6,6 +6,12 @@ ROUTING_MEANINGS = {
     "routing.strategy": "who is asked first of those that can do what a call needs: by the `order` of the providers in the file, "
     "by `score`, or by what was `learned` of earlier calls",
     "routing.private_providers": "ids of providers that keep nothing of a call, besides those of which the catalog says so",
+    "routing.learned": "how the strategy `learned` explores and forgets: the keys below",
+    "routing.learned.file": "where it keeps what it knows; by default `routing.json` in the data folder",
+    "routing.learned.half_life_days": "after how many days an outcome counts half",
+    "routing.learned.regret": "what exploring may lose on average, in success from 0 to 1; 0: nothing but the expected best is tried",
+    "routing.learned.comparison_share": "the share of a route's calls that ask the best single model, by which `bardo routing report` says "
+    "whether routing pays",
     "workloads.model": "of `[workloads.NAME]`, which clients ask for as `bardo/NAME` or `NAME`: a model, a list of models that are "
     "asked in order, or another workload, whose keys hold where this one has none; left out: any model that does what is needed",
     "workloads.fallbacks": 'models that are asked in order where `model` does not answer; `model = ["…", "…"]` says both',

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         load_settings,
         parse_settings,
     )
-    from bardo.edge.settings_routing import RoutingSettings
+    from bardo.edge.settings_routing import LearnedSettings, RoutingSettings
     from bardo.engine.aliases import Alias
     from bardo.engine.explanation import Explanation
     from bardo.reasoning.control.amounts import PortableBudgets
@@ -151,7 +151,7 @@ _HOMES: dict[str, str] = {
         "ReasoningSettings ReplaySettings "
         "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
-    "bardo.edge.settings_routing": "RoutingSettings",
+    "bardo.edge.settings_routing": "LearnedSettings RoutingSettings",
     "bardo.engine.aliases": "Alias",
     "bardo.engine.explanation": "Explanation",
     "bardo.reasoning.control.amounts": "PortableBudgets",
@@ -234,6 +234,7 @@ __all__ = [
     "InternalError",
     "InvalidRequest",
     "KeyEntry",
+    "LearnedSettings",
     "LogSettings",
     "MalformedReply",
     "Message",

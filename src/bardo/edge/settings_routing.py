@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -31,6 +31,19 @@ from bardo.values.profile import InferenceProfile
 Strategy = Literal["order", "score", "learned"]
 
 
+class LearnedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """`[routing.learned]`: how the strategy `learned` explores and forgets.
+
+    `regret` is what exploring may lose on average, in success from 0 to 1. `comparison_share` of the calls ask the best single model, by
+    which the report says whether routing pays. Outcomes count half after `half_life_days`. `file` keeps what is learned.
+    """
+
+    file: str = ""
+    half_life_days: Annotated[float, msgspec.Meta(gt=0, le=36_500)] = 30.0
+    regret: Annotated[float, msgspec.Meta(ge=0, le=1)] = 0.02
+    comparison_share: Annotated[float, msgspec.Meta(ge=0, le=0.5)] = 0.1
+
+
 class RoutingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How it is chosen who answers a call that says what it needs.
 
@@ -40,6 +53,7 @@ class RoutingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     strategy: Strategy = "order"
     private_providers: tuple[str, ...] = ()
+    learned: LearnedSettings = LearnedSettings()
 
 
 def read_workloads(table: Any, text: str, source: str) -> dict[str, WorkloadRow]:

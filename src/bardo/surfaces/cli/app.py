@@ -25,6 +25,7 @@ COMMANDS = (
     "parse",
     "log",
     "costs",
+    "routing",
     "doctor",
     "catalog",
     "probe",

@@ -1,0 +1,65 @@
+"""The file in which learned routing keeps what it knows: JSON, written whole beside its place and put there at once."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import msgspec
+
+from bardo.edge.settings import Settings, default_log_path
+from bardo.routing.learned.router import LearnedRouter, LearnedState
+from bardo.routing.learned.static_embedding import shipped_embedding
+from bardo.values.errors import ConfigError
+
+MOST_BYTES = 64 * 1024 * 1024
+_DAY = 86_400.0
+
+
+def state_path(settings: Settings) -> Path:
+    """Return where the state stands: where the configuration says, else beside the log's usual place."""
+    named = settings.routing.learned.file
+    return Path(named).expanduser() if named else default_log_path().with_name("routing.json")
+
+
+def load_state(path: Path) -> LearnedState | None:
+    """Return what the file holds, None where there is none. Raises ConfigError for a file that cannot be read or is of another form."""
+    hint = f"delete {path} to begin anew, or name another file in [routing.learned]"
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise ConfigError(f"{path} has more than {MOST_BYTES:,} bytes", hint=hint)
+        state = msgspec.json.decode(path.read_bytes(), type=LearnedState)
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
+        raise ConfigError(f"what routing has learned cannot be read from {path}: {problem}", hint=hint) from problem
+    if state.clusters.embedding != shipped_embedding().fingerprint:
+        fit = "fit it anew with `bardo routing fit FILE`, or delete it"
+        raise ConfigError(f"{path} was made with another embedding than this version of bardo has", hint=fit)
+    return state
+
+
+def store_state(state: LearnedState, path: Path) -> None:
+    """Write the state. Raises OSError."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(msgspec.json.encode(state))
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def open_router(settings: Settings, state: LearnedState | None) -> LearnedRouter:
+    """Return the router with the settings of `[routing.learned]`."""
+    learned = settings.routing.learned
+    return LearnedRouter(
+        shipped_embedding(),
+        state,
+        half_life=learned.half_life_days * _DAY,
+        regret=learned.regret,
+        comparison_share=learned.comparison_share,
+    )

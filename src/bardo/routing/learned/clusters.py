@@ -1,0 +1,147 @@
+"""Clusters of requests: two levels of centroids over a request's text and form, and how far a request belongs to each.
+
+A request is a point: its static embedding, and its form scaled by what the fitted prompts vary by. It belongs to the clusters near it in
+shares that fall with the squared distance, so that a point between two clusters has evidence from both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from operator import mul
+from random import Random
+
+import msgspec
+
+from bardo.routing.learned.static_embedding import StaticEmbedding
+from bardo.routing.learned.text_form import FORM_FEATURES, form_of
+
+Point = tuple[float, ...]
+FINE, COARSE = 64, 16
+MOST_FITTED = 3_000
+_ROUNDS = 12
+# Chosen by five-fold cross-validation on the development half of the nine models' outcomes (docs/explanation/learned-routing.md).
+_FORM_WEIGHT = 0.1
+_SHARPNESS = 20.0
+_LEAST_SHARE = 0.02
+
+
+class Share(msgspec.Struct, frozen=True, array_like=True):
+    """How far a request belongs to a cluster; the shares of a request add up to 1."""
+
+    cluster: int
+    share: float
+
+
+class Clusters(msgspec.Struct, frozen=True, kw_only=True):
+    """Centroids of the fine clusters, and the number of each one's coarse cluster. `embedding` names the embedding they are made for.
+
+    `means` and `scales` are what a feature of form is moved and multiplied by.
+    """
+
+    embedding: str
+    means: tuple[float, ...]
+    scales: tuple[float, ...]
+    centroids: tuple[Point, ...]
+    parents: tuple[int, ...]
+
+    def shares(self, prompt: str, embedding: StaticEmbedding) -> tuple[Share, ...]:
+        """Return the clusters that a prompt belongs to, the nearest first."""
+        return self.shares_of(point_of(prompt, embedding, self.means, self.scales))
+
+    def shares_of(self, point: Point) -> tuple[Share, ...]:
+        """Return the clusters that a point belongs to, the nearest first. Shares under 2 % are left out."""
+        distances = _distances(point, self.centroids, _squares(self.centroids))
+        nearest = min(distances)
+        weights = [math.exp(-_SHARPNESS * (distance - nearest)) for distance in distances]
+        least = _LEAST_SHARE * sum(weights)
+        kept = {number: weight for number, weight in enumerate(weights) if weight >= least}
+        total = sum(kept.values())
+        ranked = sorted(kept, key=lambda number: -kept[number])
+        return tuple(Share(number, kept[number] / total) for number in ranked)
+
+
+def point_of(prompt: str, embedding: StaticEmbedding, means: Sequence[float], scales: Sequence[float]) -> Point:
+    """Return the point of a prompt: its embedding, then its scaled form."""
+    form = form_of(prompt)
+    scaled = ((value - mean) * scale for value, mean, scale in zip(form, means, scales, strict=True))
+    return (*embedding.embed(prompt), *(max(-1.0, min(1.0, value)) for value in scaled))
+
+
+def fit_clusters(
+    prompts: Sequence[str], embedding: StaticEmbedding, random: Random, *, fine: int = FINE, coarse: int = COARSE
+) -> Clusters:
+    """Return clusters of these prompts by k-means, and the coarse clusters of their centroids.
+
+    There are never more clusters than one for every eight prompts. At most `MOST_FITTED` prompts, evenly spread, are read. Raises
+    ValueError where there is no prompt.
+    """
+    if not prompts:
+        raise ValueError("no prompts to fit clusters to")
+    prompts = prompts[:: -(-len(prompts) // MOST_FITTED)]
+    means, scales = _scaling([form_of(prompt) for prompt in prompts])
+    points = [point_of(prompt, embedding, means, scales) for prompt in prompts]
+    centroids = k_means(points, max(1, min(fine, len(points) // 8)), random)
+    above = k_means(centroids, max(1, min(coarse, len(centroids) // 2)), random)
+    parents = tuple(_nearest(centroids, above))
+    return Clusters(
+        embedding=embedding.fingerprint, means=means, scales=scales, centroids=tuple(centroids), parents=parents
+    )
+
+
+def k_means(points: Sequence[Point], count: int, random: Random) -> list[Point]:
+    """Return `count` centroids, or fewer where clusters fall empty. Time: points x clusters x twelve rounds."""
+    centroids = random.sample(list(points), count)
+    before: list[int] = []
+    for _ in range(_ROUNDS):
+        numbers = _nearest(points, centroids)
+        if numbers == before:
+            break
+        before = numbers
+        members: list[list[Point]] = [[] for _ in centroids]
+        for number, point in zip(numbers, points, strict=True):
+            members[number].append(point)
+        centroids = [_mean(group) for group in members if group]
+    return centroids
+
+
+def _scaling(forms: Sequence[Sequence[float]]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    means, scales = [], []
+    for values in zip(*forms, strict=True):
+        mean = sum(values) / len(values)
+        spread = math.sqrt(sum((value - mean) ** 2 for value in values) / len(values))
+        means.append(mean)
+        scales.append(_FORM_WEIGHT / spread if spread > 1e-6 else 0.0)
+    assert len(means) == FORM_FEATURES
+    return tuple(means), tuple(scales)
+
+
+def _distances(point: Point, centroids: Sequence[Point], squares: Sequence[float]) -> list[float]:
+    """Return squared distances, without the part that is the same for every centroid."""
+    return [square - 2 * sum(map(mul, point, centroid)) for square, centroid in zip(squares, centroids, strict=True)]
+
+
+def _squares(points: Sequence[Point]) -> list[float]:
+    return [sum(map(mul, point, point)) for point in points]
+
+
+def _nearest(points: Sequence[Point], centroids: Sequence[Point]) -> list[int]:
+    squares = _squares(centroids)
+    found = []
+    for point in points:
+        distances = _distances(point, centroids, squares)
+        found.append(distances.index(min(distances)))
+    return found
+
+
+def _mean(points: Sequence[Point]) -> Point:
+    return tuple(sum(values) / len(points) for values in zip(*points, strict=True))
+
+
+@cache
+def shipped_clusters() -> Clusters:
+    """Return the clusters that ship with bardo, for whoever has not fitted his own."""
+    content = files("bardo.routing.learned").joinpath("data/clusters.json").read_bytes()
+    return msgspec.json.decode(content, type=Clusters)
