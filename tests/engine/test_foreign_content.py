@@ -131,11 +131,11 @@ FIELDS: dict[str, tuple[str, Event]] = {
     "logprobs": (RESPONSES, BlockFields(0, RESPONSES, {"logprobs": ["?"]})),
     "content.image_generation_call": (
         RESPONSES,
-        UnknownContent(0, RESPONSES, {"type": "image_generation_call", "result": "AAAA"}),
+        UnknownContent(0, RESPONSES, {"type": "image_generation_call", "result": None, "status": "failed"}),
     ),
     "groundingMetadata": (GEMINI, ReplyFields(GEMINI, {"groundingMetadata": {"webSearchQueries": ["x"]}}, 0)),
     "safetyRatings": (GEMINI, ReplyFields(GEMINI, {"safetyRatings": [{"category": "HARM"}]}, 0)),
-    "content.inlineData": (GEMINI, UnknownContent(0, GEMINI, {"inlineData": {"mimeType": "image/png", "data": "AA"}})),
+    "content.inlineData": (GEMINI, UnknownContent(0, GEMINI, {"inlineData": {"mimeType": "audio/wav", "data": "AA"}})),
     "content.toolCall": (GEMINI, UnknownContent(0, GEMINI, {"thoughtSignature": "AA", "toolCall": {"id": "1"}})),
     "x_groq.seed": (CHAT, ReplyFields(CHAT, {"x_groq": {"id": "req_1", "seed": 7}})),
     "venice_parameters.web_search_citations": (

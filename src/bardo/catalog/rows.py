@@ -61,6 +61,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """The markers of other dialects that parts of text take beyond those of the provider's dialect, and how many: `cache_control`."""
     own_tools: bool = False
     """Whether the tools that only Responses has are taken: custom ones, those in namespaces, and the search for tools."""
+    cited_pages: tuple[str, ...] = ()
+    """Fields of a reply that list the web pages it rests on, by their paths; the first one that lists any counts."""
     repeats_role: bool = False
     """Whether every chunk of a stream names the role: OpenAI's library would add them up to `assistantassistant…`."""
 

@@ -11,6 +11,7 @@ from typing import Any, Literal, Protocol
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.audio import carry_sound
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
 from bardo.dialects.hosted_tools import carry_hosted
@@ -203,6 +204,7 @@ class Dialect:
     def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
         early = Losses(self.declaration)
+        request = carry_sound(request, self.name)
         request, hosted = carry_hosted(request, row, early)
         request, carried = carry_shared(request, row, early)
         losses = self.field_losses(request, row)

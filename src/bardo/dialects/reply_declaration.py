@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, get_args
 
 from bardo.dialects.citations import CitationForm
 from bardo.dialects.declaration import Lack
+from bardo.dialects.pictures import PictureForm
 from bardo.values import events
 from bardo.values.events import Event, FinishReason
 from bardo.values.usage import Usage
@@ -77,10 +78,10 @@ class ReplyDeclaration:
     count where nobody gave them. `framing` are fields of its own replies that hold nothing for
     clients of other dialects: what the request said, ids, times, bills, and how blocks are wrapped. `within` names content inside of such
     fields, `usual` the values of other fields that say nothing; a type stands for all of its values. `places` are those of content that
-    several dialects have in one form: `logprobs`. `citations` is where web pages that the answer cites stand. `shared` are fields of the
-    reply as a whole that the dialects which declare them have under one name, with the same words. `refusal_words` is the dotted path of
-    the field that says in words why a reply was refused, where the words are not the model's own, and
-    `refusal_field` the field of the choice where clients read such words beside the reason to finish.
+    several dialects have in one form: `logprobs`. `citations` is where web pages that the answer cites stand, and `pictures` how pictures
+    do. `shared` are fields of the reply as a whole that the dialects which declare them have under one name, with the same words.
+    `refusal_words` is the dotted path of the field that says in words why a reply was refused, where the words are not the model's own,
+    and `refusal_field` the field of the choice where clients read such words beside the reason to finish.
     """
 
     expresses: frozenset[str] = frozenset()
@@ -95,6 +96,7 @@ class ReplyDeclaration:
     places: Mapping[str, Place] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
     citations: CitationForm | None = None
+    pictures: PictureForm | None = None
     refusal_words: str = ""
     refusal_field: str = ""
 

@@ -13,6 +13,7 @@ from bardo.dialects.lenient import excerpt
 from bardo.edge.call_context import CallContext
 from bardo.edge.http_calls import Call, Reply
 from bardo.engine.citations import citations_between
+from bardo.engine.cited_pages import cited_pages
 from bardo.engine.foreign_content import ForeignContent
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.planning import Attempt
@@ -239,11 +240,11 @@ class UpstreamReply:
         if self.forward:
             return []
         stamps = [] if self.attempt.origin is None else [Origins(self.attempt.origin)]
-        source, client = self.attempt.target.provider.row.dialect, self._request.dialect
-        model = self.attempt.target.model
+        row, client = self.attempt.target.provider.row, self._request.dialect
         return [
-            *citations_between(source, client, model),
-            *refusal_stages(source, client),
+            *cited_pages(row.dialect, client, row.quirks.cited_pages),
+            *citations_between(row.dialect, client, self.attempt.target.model),
+            *refusal_stages(row.dialect, client),
             ForeignContent(client),
             *stamps,
         ]

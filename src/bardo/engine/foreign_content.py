@@ -32,6 +32,8 @@ from bardo.values.usage import Usage
 
 _UNDECLARED = ReplyDeclaration(lacks={})
 """A dialect that no client speaks: all of its fields are content."""
+_PICTURES = 1 << 20
+"""The number of the first block that holds a picture of a field: no provider's block has it."""
 _NO_PLACE = "the client's dialect has no place for it"
 _NO_WORD = "the client's dialect has no word for it"
 _NO_COUNT = "nobody counted them, and the client's dialect must have a number"
@@ -49,6 +51,7 @@ class ForeignContent:
         self._usage = Usage()
         self._thought = self._ended = False
         self._broken: Failed | None = None
+        self._pictures = 0
 
     def feed(self, item: Event) -> tuple[Event, ...]:
         """Pass on, after a report the first time something is lost."""
@@ -57,7 +60,8 @@ class ForeignContent:
             return (item,)
         if type(item) is Finish and self._breaks_off(item):
             return ()
-        return (*look(self, item), item, *self._carried(item))
+        pictures = self._pictures_of(item) if isinstance(item, UnknownContent | ReplyFields) else []
+        return (*look(self, item), item, *self._carried(item), *pictures)
 
     def finish(self) -> tuple[Event, ...]:
         """Report counts, now that none can come any more: those that nobody gave, and those that have no place."""
@@ -93,6 +97,8 @@ class ForeignContent:
     def _look_at_block(self, item: UnknownContent) -> list[Event]:
         if item.dialect == self._client:
             return []
+        if self._picture_values(item):
+            return self._look_at_choice(item)
         kind = kind_of_part(item.value) or "unknown"
         return [*self._report(f"content.{kind}"), *self._look_at_choice(item)]
 
@@ -103,6 +109,7 @@ class ForeignContent:
         content = (source or _UNDECLARED).content(item.fields)
         shared = self._shared_with(item)
         lost = [name for name in content if name not in shared and not self._carries(item, name)]
+        lost = [name for name in lost if not (type(item) is ReplyFields and self._pictures_in(item, name))]
         if source is not None and source.citations is not None and source.citations.field in lost:
             place = lost.index(source.citations.field)
             lost[place : place + 1] = self._lost_of_citations(source.citations, item)
@@ -119,6 +126,40 @@ class ForeignContent:
         """Whether the client gets all entries of a field of a block, in its own dialect's form."""
         kind = self._kind_of_place(item, name)
         return bool(kind) and len(_entries(item.fields[name])) == len(item.fields[name])
+
+    def _pictures_of(self, item: UnknownContent | ReplyFields) -> list[Event]:
+        """Return the pictures of a block, or of a field of the choice, as the client's dialect has them."""
+        form = self._declared.pictures if self._declared is not None else None
+        values = self._picture_values(item)
+        places = range(self._pictures, self._pictures + len(values))
+        self._pictures += len(values)
+        choice = item.choice or 0
+        if form is None or not form.field:
+            return [
+                UnknownContent(_PICTURES + place, self._client, value, choice)
+                for place, value in zip(places, values, strict=True)
+            ]
+        # OpenAI's library joins the entries of a stream's lists by their `index`.
+        listed = [{**value, "index": place} for place, value in zip(places, values, strict=True)]
+        return [ReplyFields(self._client, {form.field: listed}, choice)] if listed else []
+
+    def _picture_values(self, item: UnknownContent | ReplyFields) -> list[dict[str, Any]]:
+        source = dialect(item.dialect).reply if item.dialect and item.dialect != self._client else None
+        form = None if source is None else source.pictures
+        wanted = None if self._declared is None else self._declared.pictures
+        if form is None or wanted is None:
+            return []
+        if isinstance(item, UnknownContent):
+            return [] if form.field else [wanted.write(picture) for picture in form.read(item.value)]
+        held = item.fields.get(form.field) if form.field else None
+        return [wanted.write(picture) for one in (held if isinstance(held, list) else ()) for picture in form.read(one)]
+
+    def _pictures_in(self, item: ReplyFields, name: str) -> bool:
+        """Whether a field lists pictures, and the client gets all of them."""
+        source = dialect(item.dialect).reply if item.dialect else None
+        form = source.pictures if source is not None else None
+        listed = form is not None and form.field == name
+        return listed and len(self._picture_values(item)) == len(item.fields[name])
 
     def _kind_of_place(self, item: BlockFields | ReplyFields, name: str) -> str:
         """Return the kind of content for which this field of a block is the place there, and the client has one too; else nothing."""

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
+from bardo.dialects.audio import sound_of, takes_sound
 from bardo.values.blocks import DocumentBlock, ImageBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation
 from bardo.values.errors import Unsupported
@@ -62,6 +63,8 @@ def _parts(
     for message in request.messages:
         for block in message.blocks:
             if isinstance(block, UnknownBlock) and block.dialect not in spoken:
+                if takes_sound(spoken) and sound_of(block) is not None:
+                    continue
                 kind = rows.part(block.dialect, message.role, block.value)
                 if kind:
                     yield Loss((kind, *_plain_names(kind, block.value)), "the provider does not take such a part")

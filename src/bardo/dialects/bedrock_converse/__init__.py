@@ -6,6 +6,7 @@ Model and streaming stand in the path, so they come with the Arrival. Streams ar
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
+from bardo.dialects.bedrock_converse.citations import CITATIONS
 from bardo.dialects.bedrock_converse.constants import NAME, REASONS
 from bardo.dialects.bedrock_converse.decode_reply import Decoder
 from bardo.dialects.bedrock_converse.decode_request import decode_request
@@ -26,6 +27,7 @@ DIALECT = Dialect(
     encode_body=encode_body,
     encode_control=encode_control,
     reply=ReplyDeclaration(
+        citations=CITATIONS,
         expresses=frozenset(
             {
                 "usage.cached_input_tokens",

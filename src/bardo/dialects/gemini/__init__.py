@@ -18,6 +18,7 @@ from bardo.dialects.gemini.decode_tools import with_plain_choice
 from bardo.dialects.gemini.embeddings import EMBEDDINGS
 from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
 from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT, encode_partial
+from bardo.dialects.pictures import GEMINI_PICTURES
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -40,6 +41,7 @@ DIALECT = Dialect(
             **lacking("the client's dialect writes it as text", "refusal", sent="text"),
         },
         citations=CITATIONS,
+        pictures=GEMINI_PICTURES,
         finish_words=frozenset(REASONS),
         # The answer is counted apart from the thinking, so of an unknown output the thinking is left.
         counts_instead={"output_tokens": "reasoning_tokens"},

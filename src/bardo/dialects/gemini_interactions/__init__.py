@@ -15,6 +15,7 @@ from bardo.dialects.gemini_interactions.decode_request import decode_request, wi
 from bardo.dialects.gemini_interactions.encode_reply import Encoder, encode_response
 from bardo.dialects.gemini_interactions.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.gemini_interactions.errors import decode_error, encode_error
+from bardo.dialects.pictures import INTERACTIONS_PICTURES
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -29,6 +30,7 @@ DIALECT = Dialect(
     reply=ReplyDeclaration(
         # Places count bytes (Google's SDK, types of the Interactions API).
         citations=annotations_form("annotations", in_bytes=True),
+        pictures=INTERACTIONS_PICTURES,
         expresses=frozenset({"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.error"}),
         lacks={
             **lacking("the client's dialect has no word for it", "finish.refusal", "finish.unknown", sent="stop"),

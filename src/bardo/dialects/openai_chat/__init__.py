@@ -17,6 +17,7 @@ from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
 from bardo.dialects.openai_chat.encode_request import DECLARATION, differs, encode_body, encode_control
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
 from bardo.dialects.operations import ModelsForm, route_fields
+from bardo.dialects.pictures import CHAT_PICTURES
 from bardo.dialects.reply_declaration import Place, ReplyDeclaration
 from bardo.dialects.wire import encode_json
 from bardo.values.operations import ModelInfo
@@ -46,6 +47,7 @@ DIALECT = Dialect(
     reply=ReplyDeclaration(
         refusal_field="message.refusal",
         citations=annotations_form("message.annotations", of_choice=True, nested=True),
+        pictures=CHAT_PICTURES,
         places={"logprobs": Place("logprobs.content", of_choice=True)},
         expresses=frozenset(
             {

@@ -18,6 +18,7 @@ from bardo.dialects.openai_responses.errors import decode_error, encode_error
 from bardo.dialects.openai_responses.first_frame import EitherReply
 from bardo.dialects.openai_responses.state import FRAMING, NAME, STATUSES, USUAL, WITHIN
 from bardo.dialects.openai_responses.usage import TOKEN_COUNT
+from bardo.dialects.pictures import RESPONSES_PICTURES
 from bardo.dialects.reply_declaration import Place, ReplyDeclaration
 
 DIALECT = Dialect(
@@ -32,6 +33,7 @@ DIALECT = Dialect(
     encode_control=encode_control,
     reply=ReplyDeclaration(
         citations=annotations_form("annotations"),
+        pictures=RESPONSES_PICTURES,
         places={"logprobs": Place("logprobs")},
         expresses=frozenset(
             {
