@@ -43,6 +43,14 @@ RESPONSES_LOOP = [
     {"type": "function_call_output", "call_id": LONG, "output": "a tree"},
 ]
 GEMINI_BEGUN = [{"role": "user", "parts": [{"text": "2 * 3"}]}, {"role": "model", "parts": [{"text": "It is"}]}]
+GEMINI_REFERRED = [
+    {"role": "user", "parts": [{"text": "Look."}]},
+    {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {}}}]},
+    {
+        "role": "user",
+        "parts": [{"functionResponse": {"name": "look", "response": {"schema": {"$ref": "#/$defs/tree"}}}}],
+    },
+]
 FORCED: Body = {"type": "function", "function": {"name": "look"}}
 REFERRED = looped("call_1")
 REFERRED[-1]["content"] = '{"schema": {"$ref": "#/$defs/tree"}}'
@@ -59,6 +67,8 @@ FROM_CHAT = [
     ("anthropic", "claude-9-unheard-of", {**ASKED, "tools": TOOLS, "tool_choice": FORCED, "reasoning_effort": "high"}),
     ("anthropic", "claude-sonnet-4-5", {"messages": DEVELOPED}),
     ("gemini", "gemini-3.6-flash", {"messages": BEGUN}),
+    ("anthropic", "claude-opus-5-5", {**ASKED, "tools": TOOLS, "tool_choice": FORCED}),
+    ("anthropic", "claude-fable-5-1", {**ASKED, "tools": TOOLS, "tool_choice": "required"}),
     ("gemini", "gemini-2.5-flash", {"messages": REFERRED, "tools": TOOLS}),
     ("gemini", "gemini-2.5-flash", {"messages": DEVELOPED, "top_k": 4}),
     ("openai_responses", "gpt-5-mini", {"messages": looped(LONG), "tools": TOOLS}),
@@ -120,6 +130,13 @@ CASES = [
         {**ASKED, **THINKING, "tools": [CLAUDE_TOOL], "tool_choice": {"type": "tool", "name": "look"}},
         "Thinking may not be enabled when tool_choice forces tool use",
     ),
+    (
+        "anthropic",
+        "claude-opus-5-5",
+        {**ASKED, "max_tokens": 99, "tools": [CLAUDE_TOOL], "tool_choice": {"type": "any"}},
+        'tool_choice: type \\"tool\\" and \\"any\\" are not supported for this model',
+    ),
+    ("gemini", "gemini-2.5-flash", {"contents": GEMINI_REFERRED}, "The referenced name `#/$defs/tree`"),
     ("gemini", "gemini-3.6-flash", {"contents": GEMINI_BEGUN}, "Requests ending with a model turn are not supported"),
 ]
 PATHS = {

@@ -16,6 +16,7 @@ from bardo.dialects.gemini.constants import NAME, REASONS
 from bardo.dialects.gemini.decode_reply import GeminiDecoder
 from bardo.dialects.gemini.decode_tools import with_plain_choice
 from bardo.dialects.gemini.embeddings import EMBEDDINGS
+from bardo.dialects.gemini.encode_contents import has_stray_references
 from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
 from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT, encode_partial
 from bardo.dialects.pictures import GEMINI_PICTURES
@@ -27,6 +28,7 @@ DIALECT = Dialect(
     stream_framing="sse",
     decode_request=requests_in.decode_request,
     as_functions=with_plain_choice,
+    mends=lambda request, row: has_stray_references((request.body or {}).get("contents")),
     declaration=requests_out.DECLARATION,
     request_path=requests_out.request_path,
     encode_body=requests_out.encode_body,

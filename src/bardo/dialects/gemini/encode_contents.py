@@ -131,24 +131,26 @@ class ContentWriter:
         fields = fields_for(NAME, block.carried)
         media = [self._medium(one) for one in block.content if not isinstance(one, TextBlock)]
         beside = [part for part in media if part]
-        inside: Part = {"name": self._name(block), "response": self._response(block)}
+        response = fields.get("functionResponse", {})
+        shown = display_names([*beside, *(response.get("parts") or ())])
+        inside: Part = {"name": self._name(block), "response": self._response(block, shown)}
         if self._own:
             inside["id"] = block.call_id
         if beside and self._signed:
             inside["parts"] = beside
-        inside |= fields.get("functionResponse", {})
+        inside |= response
         others = {name: value for name, value in fields.items() if name != "functionResponse"}
         part = {"functionResponse": {name: value for name, value in inside.items() if value is not None}, **others}
         # Models before Gemini 3 know no media inside a result.
         return [part] if self._signed else [part, *beside]
 
-    def _response(self, block: ToolResultBlock) -> dict[str, Any]:
-        """Return a result as the object Gemini wants."""
+    def _response(self, block: ToolResultBlock, shown: frozenset[str]) -> dict[str, Any]:
+        """Return a result as the object Gemini wants. `shown` are the names of its parts, which it may refer to."""
         key, text = "error" if block.is_error else "output", block.text
         if not is_object(text):
             return {key: text}
         found: dict[str, Any] = msgspec.json.decode(text)
-        if not self._own and _REFERENCE in text and _refers(found):
+        if _REFERENCE in text and refers_beyond(found, shown if self._own else frozenset()):
             # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
             # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.
             why = "Gemini takes $ref for the name of a part, so the result goes as text"
@@ -214,15 +216,38 @@ def _are_results(content: Part) -> bool:
     return any("functionResponse" in part for part in content["parts"])
 
 
-def _refers(value: Any) -> bool:
-    """Whether JSON has the key of a reference anywhere."""
+def display_names(parts: Sequence[Any]) -> frozenset[str]:
+    """Return the names by which a result may refer to its parts."""
+    blobs = [part.get("inlineData") or part.get("fileData") for part in parts if isinstance(part, dict)]
+    names = [blob.get("displayName") for blob in blobs if isinstance(blob, dict)]
+    return frozenset(name for name in names if isinstance(name, str))
+
+
+def refers_beyond(value: Any, shown: frozenset[str]) -> bool:
+    """Whether JSON has the key of a reference anywhere, with another value than one of these names."""
     left = [value]
     while left:
         one = left.pop()
         if isinstance(one, dict):
-            if _REFERENCE in one:
+            if _REFERENCE in one and not (isinstance(one[_REFERENCE], str) and one[_REFERENCE] in shown):
                 return True
             left.extend(one.values())
         elif isinstance(one, list):
             left.extend(one)
     return False
+
+
+def has_stray_references(contents: Any) -> bool:
+    """Whether results in contents as a client wrote them refer to what is no part of theirs, which Gemini refuses."""
+    for content in contents if isinstance(contents, list) else ():
+        parts = content.get("parts") if isinstance(content, dict) else None
+        for part in parts if isinstance(parts, list) else ():
+            result = part.get("functionResponse") if isinstance(part, dict) else None
+            if isinstance(result, dict) and refers_beyond(result.get("response"), display_names(_listed(result))):
+                return True
+    return False
+
+
+def _listed(result: dict[str, Any]) -> list[Any]:
+    parts = result.get("parts")
+    return parts if isinstance(parts, list) else []

@@ -64,6 +64,10 @@ _NO_PREFILL = re.compile(r"claude-(?:(?:opus|sonnet|haiku)-(?:4-[6-9]|[5-9])|(?:
 """The models that go on with no answer that the caller began (ericc-ch/copilot-api#261, vybestack/llxprt-code#3695, 2026)."""
 
 
+_NEVER_FORCED = re.compile(r"claude-(?:(?:fable|mythos)-5[-.][12]|(?:opus|sonnet)-5[-.]5)")
+"""The models that are never made to call a tool (can1357/oh-my-pi#12939 and vercel/ai#21364, 2026-09)."""
+
+
 def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) -> Conversation:
     """Read what the request says; `counting` needs no `max_tokens`, and without `budgets` a budget has no effect. Raises Refusal."""
     body = incoming.fields
@@ -147,7 +151,9 @@ def _check_end(last: Fields, model: str) -> None:
 
 
 def _check_forced(body: Fields) -> None:
-    """Refuse a forced tool beside thinking (BerriAI/litellm#17129 and can1357/oh-my-pi#341)."""
+    """Refuse a forced tool beside thinking (BerriAI/litellm#17129 and can1357/oh-my-pi#341), and of some models always."""
+    if at(body, "tool_choice.type") in ("any", "tool") and _NEVER_FORCED.search(text(body.get("model"))):
+        raise Refusal("bad_value", 'tool_choice: type "tool" and "any" are not supported for this model.')
     if at(body, "tool_choice.type") in ("any", "tool") and at(body, "thinking.type") == "enabled":
         raise Refusal("bad_value", "Thinking may not be enabled when tool_choice forces tool use.")
 
