@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -209,3 +211,26 @@ def test_the_request_behind_a_call_of_asgi_is_found() -> None:
         assert cycle_of(len) is None
 
     asyncio.run(found())
+
+
+@pytest.mark.parametrize("by_messages", [True, False])
+def test_a_request_that_was_answered_is_in_no_circle_of_references(by_messages: bool) -> None:
+    async def kept() -> object:
+        cycle = cycle_over(Carrier(), [])
+        assert isinstance(cycle, RequestCycle)
+        cycle.watch(lambda: None)
+        if by_messages:
+            await cycle.send(start(length(5)))
+            await cycle.send(body(b"hello"))
+        else:
+            assert cycle.send_whole(200, OWN, b"hello")
+        cycle.watch(None)
+        left = weakref.ref(cycle)
+        del cycle
+        return left()
+
+    gc.disable()
+    try:
+        assert asyncio.run(kept()) is None
+    finally:
+        gc.enable()
