@@ -298,3 +298,14 @@ def test_a_previous_response_and_a_conversation_together_are_refused() -> None:
         client.responses.create(
             model=model_of("anthropic"), input="Hi", previous_response_id="resp_1", conversation="conv_1"
         )
+
+
+def test_what_bardo_keeps_is_not_gone_on_from_in_the_background() -> None:
+    with keeping("openai_responses") as running, client_of(running) as client:
+        made = client.responses.create(model=model_of("openai_responses"), input="Hello")
+        with pytest.raises(openai.BadRequestError, match="leave out background") as caught:
+            client.responses.create(
+                model=model_of("openai_responses"), input="More", previous_response_id=made.id, background=True
+            )
+        assert caught.value.param == "previous_response_id"
+        assert len(running.arrived("openai_responses")) == 1

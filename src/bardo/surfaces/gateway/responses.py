@@ -34,7 +34,7 @@ from bardo.surfaces.gateway.generate import answer_request
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import key_of, tenant_of
-from bardo.values.errors import NotStored, TooLarge
+from bardo.values.errors import NotStored, TooLarge, Unsupported
 from bardo.values.request import KeptAs, Request
 
 
@@ -97,6 +97,7 @@ async def _kept(
     """Return how a request is answered and its reply kept; None where it goes on as it came. Raises BardoError."""
     wish = read_wish(request)
     if wish.elsewhere:
+        _refuse_elsewhere(wish)
         return None
     before = await _before(store, wish, tenant)
     if before is None:
@@ -110,6 +111,17 @@ async def _kept(
     kept_as = KeptAs(id=new_id("resp"), store=wish.keep, previous=wish.previous, conversation=wish.conversation)
     answered = _with_items(context, request, route, [*history, *own]) if history or found else _stateless(request)
     return KeptResponse(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
+
+
+def _refuse_elsewhere(wish: StorageWish) -> None:
+    """Raise Unsupported where a request needs state of its provider, and goes on from what only bardo keeps."""
+    name = wish.previous or wish.conversation
+    if name and is_made(name):
+        message = (
+            f"{name} is kept by bardo, and a call in the background or with a prompt template is its provider's alone"
+        )
+        param = "previous_response_id" if wish.previous else "conversation"
+        raise Unsupported(message, hint="leave out background and prompt", param=param)
 
 
 async def _before(store: ResponseStore, wish: StorageWish, tenant: str) -> tuple[list[Item], tuple[str, ...]] | None:
