@@ -65,6 +65,8 @@ def explain(
         reading=_reading(attempt),
         key_variables=provider.row.key_variables,
         forwarded=attempt.forward,
+        intent=request.options.intent,
+        profile=request.options.profile,
         structured=_structured(attempt.answer),
     )
 

@@ -12,6 +12,8 @@ from bardo.structured.modes import Form, Mode
 from bardo.structured.plan import Skipped
 from bardo.structured.rewrite import Rewrite
 from bardo.values.degradation import Degradation
+from bardo.values.intent import Intent
+from bardo.values.profile import InferenceProfile
 
 __all__ = ["AnswerForm", "Candidate", "Explanation", "FieldSource", "PlannedReceipt", "Route", "TextReading"]
 
@@ -122,6 +124,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
     `path` is that of the address `url`, with its query; `body` is `body_bytes` as parsed JSON, and exact. `headers` hold no key:
     `key_variables` names the environment variables it would be read from. `fields` says of each part of the body where it comes from.
+    `intent` is what the call needs and `profile` how it is answered, where the request, or the workload that it names, says so.
     `forwarded`: the reply's frames would go to the client as they come. `structured` tells how an answer in a schema is asked for.
     """
 
@@ -137,4 +140,6 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     reading: TextReading
     key_variables: tuple[str, ...] = ()
     forwarded: bool = False
+    intent: Intent | None = None
+    profile: InferenceProfile | None = None
     structured: AnswerForm | None = None

@@ -22,6 +22,7 @@ COMMANDS = (
     "ask",
     "models",
     "explain",
+    "route",
     "parse",
     "log",
     "costs",

@@ -9,13 +9,17 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from bardo.dialects.intents import read_intent_header
 from bardo.edge.settings import load_settings
+from bardo.engine.workload_requests import ANY_MODEL
+from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
 from bardo.surfaces.library.explaining import explain as explanation_of
 from bardo.surfaces.render.console import show_json, show_text
 from bardo.surfaces.render.explained import explanation_json, explanation_lines
 from bardo.values.errors import InvalidRequest
 
+ANY = PREFIX + ANY_MODEL
 _SAID = "What is 27 * 43?"
 # What is asked where no request is given, in each dialect that clients speak.
 SAMPLES: dict[str, dict[str, Any]] = {
@@ -51,14 +55,26 @@ def explain(
     dialect: Annotated[
         str, typer.Option("--dialect", metavar="NAME", help=f"The request's: {', '.join(SAMPLES)} ….")
     ] = "openai_chat",
+    workload: Annotated[
+        str,
+        typer.Option("--workload", "--subsystem", metavar="NAME", help="The workload or subsystem that the call is."),
+    ] = "",
+    intent: Annotated[
+        str,
+        typer.Option("--intent", metavar="NEEDS", help="What the call needs: 'quality=high; require=vision', or JSON."),
+    ] = "",
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
     """Show what would be sent for a request, and why. Nothing is sent, and no key is needed.
 
-    Printed are the route, the exact upstream request, where each field of it comes from, and everything that differs from what was asked.
+    Printed are the route with every candidate, the profile that was applied, the exact upstream request, where each field of it comes
+    from, and everything that differs from what was asked.
     """
     body = _with_reasoning(_body(request, dialect), reasoning)
+    body = with_intent(body, workload, intent)
+    if (workload or intent) and not model and not body.get("model"):
+        model = ANY
     if not model and not body.get("model"):
         raise InvalidRequest("no model is named", hint="write it as in: bardo explain --model gpt-5", param="--model")
     found = explanation_of(body, dialect, provider, model=model or None, config=load_settings(config))
@@ -87,6 +103,20 @@ def _body(name: str | None, dialect: str) -> dict[str, Any]:
     if not isinstance(body, dict):
         raise InvalidRequest(f"{name} is no JSON object", hint="give the body of a client's request")
     return body
+
+
+def with_intent(body: dict[str, Any], workload: str, intent: str) -> dict[str, Any]:
+    """Return the request with the needs that the options give, which go before its own. Raises InvalidRequest."""
+    said = read_intent_header(intent, "--intent")
+    if workload:
+        said["subsystem"] = workload.removeprefix(PREFIX)
+    if not said:
+        return body
+    own = body.get("bardo")
+    own = own if isinstance(own, dict) else {}
+    before = own.get("intent")
+    needs = {**(before if isinstance(before, dict) else {}), **said}
+    return {**body, "bardo": {**own, "intent": needs}}
 
 
 def _with_reasoning(body: dict[str, Any], asked: str | None) -> dict[str, Any]:

@@ -11,11 +11,14 @@ from typing import Any
 
 import msgspec
 
-from bardo.engine.explanation import AnswerForm, Explanation
+from bardo.engine.explanation import AnswerForm, Candidate, Explanation
 from bardo.surfaces.render.receipts import decided_words, intent_words
 from bardo.surfaces.render.wording import difference, printable
+from bardo.values.intent import Intent
+from bardo.values.profile import InferenceProfile, ResponseSchema
 
 WIDTH = 80
+_ANY = Intent()
 _EXPECTED = {True: "the model thinks", False: "the model does not think", None: "nobody knows whether the model thinks"}
 _FORWARDED = "its frames go to the client as they come"
 _REBUILT = "it is read, and written for the client"
@@ -24,6 +27,8 @@ _REBUILT = "it is read, and written for the client"
 def explanation_lines(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
     """Give the sections, each with its heading and its lines."""
     yield "route", _route(explanation)
+    if explanation.profile is not None and (applied := list(_profile(explanation.profile))):
+        yield "profile", _columns(applied)
     yield "thinking", _thinking(explanation)
     yield "request", _request(explanation)
     yield "where each field comes from", _columns((one.path, one.layer, one.reason) for one in explanation.fields)
@@ -45,9 +50,44 @@ def _route(explanation: Explanation) -> list[str]:
     found = []
     for place, one in enumerate(route.candidates, 1):
         taken = (one.provider, one.model) == (route.provider, route.model) and not one.passed_over
-        why = f"{one.why}; cannot be asked: {one.passed_over}" if one.passed_over else one.why
-        found.append((f"{place}. {one.provider}/{one.model}", "<-" if taken else "", why))
-    return _columns(found)
+        found.append((f"{place}. {one.provider}/{one.model}", "<-" if taken else "", _why(one)))
+    more = [f"  and {route.more} more that cannot be asked"] if route.more else []
+    return [*_needs(explanation), *_columns(found), *more]
+
+
+def _needs(explanation: Explanation) -> list[str]:
+    """Return what the call needs, and how the candidates were put in order."""
+    intent = explanation.intent
+    if intent is None:
+        return []
+    said = {name: value for name, value in msgspec.structs.asdict(intent).items() if value != getattr(_ANY, name)}
+    workload = said.pop("subsystem", "")
+    words = "; ".join(f"{name} {_shown(value)}" for name, value in said.items()) or "nothing in particular"
+    pairs = [("needs", words), ("strategy", explanation.route.strategy or "none: the provider was named")]
+    return [*_columns([("workload", workload), *pairs] if workload else pairs), ""]
+
+
+def _why(one: Candidate) -> str:
+    """Return why a candidate may be asked or not, what it lacks, and what is known of its score and its price."""
+    words = [f"{one.why}; cannot be asked: {one.passed_over}" if one.passed_over else one.why]
+    if one.degraded:
+        words.append(f"lacks {', '.join(one.degraded)}")
+    if one.score is not None:
+        words.append(f"score {one.score:.2f}")
+        cost = one.estimated_cost_usd
+        words.append("price unknown" if cost is None else f"about ${cost:.6f}".rstrip("0").rstrip("."))
+    return "; ".join(words)
+
+
+def _profile(profile: InferenceProfile) -> Iterator[tuple[str, str]]:
+    """Give what a profile sets."""
+    for name, value in msgspec.structs.asdict(profile).items():
+        if value is not None:
+            yield name, value.name if isinstance(value, ResponseSchema) else _shown(value)
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, tuple) else msgspec.json.encode(value).decode().strip('"')
 
 
 def _thinking(explanation: Explanation) -> list[str]:

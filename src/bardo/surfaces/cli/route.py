@@ -1,0 +1,117 @@
+"""`bardo route`: what would have been chosen for past requests, and what it would have cost."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import msgspec
+import typer
+
+from bardo.dialects.intents import read_intent_header
+from bardo.edge.settings import load_settings
+from bardo.routing.workloads import PREFIX
+from bardo.surfaces.cli.options import AsJson, Config, read_bytes
+from bardo.surfaces.library.past_requests import Chosen, choose
+from bardo.surfaces.library.planned_routes import RoutePlanner
+from bardo.surfaces.render.console import say, show, show_json_text
+from bardo.surfaces.render.tables import Column, table
+
+_NOT_KNOWN = "–"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("route", epilog="Example: bardo log --json -n 1000 | bardo route - --workload cheap")(route)
+
+
+def route(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE", help="One JSON object a line: bodies of requests, or rows of bardo log --json; - for stdin."
+        ),
+    ],
+    workload: Annotated[
+        str,
+        typer.Option(
+            "--workload", "--subsystem", metavar="NAME", help="Put every request to this workload instead of its model."
+        ),
+    ] = "",
+    intent: Annotated[
+        str,
+        typer.Option(
+            "--intent", metavar="NEEDS", help="What every call needs: 'quality=high; require=vision', or JSON."
+        ),
+    ] = "",
+    dialect: Annotated[str, typer.Option("--dialect", metavar="NAME", help="That of the bodies.")] = "openai_chat",
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Show what would be chosen for past requests, and what it would cost. Nothing is sent.
+
+    The configuration at hand decides. Costs are estimates from the catalog's prices, by the tokens that the log has or by the length of a
+    request; where no price is known, none is shown. --json prints one object a line.
+    """
+    needs = read_intent_header(intent, "--intent")
+    model = PREFIX + workload.removeprefix(PREFIX) if workload else ""
+    planner = RoutePlanner(load_settings(config))
+    chosen = (choose(line, text, planner, dialect=dialect, model=model, needs=needs) for line, text in _lines(file))
+    if as_json:
+        for one in chosen:
+            show_json_text(msgspec.json.encode(one).decode())
+        return
+    found = list(chosen)
+    if not found:
+        say("no requests")
+        return
+    columns = ("line", "asked", "answered by", "cost", "would ask", "about", "lacks")
+    show(table(tuple(map(Column, columns)), map(_cells, found)))
+    for line in _summary(found):
+        say(line)
+
+
+def _lines(file: str) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that hold something with their numbers; a whole JSON array of rows, as `bardo log --json` prints, has one a row."""
+    text = read_bytes(file)
+    try:
+        rows = msgspec.json.decode(text, type=list[msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        rows = None  # Not one array: lines.
+    parts: Sequence[bytes] = text.splitlines() if rows is None else [bytes(row) for row in rows]
+    return ((number, part) for number, part in enumerate(parts, 1) if part.strip())
+
+
+def _cells(one: Chosen) -> tuple[str, ...]:
+    would = one.error or f"{one.provider}/{one.model}"
+    lacks = ", ".join(one.degraded)
+    return (
+        str(one.line),
+        one.asked,
+        one.answered_by or _NOT_KNOWN,
+        _cost(one.cost_usd),
+        would,
+        _cost(one.estimated_cost_usd),
+        lacks,
+    )
+
+
+def _cost(usd: float | None) -> str:
+    return _NOT_KNOWN if usd is None else f"${usd:.6f}"
+
+
+def _summary(found: Sequence[Chosen]) -> Iterator[str]:
+    """Yield how often each model would be asked, and the sums."""
+    asked = Counter(f"{one.provider}/{one.model}" for one in found if not one.error)
+    for name, times in asked.most_common():
+        yield f"{times} of {len(found)} to {name}"
+    failed = sum(bool(one.error) for one in found)
+    if failed:
+        yield f"{failed} of {len(found)} to nobody"
+    known = [one.estimated_cost_usd for one in found if one.estimated_cost_usd is not None]
+    if known:
+        yield f"about ${sum(known):.6f} for the {len(known)} with a known price"
+    paid = [one.cost_usd for one in found if one.cost_usd is not None]
+    if paid:
+        yield f"${sum(paid):.6f} was paid for the {len(paid)} whose cost is in the log"

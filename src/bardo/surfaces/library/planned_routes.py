@@ -1,0 +1,135 @@
+"""Who would be asked for a request, by a configuration alone: no server is asked for its list of models, and nothing is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from bardo.edge.assembly import model_facts
+from bardo.edge.call_routing import candidate_index
+from bardo.edge.directory import with_keys
+from bardo.edge.keys import Keyring
+from bardo.edge.settings import Settings, provider_of
+from bardo.edge.settings_routing import workloads_of
+from bardo.engine.aliases import Aliases, with_effort
+from bardo.engine.knowledge import Knowledge
+from bardo.engine.model_features import candidate_of
+from bardo.engine.route import Provider, Target, resolve, target_at
+from bardo.engine.routing import Routed, route
+from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
+from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
+from bardo.routing.candidates import Candidate
+from bardo.routing.workloads import PREFIX, unknown_workload
+from bardo.surfaces.presets import provider_named, target_of_catalog
+from bardo.values.degradation import Degradation
+from bardo.values.errors import UnknownModel
+from bardo.values.request import Request
+
+_MOST_SHOWN = 32
+_NAMED = "it was named"
+_OF_CATALOG = "nobody is configured for it; the catalog's provider of such names"
+
+
+class PlannedRoute(msgspec.Struct, frozen=True, kw_only=True):
+    """A request with all that it needs, the targets that would be asked in order, and how they were found.
+
+    `why` they are the targets where no route was looked for, `routed` the decision where the request says what it needs.
+    """
+
+    request: Request
+    targets: Sequence[Target]
+    knowledge: Knowledge
+    why: str = ""
+    routed: Routed | None = None
+
+
+class RoutePlanner:
+    """Finds who would be asked, by one configuration."""
+
+    def __init__(self, settings: Settings) -> None:
+        configured = [provider_of(entry, settings.source) for entry in settings.providers]
+        self.providers: list[Provider] = configured or with_keys(Keyring())
+        self._facts = model_facts(settings)
+        self._aliases = Aliases(settings.aliases)
+        self._workloads = workloads_of(settings.workloads)
+        self._settings = settings.routing
+        self._index: CandidateIndex | None = None
+
+    def plan(self, request: Request, provider: str = "") -> PlannedRoute:
+        """Return who would be asked for a request; `provider` names one, and then no other is looked for.
+
+        Raises UnknownModel, InvalidRequest, Unsupported and Unavailable, as a call does.
+        """
+        found = self._aliases.find(request.model)
+        request = with_effort(request, found)
+        needs = needs_of(request, found, self._workloads)
+        if needs is not None and not provider:
+            return self._routed(needs)
+        request = request if needs is None else needs.request
+        names = (found.model, *found.fallbacks) if needs is None else needs.models
+        targets, skipped, why = self._targets(names or (request.model,), provider)
+        return self._planned(request, targets, skipped, why=why)
+
+    def _routed(self, needs: Needs) -> PlannedRoute:
+        request, providers = needs.request, self.providers
+        skipped: tuple[Degradation, ...] = ()
+        candidates: Candidates
+        if needs.models:
+            names = [name for model in needs.models for name in self._names(model)]
+            targets, skipped, _ = self._targets(names, "")
+            candidates = CandidateList([self.candidate(at) for at in targets])
+            providers = [at.provider for at in targets]
+        else:
+            private = self._settings.private_providers
+            self._index = self._index or candidate_index(self.providers, self._facts, private)
+            candidates = self._index
+        by_id = {one.id: one for one in providers}
+        routed = route(request, candidates, by_id, strategy=self._settings.strategy, most=_MOST_SHOWN)
+        check_contradiction(needs, routed.decision)
+        return self._planned(request, routed.targets, skipped, routed=routed)
+
+    def _planned(
+        self,
+        request: Request,
+        targets: Sequence[Target],
+        skipped: Sequence[Degradation],
+        *,
+        why: str = "",
+        routed: Routed | None = None,
+    ) -> PlannedRoute:
+        if skipped:
+            request = msgspec.structs.replace(request, degraded=(*request.degraded, *skipped))
+        knowledge = self._facts.knowledge(targets)
+        return PlannedRoute(request=request, targets=targets, knowledge=knowledge, why=why, routed=routed)
+
+    def candidate(self, at: Target) -> Candidate:
+        """Return a target as routing compares it."""
+        private = at.provider.id in self._settings.private_providers
+        return candidate_of(at, self._facts.of(at, asks=False), private=private)
+
+    def _names(self, model: str) -> tuple[str, ...]:
+        found = self._aliases.find(model)
+        return (found.model, *found.fallbacks)
+
+    def _targets(self, names: Sequence[str], provider: str) -> tuple[list[Target], tuple[Degradation, ...], str]:
+        """Return who serves some models, best first, which of them nobody serves, and why where no route was looked for."""
+        if provider:
+            return [target_at(provider_named(provider, self.providers), names[0])], (), _NAMED
+        targets: list[Target] = []
+        problems: dict[str, UnknownModel] = {}
+        for name in dict.fromkeys(names):
+            try:
+                targets += [target for target in resolve(name, self.providers) if target not in targets]
+            except UnknownModel as missing:
+                problems[name] = missing
+        if targets:
+            skipped = (Degradation("model", asked=name, why=one.message) for name, one in problems.items())
+            return targets, tuple(skipped), ""
+        problem = problems[names[0]]
+        if names[0].startswith(PREFIX):
+            raise unknown_workload(names[0].removeprefix(PREFIX), self._workloads) from problem
+        known = target_of_catalog(names[0])
+        if known is None:
+            raise UnknownModel(problem.message, hint=f"{problem.hint}; or name the provider to ask") from problem
+        return [known], (), _OF_CATALOG
