@@ -188,7 +188,7 @@ def test_candidates_are_made_once() -> None:
 def test_explain_tells_the_route_without_sending() -> None:
     body = {
         "messages": [{"role": "user", "content": "2+2?"}],
-        "model": "auto",
+        "model": "bardo/auto",
         "bardo": {"intent": {"require": ["visible_thinking"], "quality": "maximum", "cost_sensitivity": 0.0}},
     }
     found = explain(body, config=parse_settings(CONFIGURATION))

@@ -68,8 +68,8 @@ def explain(
 ) -> None:
     """Show what would be sent for a request, and why. Nothing is sent, and no key is needed.
 
-    Printed are the route with every candidate, the profile that was applied, the exact upstream request, where each field of it comes
-    from, and everything that differs from what was asked.
+    Printed are the candidates, the profile, the exact upstream request, where its fields come from, and all that differs from what was
+    asked.
     """
     body = _with_reasoning(_body(request, dialect), reasoning)
     body = with_intent(body, workload, intent)

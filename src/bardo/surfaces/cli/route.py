@@ -9,6 +9,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from bardo.dialects import DEFAULT_DIALECT
 from bardo.dialects.intents import read_intent_header
 from bardo.edge.settings import load_settings
 from bardo.routing.workloads import PREFIX
@@ -23,7 +24,7 @@ _NOT_KNOWN = "–"
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("route", epilog="Example: bardo log --json -n 1000 | bardo route - --workload cheap")(route)
+    app.command("route", epilog="Example: bardo route past.jsonl --workload cheap")(route)
 
 
 def route(
@@ -45,13 +46,13 @@ def route(
             "--intent", metavar="NEEDS", help="What every call needs: 'quality=high; require=vision', or JSON."
         ),
     ] = "",
-    dialect: Annotated[str, typer.Option("--dialect", metavar="NAME", help="That of the bodies.")] = "openai_chat",
+    dialect: Annotated[str, typer.Option("--dialect", metavar="NAME", help="That of the bodies.")] = DEFAULT_DIALECT,
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Show what would be chosen for past requests, and what it would cost. Nothing is sent.
+    """Show which models past requests would get now.
 
-    The configuration at hand decides. Costs are estimates from the catalog's prices, by the tokens that the log has or by the length of a
+    Nothing is sent. The configuration at hand decides. Costs are estimates from the catalog's prices, by the tokens that the log has or by the length of a
     request; where no price is known, none is shown. --json prints one object a line.
     """
     needs = read_intent_header(intent, "--intent")

@@ -53,23 +53,23 @@ class AsyncClient:
 
     @overload
     async def respond(
-        self, prompt: Prompt, *, model: str, response_type: type[Answer], **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: type[Answer], **options: Unpack[Options]
     ) -> TypedResponse[Answer]: ...
 
     @overload
     async def respond(
-        self, prompt: Prompt, *, model: str, response_type: Mapping[str, Any], **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: Mapping[str, Any], **options: Unpack[Options]
     ) -> TypedResponse[Any]: ...
 
     @overload
     async def respond(
-        self, prompt: Prompt, *, model: str, response_type: None = None, **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: None = None, **options: Unpack[Options]
     ) -> Response: ...
 
     async def respond(
-        self, prompt: Prompt, *, model: str, response_type: Any = None, **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: Any = None, **options: Unpack[Options]
     ) -> Response:
-        """Return the whole reply, with `parsed` where a `response_type` is given.
+        """Return the whole reply, with `parsed` where a `response_type` is given. A call with an `intent` needs no `model`.
 
         A type is a pydantic model, a msgspec Struct, a dataclass, a TypedDict, a StructuredOutput class or a JSON Schema. Raises
         BardoError; UnusableAnswer where the model gave no value of the type, with all it said in `extraction.text`.
@@ -96,7 +96,7 @@ class AsyncClient:
         return live
 
     def stream(
-        self, prompt: Prompt, *, model: str, response_type: Any = None, **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: Any = None, **options: Unpack[Options]
     ) -> AsyncReplyStream:
         """Return the reply as it arrives: `async with client.stream(…) as reply`. Raises BardoError when entered.
 
@@ -119,7 +119,7 @@ class AsyncClient:
         request = build_embed_request(texts, model, dimensions=dimensions, task=task, allow_loss=allow_loss)
         return (await embed(self._runner(), request)).result
 
-    async def count_tokens(self, prompt: Prompt, *, model: str, **options: Unpack[Options]) -> TokenCount:
+    async def count_tokens(self, prompt: Prompt, *, model: str = "", **options: Unpack[Options]) -> TokenCount:
         """Return how many tokens a prompt has; `approx` says that bardo estimated it. Raises BardoError."""
         request = build_request(prompt, model, options, stream=False)
         return (await count_tokens(self._runner(), request)).result
@@ -191,26 +191,28 @@ class Client:
 
     @overload
     def respond(
-        self, prompt: Prompt, *, model: str, response_type: type[Answer], **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: type[Answer], **options: Unpack[Options]
     ) -> TypedResponse[Answer]: ...
 
     @overload
     def respond(
-        self, prompt: Prompt, *, model: str, response_type: Mapping[str, Any], **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: Mapping[str, Any], **options: Unpack[Options]
     ) -> TypedResponse[Any]: ...
 
     @overload
     def respond(
-        self, prompt: Prompt, *, model: str, response_type: None = None, **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: None = None, **options: Unpack[Options]
     ) -> Response: ...
 
-    def respond(self, prompt: Prompt, *, model: str, response_type: Any = None, **options: Unpack[Options]) -> Response:
+    def respond(
+        self, prompt: Prompt, *, model: str = "", response_type: Any = None, **options: Unpack[Options]
+    ) -> Response:
         """Return the whole reply, with `parsed` where a `response_type` is given, as AsyncClient does. Raises BardoError."""
         response: Response = self._run(self._inner.respond(prompt, model=model, response_type=response_type, **options))
         return response
 
     def stream(
-        self, prompt: Prompt, *, model: str, response_type: Any = None, **options: Unpack[Options]
+        self, prompt: Prompt, *, model: str = "", response_type: Any = None, **options: Unpack[Options]
     ) -> ReplyStream:
         """Return the reply as it arrives: `with client.stream(…) as reply`. Raises BardoError when entered."""
         stream = self._inner.stream(prompt, model=model, response_type=response_type, **options)
@@ -229,7 +231,7 @@ class Client:
         work = self._inner.embed(texts, model=model, dimensions=dimensions, task=task, allow_loss=allow_loss)
         return self._run(work)
 
-    def count_tokens(self, prompt: Prompt, *, model: str, **options: Unpack[Options]) -> TokenCount:
+    def count_tokens(self, prompt: Prompt, *, model: str = "", **options: Unpack[Options]) -> TokenCount:
         """Return how many tokens a prompt has, as AsyncClient does. Raises BardoError."""
         return self._run(self._inner.count_tokens(prompt, model=model, **options))
 
