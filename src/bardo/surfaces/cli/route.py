@@ -52,8 +52,8 @@ def route(
 ) -> None:
     """Show which models past requests would get now.
 
-    Nothing is sent. The configuration at hand decides. Costs are estimates from the catalog's prices, by the tokens that the log has or by the length of a
-    request; where no price is known, none is shown. --json prints one object a line.
+    Nothing is sent: the configuration at hand decides. Costs are estimates from the catalog's prices, by the tokens that the log has or by
+    the length of a request; where no price is known, none is shown. --json prints one object a line.
     """
     needs = read_intent_header(intent, "--intent")
     model = PREFIX + workload.removeprefix(PREFIX) if workload else ""
