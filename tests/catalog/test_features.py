@@ -14,7 +14,7 @@ from bardo.catalog.matching import matches_any
 from bardo.catalog.model_prices import model_prices
 from bardo.catalog.routing_rows import routing_rows
 from bardo.engine.knowledge import BUILTIN, TargetFacts
-from bardo.engine.model_features import candidate_of
+from bardo.engine.model_features import candidate_of, chat_models
 from bardo.engine.route import Provider, Target
 from bardo.routing.candidates import Candidate
 
@@ -69,6 +69,23 @@ def test_a_model_has_a_feature(preset: str, model: str, names: str) -> None:
 @pytest.mark.parametrize(("preset", "model", "names"), LACKS, ids=[f"{one[0]}-{one[1]}" for one in LACKS])
 def test_a_model_does_not_have_a_feature(preset: str, model: str, names: str) -> None:
     assert not {*names.split()} & candidate(preset, model).features
+
+
+def test_models_that_answer_no_conversation_are_no_candidates() -> None:
+    row = builtin().provider("openai")
+    assert row is not None
+    listed = (
+        "text-embedding-3-small",
+        "dall-e-3",
+        "gpt-4.1",
+        "whisper-1",
+        "gpt-realtime",
+        "tts-1-hd",
+        "gpt-5.4",
+        "babbage-002",
+    )
+    provider = Provider(id="openai", row=row, base_url=row.base_url, models=(*listed, "azure/bge-m3", "gpt-oss-120b"))
+    assert chat_models(provider) == ["gpt-4.1", "gpt-5.4", "gpt-oss-120b"]
 
 
 def test_every_feature_of_the_issue_is_a_row() -> None:

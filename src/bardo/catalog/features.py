@@ -47,9 +47,10 @@ class PaymentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All features, and how providers are paid."""
+    """All features, and how providers are paid. `no_chat` are globs of plain ids of models that answer no conversation."""
 
     feature: tuple[Feature, ...]
+    no_chat: tuple[str, ...] = ()
     payment: tuple[PaymentRow, ...] = ()
 
     @property
@@ -72,6 +73,10 @@ class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
         found = [row.name for row in self.feature if said.get(row.name, _has(row, provider, names, facts))]
         return frozenset(found)
 
+    def answers_chats(self, names: Collection[str]) -> bool:
+        """Whether a model of these plain ids answers conversations, as far as is known."""
+        return not any(matches_any(name, self.no_chat) for name in names)
+
     def payments(self, provider: str) -> tuple[Payment, ...]:
         """Return how a provider is paid, by the id of its catalog row; nothing where nobody knows."""
         return next((row.by for row in self.payment if matches_any(provider, row.providers)), ())
@@ -87,7 +92,9 @@ def features() -> Features:
     """Return the rows that come with bardo, their globs spelled as plain ids."""
     text = files("bardo.catalog").joinpath("data/features.toml").read_text(encoding="utf-8")
     found = msgspec.convert(tomllib.loads(text), Features)
-    return msgspec.structs.replace(found, feature=tuple(map(_plain, found.feature)))
+    return msgspec.structs.replace(
+        found, feature=tuple(map(_plain, found.feature)), no_chat=tuple(map(plain_id, found.no_chat))
+    )
 
 
 def _plain(row: Feature) -> Feature:

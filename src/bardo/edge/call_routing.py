@@ -16,7 +16,7 @@ from bardo.edge.directory import Directory
 from bardo.edge.log.row import LogRow
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.observed_latency import ObservedLatency
-from bardo.engine.model_features import candidate_of
+from bardo.engine.model_features import candidate_of, chat_models
 from bardo.engine.route import Provider, Target
 from bardo.engine.routing import Routed, route
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
@@ -42,7 +42,7 @@ def candidate_index(providers: Sequence[Provider], facts: ModelFacts, private: C
     return CandidateIndex(
         candidate_of(at, facts.of(at, asks=False), private=provider.id in private)
         for provider in providers
-        for at in (Target(provider=provider, model=model) for model in provider.models)
+        for at in (Target(provider=provider, model=model) for model in chat_models(provider))
     )
 
 
@@ -105,7 +105,7 @@ class CallRouting:
         if made is not None and made.provider is provider and made.revision == revision:
             return made
         found: list[Candidate] = []
-        for place, model in enumerate(provider.models):
+        for place, model in enumerate(chat_models(provider)):
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
             found.append(self._candidate(Target(provider=provider, model=model)))

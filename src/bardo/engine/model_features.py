@@ -31,8 +31,7 @@ def candidate_of(target: Target, facts: TargetFacts | None = None, *, private: b
     """
     provider, row = target.provider, target.provider.row
     known = know(control_target(target)) if facts is None else facts.known
-    name = spelled(target.model)
-    names = {name, plain_id(target.model.rpartition("/")[2])}
+    name, names = spelled(target.model), _names(target.model)
     said = {**({} if facts is None else facts.features), **({"privacy": True} if private else {})}
     price = model_prices().find(row.id, name) or _NO_PRICE
     return Candidate(
@@ -43,6 +42,16 @@ def candidate_of(target: Target, facts: TargetFacts | None = None, *, private: b
         rating=None if price.quality is None else routing_rows().quality[price.quality],
         payments=features().payments(row.id),
     )
+
+
+def chat_models(provider: Provider) -> list[str]:
+    """Return the models of a provider's list that answer conversations, as far as is known."""
+    return [model for model in provider.models if features().answers_chats(_names(model))]
+
+
+def _names(model: str) -> set[str]:
+    """Return the plain ids that a model goes by."""
+    return {spelled(model), plain_id(model.rpartition("/")[2])}
 
 
 def _prices(price: ModelPrice, provider: Provider) -> Prices | None:
