@@ -56,14 +56,15 @@ class TranslateCitations(HearsText):
         take = _TAKE.get(type(item))
         return (item,) if take is None else take(self, item)
 
-    def passes_run(self, choice: int) -> bool:
+    def passes_run(self, piece: Any) -> bool:
         """Whether text of a choice passes as it is: nothing waits for it."""
-        return not self._held.get(choice)
+        return not self._held.get(piece.choice)
 
-    def hear_run(self, pieces: Sequence[ContentChunk]) -> None:
-        """Take pieces of one text that have passed."""
+    def hear_run(self, pieces: Sequence[Any]) -> None:
+        """Count pieces of the answer."""
         first = pieces[0]
-        self._text_of(first.choice).add(first.block, "".join([piece.text for piece in pieces]))
+        if type(first) is ContentChunk:
+            self._text_of(first.choice).add(first.block, "".join([piece.text for piece in pieces]))
 
     def finish(self) -> Sequence[Event]:
         """Give what is still held."""

@@ -14,7 +14,6 @@ from bardo.streams.stage import Stage
 from bardo.values.blocks import has_no_arguments
 from bardo.values.events import (
     BlockFields,
-    ContentChunk,
     Degraded,
     Event,
     Failed,
@@ -44,16 +43,16 @@ class HearsText:
 
     passes_text = True
 
-    def passes_run(self, choice: int) -> bool:
-        """Whether further text of a choice passes as it is at present; if not, it must be fed."""
+    def passes_run(self, piece: Any) -> bool:
+        """Whether further text like this piece passes as it is at present; if not, it must be fed."""
         raise NotImplementedError
 
-    def hear_run(self, pieces: Sequence[ContentChunk]) -> None:
-        """Take pieces of one text, at least one, that have passed."""
+    def hear_run(self, pieces: Sequence[Any]) -> None:
+        """Take pieces of text, thinking or refusal of one block, at least one, that have passed."""
         raise NotImplementedError
 
 
-class FoldStage:
+class FoldStage(HearsText):
     """Collects all that passes, before some of it is left out."""
 
     def __init__(self, fold: ResponseFold) -> None:
@@ -66,8 +65,14 @@ class FoldStage:
     def finish(self) -> Sequence[Event]:
         return ()
 
+    def passes_run(self, piece: Any) -> bool:
+        return True
 
-class WithoutReasoning:
+    def hear_run(self, pieces: Sequence[Any]) -> None:
+        self._fold.feed_run(pieces)
+
+
+class WithoutReasoning(HearsText):
     """Leaves all thinking out, its opaque state included, and says once for each choice that there was some to read."""
 
     def __init__(self) -> None:
@@ -99,6 +104,13 @@ class WithoutReasoning:
     def finish(self) -> Sequence[Event]:
         """Nothing is held."""
         return ()
+
+    def passes_run(self, piece: Any) -> bool:
+        """Whether it is no thinking."""
+        return type(piece) is not ThinkChunk
+
+    def hear_run(self, pieces: Sequence[Any]) -> None:
+        """Text is not counted."""
 
 
 _THINKING: dict[type, Callable[[WithoutReasoning, Any], Sequence[Event]]] = {
@@ -245,11 +257,10 @@ def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]])
 def heard(pieces: Sequence[Any], stages: Sequence[HearsText]) -> bool:
     """Tell pieces of one block to the stages that count text; False where they must be fed."""
     for stage in stages:
-        if not stage.passes_run(pieces[0].choice):
+        if not stage.passes_run(pieces[0]):
             return False
-    if type(pieces[0]) is ContentChunk:
-        for stage in stages:
-            stage.hear_run(pieces)
+    for stage in stages:
+        stage.hear_run(pieces)
     return True
 
 
