@@ -10,14 +10,17 @@ from functools import partial
 import msgspec
 
 from bardo.catalog.features import features
+from bardo.engine.aliases import Found
+from bardo.engine.workload_requests import Needs, needs_of
 from bardo.routing.candidate_index import CandidateIndex
 from bardo.routing.candidates import Candidate, Prices
 from bardo.routing.decision import decide
 from bardo.routing.resolver import resolve
 from bardo.routing.scorer import context_of, score
+from bardo.routing.workloads import Workloads, builtin_workloads
 from bardo.values.blocks import TextBlock
 from bardo.values.intent import Intent
-from bardo.values.request import BardoOptions, Message, Request
+from bardo.values.request import Message, Request
 from benchmarks.bench import Bench
 from benchmarks.figures import Figure, Row, Table
 from benchmarks.figures import Target as Aim
@@ -58,13 +61,14 @@ def works() -> dict[str, Callable[[], object]]:
     named = Intent(model="lab/model-7", require=("visible_thinking", "privacy"))
     nobody = Intent(require=("nobody_has_it",), max_latency_ms=1)
     request = Request(model="m", messages=(Message("user", (TextBlock("2+2?"),)),))
+    found, workloads = Found("m"), builtin_workloads()
     return {
         RESOLVED: lambda: resolve(index, NEEDS),
         NAMED: lambda: resolve(index, named),
         RELAXED: lambda: resolve(index, nobody),
         SCORED: lambda: score(one, context),
         DECIDED: lambda: decide(index, NEEDS),
-        PLAIN: lambda: _plain(request),
+        PLAIN: lambda: _plain(request, found, workloads),
     }
 
 
@@ -86,10 +90,10 @@ def candidates() -> CandidateIndex:
     )
 
 
-def _plain(request: Request) -> BardoOptions | None:
+def _plain(request: Request, found: Found, workloads: Workloads) -> Needs | None:
     options = request.options
     _ENCODE((options.intent, options.intent_fields, options.profile, options.private))
-    return options if options.intent is not None else None
+    return needs_of(request, found, workloads)
 
 
 def _figures(bench: Bench, work: Callable[[], object], count: int) -> dict[str, Figure]:
