@@ -195,3 +195,22 @@ def test_tokens_of_a_workload_are_counted_for_its_model(running: House) -> None:
     with closing(anthropic_client(running.address)) as client:
         counted = client.messages.count_tokens(model="bardo/review", messages=[{"role": "user", "content": "Hello"}])
         assert counted.input_tokens > 0
+
+
+def test_the_agents_subsystems_are_workloads_with_the_preset_alone(running: House) -> None:
+    assert ask(running.address, "openai_chat", "bardo/risk").status == 404
+    with house([Simulator("anthropic", models=["claude-opus-4-8"])], toml="[golem]\nenabled = true") as agent:
+        answer = ask(agent.address, "openai_chat", "bardo/risk")
+        assert (answer.status, answer.headers["x-bardo-route"].partition(";")[0]) == (200, "risk")
+        by_header = ask(agent.address, "gemini", "bardo/auto", headers={"x-bardo-subsystem": "dream"})
+        assert by_header.headers["x-bardo-route"].startswith("dream; strategy=order")
+
+
+def test_a_private_call_is_never_sent_to_a_provider_that_keeps_it() -> None:
+    far = ProviderEntry(id="far", preset="deepseek", base_url="http://provider.invalid/v1", models=("m",))
+    with house(before=[far]) as alone:
+        for model, wanted in (("bardo/private", {}), ("far/m", {"private": True})):
+            answer = ask(alone.address, "openai_chat", model, bardo=wanted)
+            assert answer.status == 400
+            assert "private" in answer.text
+            assert answer.headers["x-bardo-error"] == "unsupported"
