@@ -25,6 +25,7 @@ ROUTING_MEANINGS = {
     "workloads.locked": "whether the profile goes before the caller's own parameters",
     "workloads.private": "whether only providers that keep nothing of a call are asked",
     "workloads.escalate": "models that are asked in order where an answer is not good enough",
+    "workloads.route": "steps by which models are looked for where none is named: `[{ models = […], providers = […], lost = […] }]`",
     "workloads.tier": "the tier that decides whether a model is asked at all",
     "workloads.about": "a sentence for people",
 }

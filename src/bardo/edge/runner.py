@@ -28,6 +28,7 @@ from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.knowledge import Lesson
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, RouteRecord, Target
+from bardo.engine.route_steps import targets_in_steps
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
 from bardo.reasoning.replay import NOTHING
@@ -211,12 +212,20 @@ class Runner(SecretHolder):
     async def routed(self, needs: Needs) -> Placement:
         """Return who is asked for what a request needs, in order, and why. Raises UnknownModel, Unsupported and Unavailable."""
         placed = await self.placement(*needs.models) if needs.models else None
-        found = await self.routing.route(needs.request, None if placed is None else placed.targets)
+        targets = await self._in_steps(needs) if placed is None else placed.targets
+        found = await self.routing.route(needs.request, targets or None)
         check_contradiction(needs, found.decision)
         if placed is None and self._servers is not None:
             await self._servers.ask_before(found.targets)
         skipped = () if placed is None else placed.skipped
         return Placement(found.targets, skipped=skipped, route=_with_workload(found.record, needs))
+
+    async def _in_steps(self, needs: Needs) -> Sequence[Target]:
+        """Return the targets that the steps of a workload lead to; none for one without steps, and where they lead nowhere."""
+        if needs.workload is None or not needs.workload.route:
+            return ()
+        await self.directory.discover()
+        return targets_in_steps(needs.workload, self.directory.providers)
 
     def _next_attempt(self, exchange: Exchange, problem: BardoError) -> Attempt:
         """Return what is tried after an attempt that failed. Raises its `problem` where nothing is."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bardo.golem.preset import CACHE_KEY_PREFIX, Subsystem, subsystem, subsystem_names
 from bardo.golem.rows import RoutingTable, route_rows
+from bardo.routing.fallback_route import RouteStep
 from bardo.routing.profiles import set_fields
 from bardo.routing.workloads import WorkloadRow
 
@@ -39,6 +40,11 @@ def _row(part: Subsystem, routes: RoutingTable | None) -> WorkloadRow:
         cost_sensitivity=intent.cost_sensitivity,
         profile=part.profile if set_fields(part.profile) else None,
         locked=part.locked,
+        route=_steps(intent.subsystem) or None,
         tier=part.tier or None,
         about=f"the agent's subsystem {part.name}",
     )
+
+
+def _steps(name: str) -> tuple[RouteStep, ...]:
+    return next((route.step for route in route_rows().route if route.subsystem == name), ())

@@ -15,6 +15,7 @@ from typing import Annotated
 
 import msgspec
 
+from bardo.routing.fallback_route import RouteStep
 from bardo.values.errors import ConfigError, UnknownModel
 from bardo.values.intent import Intent, Quality
 from bardo.values.profile import InferenceProfile
@@ -30,8 +31,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     `intent` is what it needs, `fallbacks` the models that are tried in order after the intent's own. `profile` is how it is answered;
     where that is `locked`, the profile goes before what the caller asks for. `private`: only providers that keep nothing of a call are
-    asked. `escalate` are models that are asked in order where an answer is not good enough. `tier` names the tier that decides whether a
-    model is asked at all. `about` is a sentence for people.
+    asked. `escalate` are models that are asked in order where an answer is not good enough. `route` are the
+    steps by which models are looked for where none is named. `tier` names the tier that decides whether a model is asked at all. `about`
+    is a sentence for people.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     locked: bool = False
     private: bool = False
     escalate: tuple[str, ...] = ()
+    route: tuple[RouteStep, ...] = ()
     tier: str = ""
     about: str = ""
 
@@ -65,6 +68,7 @@ class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     locked: bool | None = None
     private: bool | None = None
     escalate: tuple[str, ...] | None = None
+    route: tuple[RouteStep, ...] | None = None
     tier: str | None = None
     about: str | None = None
 

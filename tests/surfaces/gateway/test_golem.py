@@ -13,7 +13,10 @@ from support.gateway import House, house
 from support.sdk import openai_client
 
 TABLE = '[golem]\nenabled = true\nid = "g7"\n'
-MESSAGES = [{"role": "system", "content": "You are an agent."}, {"role": "user", "content": "What is 27 * 43?"}]
+MESSAGES: list[Any] = [
+    {"role": "system", "content": "You are an agent."},
+    {"role": "user", "content": "What is 27 * 43?"},
+]
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +42,9 @@ def test_a_subsystem_is_asked_for_as_a_model(running: House) -> None:
     assert running.last("anthropic")["system"][-1]["cache_control"] == {"type": "ephemeral"}
 
 
-def test_a_locked_profile_holds_against_the_callers_own_fields(running: House, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_locked_profile_holds_against_the_callers_own_fields(
+    running: House, caplog: pytest.LogCaptureFixture
+) -> None:
     _, free = respond(running, "bardo/heartbeat_t2", max_tokens=700)
     assert running.last("anthropic")["max_tokens"] >= 700
     _, headers = respond(running, "bardo/risk", reasoning_effort="low")
@@ -49,6 +54,27 @@ def test_a_locked_profile_holds_against_the_callers_own_fields(running: House, c
 
 
 def test_the_agent_is_absent_without_its_table() -> None:
-    with house([Simulator("anthropic", models=["claude-opus-4-6"])]) as it, closing(openai_client(it.address)) as client:
-        with pytest.raises(Exception, match="no workload"):
-            client.chat.completions.create(model="bardo/risk", messages=MESSAGES)  # type: ignore[arg-type]
+    with (
+        house([Simulator("anthropic", models=["claude-opus-4-6"])]) as it,
+        closing(openai_client(it.address)) as client,
+        pytest.raises(Exception, match="no workload"),
+    ):
+        client.chat.completions.create(model="bardo/risk", messages=MESSAGES)
+
+
+def test_000_9_dreams_go_to_venice_then_to_any_visible_r1_then_to_claude() -> None:
+    claude = Simulator("anthropic", models=["claude-opus-4-6"])
+    router = Simulator("openrouter", models=["deepseek/deepseek-r1"])
+    private = Simulator("venice", models=["llama-3.3-70b", "deepseek-r1-671b"])
+    # Simulators run on this machine, so that no step loses privacy here; test_documents_tables.py has what each step loses elsewhere.
+    steps: tuple[tuple[list[Simulator], str, set[str]], ...] = (
+        ([claude, router, private], "venice", set()),
+        ([claude, router], "openrouter", set()),
+        ([claude], "anthropic", {"visible_thinking"}),
+    )
+    for providers, chosen, lost in steps:
+        with house(providers, toml=TABLE) as it:
+            _, headers = respond(it, "bardo/dream_threat")
+            assert headers["x-bardo-provider"] == chosen
+            told = set(headers.get("x-bardo-degraded", "").split(", "))
+            assert told & {"visible_thinking", "privacy"} == lost, chosen
