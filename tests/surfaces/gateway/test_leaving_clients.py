@@ -117,3 +117,15 @@ def test_a_slow_reader_gets_everything_in_the_end() -> None:
             caller.hear(b"[DONE]")
             assert len(caller.heard) > Flood.PIECES * len(Flood.PIECE)
         assert running.log.of_model("deepseek/m").outcome == "ok"
+
+
+@pytest.mark.parametrize("client", ["openai_chat", "anthropic_messages"], ids=["forwarded", "translated"])
+def test_a_slow_reader_holds_nobody_else_back(client: str) -> None:
+    flood = Flood()
+    with house([flood, Simulator("anthropic")]) as running, call(running.address, client, "deepseek/m", stream=True):
+        flood.wait_until_held_back()
+        for other in ALL_CLIENTS:
+            with call(running.address, other, "anthropic/m", stream=True) as caller:
+                caller.hear(b"\r\n\r\n")
+            assert ask(running.address, other, "anthropic/m").status == 200
+        assert flood.sent < Flood.PIECES // 2, "the slow reader was still held back"
