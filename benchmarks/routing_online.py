@@ -25,7 +25,7 @@ def online_table(bench: Bench, folder: Path) -> Table:
     """Return what was reached on each set, as worth: score less 0.05 times the price in units of the dearest model's."""
     rows = []
     for name in _SETS:
-        data = load(folder, name)
+        data = load(folder, name, quick=bench.pace.quick)
         orders = 1 if bench.pace.quick or len(data.prompts) > 3_000 else 5
         bench.tell(f"routing-quality: {name}, learning as it goes")
         learned = [stream(data, seed) for seed in range(orders)]

@@ -17,8 +17,6 @@ from benchmarks.routing_online import online_table
 PRICES = (0.90, 0.75, 0.63, 0.45, 0.20)
 _WEIGHTS = (0.0, *(0.005 * 1.22**step for step in range(30)))
 _PAIRS = ("routellm-gsm8k", "routellm-mmlu")
-_SLOW = ("kNN, text", "kNN, text and form")
-_SLOW_ROWS = 3_000
 _SEED = 14
 
 
@@ -75,9 +73,10 @@ def _measure(price: float) -> str:
 
 
 def _data(bench: Bench, name: str) -> tuple[Outcomes, list[Split]]:
-    data = load(bench.eval_folder or EVAL, name)
+    quick = bench.pace.quick
+    data = load(bench.eval_folder or EVAL, name, quick=quick)
     if bench.held_out_folder is not None:
-        return halves(data, load(bench.held_out_folder, name))
+        return halves(data, load(bench.held_out_folder, name, quick=quick))
     return data, splits(len(data.prompts), _SEED)
 
 
@@ -134,8 +133,6 @@ def _pair(bench: Bench, name: str, draws: int) -> Row:
     figures, random = {}, Random(_SEED)
     samples = [random.choices(range(len(rows)), k=len(rows)) for _ in range(draws // 5)]
     for method in METHODS:
-        if method in _SLOW and len(rows) > _SLOW_ROWS and bench.pace.quick:
-            continue
         bench.tell(f"routing-quality: {name}, {method}")
         gains = [one[1] - one[0] for one in _expected(method, data, parts)]
         differences = [data.scores[row][1] - data.scores[row][0] for row in rows]

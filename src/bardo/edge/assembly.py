@@ -26,6 +26,7 @@ from bardo.edge.settings import Settings, default_log_path
 from bardo.engine.knowledge import Knowledge
 
 if TYPE_CHECKING:
+    from bardo.edge.learned_routing import LearnedRouting
     from bardo.edge.log import LogWriter
 
 _log = logging.getLogger("bardo.control")
@@ -44,6 +45,7 @@ class Assembly:
         introspector: Introspector | None = None,
         responses: ResponseStore | None = None,
         feedback: FeedbackTaker | None = None,
+        learned: LearnedRouting | None = None,
     ) -> None:
         self.runner = runner
         self.feedback = feedback
@@ -52,6 +54,7 @@ class Assembly:
         self._transport = transport
         self._log = log
         self._replay = replay
+        self._learned = learned
 
     async def close(self) -> None:
         """Close connections, then the log: nothing that was to be written is lost."""
@@ -65,6 +68,8 @@ class Assembly:
             self.responses.close()
         if self.feedback is not None:
             self.feedback.close()
+        if self._learned is not None:
+            self._learned.close()
         if self._log is not None:
             self._log.close()
 
@@ -83,6 +88,7 @@ def assemble(
     for lost in settings.unheeded:
         _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})
     introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
+    learned = _learned(settings)
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     log = open_log(settings, environment)
     replay = None
@@ -102,7 +108,9 @@ def assemble(
         keyring,
         limits=_limits(settings),
         facts=facts,
-        routing=CallRouting(directory, facts, strategy=chosen_by.strategy, private=chosen_by.private_providers),
+        routing=CallRouting(
+            directory, facts, strategy=chosen_by.strategy, private=chosen_by.private_providers, learned=learned
+        ),
         log=log,
         journal=log,
         replay=replay,
@@ -118,7 +126,17 @@ def assemble(
         introspector=introspector,
         responses=responses,
         feedback=feedback,
+        learned=learned,
     )
+
+
+def _learned(settings: Settings) -> LearnedRouting | None:
+    """Return what routing has learned, for the strategy that needs it: without it nothing of this is loaded."""
+    if settings.routing.strategy != "learned":
+        return None
+    from bardo.edge.learned_routing import LearnedRouting
+
+    return LearnedRouting.of(settings)
 
 
 def _limits(settings: Settings) -> Limits:

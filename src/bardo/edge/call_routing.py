@@ -7,8 +7,10 @@ targets as candidates, in their order.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -23,6 +25,10 @@ from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candida
 from bardo.routing.candidates import Candidate
 from bardo.routing.decision import Strategy
 from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    # Loaded for the strategy `learned` alone.
+    from bardo.edge.learned_routing import LearnedRouting
 
 _AT_ONCE = 16
 """How many candidates are made before other calls have their turn: one takes about a millisecond."""
@@ -56,8 +62,12 @@ class CallRouting:
         *,
         strategy: Strategy = "order",
         private: Collection[str] = (),
+        learned: LearnedRouting | None = None,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self.strategy = strategy
+        self._learned = learned
+        self._clock = clock
         self._directory = directory
         self._facts = facts
         self._private = frozenset(private)
@@ -68,20 +78,39 @@ class CallRouting:
         self._making: asyncio.Lock | None = None
 
     def note(self, row: LogRow) -> None:
-        """Take how long a finished call took: to the first byte of a stream, to the end of a whole reply."""
+        """Take how long a finished call took, to the first byte of a stream or to the end of a whole reply, and how well it went."""
+        if self._learned is not None:
+            self._learned.note(row)
         if row.outcome == "ok" and row.attempts == 1 and row.operation == "generate":
             seconds = row.first_byte_seconds if row.streamed else row.seconds
             if seconds is not None:
                 self._latency.note(row.provider, row.model, seconds)
 
-    async def route(self, request: Request, targets: Sequence[Target] | None = None) -> Routed:
+    def note_feedback(self, request_id: str, score: float) -> None:
+        """Take what a client thinks of one of the last calls, from 0 to 1."""
+        if self._learned is not None:
+            self._learned.correct(request_id, score, self._clock())
+
+    async def route(
+        self,
+        request: Request,
+        targets: Sequence[Target] | None = None,
+        *,
+        request_id: str = "",
+        workload: str = "",
+    ) -> Routed:
         """Return who is asked for a request's intent: of the `targets` that its model has, or of all there are.
+
+        By `request_id` a learned choice can be made again; `workload` is whose calls it is compared with.
 
         Raises Unsupported and Unavailable where there is nobody.
         """
         candidates: Candidates = await self.index() if targets is None else self.named(targets)
         providers = {one.id: one for one in self._directory.providers}
-        return route(request, candidates, providers, strategy=self.strategy)
+        learned = None
+        if self._learned is not None:
+            learned = self._learned.call(request_id, self._clock(), workload)
+        return route(request, candidates, providers, strategy=self.strategy, learned=learned)
 
     def named(self, targets: Sequence[Target]) -> CandidateList:
         """Return the candidates that targets are, in their order."""

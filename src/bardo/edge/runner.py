@@ -168,7 +168,7 @@ class Runner(SecretHolder):
         self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool, earlier: tuple[EscalatedCall, ...]
     ) -> None:
         """Try one target after the other until a reply has begun. Raises BardoError where none does."""
-        request, placed = await self.placed(request)
+        request, placed = await self.placed(request, live.request_id)
         targets = placed.targets
         if placed.skipped:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
@@ -192,7 +192,7 @@ class Runner(SecretHolder):
                     self._servers.answered(attempt.target)
                 return
 
-    async def placed(self, request: Request) -> tuple[Request, Placement]:
+    async def placed(self, request: Request, request_id: str = "") -> tuple[Request, Placement]:
         """Return a request with all that it needs, and who is asked for it, best first.
 
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable.
@@ -200,7 +200,7 @@ class Runner(SecretHolder):
         needs = needs_of(request, self.directory.found(request.model), self.directory.workloads)
         if needs is None:
             return request, await self.placement(request.model)
-        return needs.request, await self.routed(needs)
+        return needs.request, await self.routed(needs, request_id)
 
     async def placement(self, *models: str) -> Placement:
         """Return who may serve the models, best first, each server asked once what it knows of its models. Raises UnknownModel."""
@@ -209,11 +209,12 @@ class Runner(SecretHolder):
             await self._servers.ask_before(placed.targets)
         return placed
 
-    async def routed(self, needs: Needs) -> Placement:
+    async def routed(self, needs: Needs, request_id: str = "") -> Placement:
         """Return who is asked for what a request needs, in order, and why. Raises UnknownModel, Unsupported and Unavailable."""
         placed = await self.placement(*needs.models) if needs.models else None
         targets = await self._in_steps(needs) if placed is None else placed.targets
-        found = await self.routing.route(needs.request, targets or None)
+        name = "" if needs.workload is None else needs.workload.name
+        found = await self.routing.route(needs.request, targets or None, request_id=request_id, workload=name)
         check_contradiction(needs, found.decision)
         if placed is None and self._servers is not None:
             await self._servers.ask_before(found.targets)

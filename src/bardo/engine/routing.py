@@ -6,7 +6,7 @@ A call that only names a model does not come here.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -16,11 +16,14 @@ from bardo.engine.token_counting import estimate_request
 from bardo.routing import reasons
 from bardo.routing.candidate_index import Candidates
 from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
-from bardo.routing.decision import MOST_CHOICES, Considered, Decision, Strategy, decide
+from bardo.routing.decision import MOST_CHOICES, Considered, Decision, Strategy, decide, decision
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unavailable, Unsupported
 from bardo.values.intent import Intent
 from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    from bardo.engine.learned_order import LearnedCall
 
 _ROWS = routing_rows()
 _PRIVATE = Conditions(private=True)
@@ -42,25 +45,38 @@ def route(
     *,
     strategy: Strategy = "order",
     most: int = MOST_CHOICES,
+    learned: LearnedCall | None = None,
 ) -> Routed:
     """Return who is asked for a request's intent, `most` at most. `providers` holds the candidates' providers by their ids.
+
+    `learned` is what the strategy of this name chooses by; without it that strategy is the order of the configuration.
 
     Raises Unsupported where nobody can do it even with its requirements relaxed, and Unavailable where those who could are down.
     """
     intent = request.options.intent
     assert intent is not None
     conditions = _PRIVATE if request.options.private else NO_CONDITIONS
-    decision = decide(candidates, intent, conditions, strategy=strategy, size=size_of(request), most=most)
-    if not decision.choices:
-        raise nobody(candidates, intent, decision, conditions)
-    chosen = [one.candidate for one in decision.choices]
+    size, pending = size_of(request), None
+    if learned is None:
+        made = decide(candidates, intent, conditions, strategy=strategy, size=size, most=most)
+    else:
+        from bardo.engine.learned_order import learned_order
+
+        found, pending = learned_order(request, candidates, intent, learned, size=size, conditions=conditions)
+        made = decision(candidates, intent, found, conditions, strategy=strategy, size=size, most=most)
+    if not made.choices:
+        raise nobody(candidates, intent, made, conditions)
+    chosen = [one.candidate for one in made.choices]
+    fields = route_fields(made)
+    if pending is not None:
+        fields["learned"] = msgspec.to_builtins(pending)
     return Routed(
         targets=tuple([Target(provider=providers[one.provider], model=one.model) for one in chosen]),
         record=RouteRecord(
-            fields=route_fields(decision),
+            fields=fields,
             degraded={(one.provider, one.model): degradations(one, intent) for one in chosen},
         ),
-        decision=decision,
+        decision=made,
     )
 
 

@@ -20,4 +20,5 @@ async def take_feedback(context: GatewayContext, route: Route, scope: Scope, rec
         raise UnknownRoute("this gateway keeps no log, so that no feedback can be stored", hint=hint)
     feedback = read_feedback(decode_object(await context.body(scope, receive)), context.runner.clock())
     await taker.take(feedback, tenant_of(key_of(scope)))
+    context.runner.routing.note_feedback(feedback.request_id, feedback.score)
     await answer.json({"request_id": feedback.request_id, "score": feedback.score, "stored": True})

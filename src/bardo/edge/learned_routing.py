@@ -1,0 +1,108 @@
+"""Learned routing in a running program: it takes what finished calls and feedback say, and keeps it in its file.
+
+A call costs nothing more than counting: the file is written by a thread of its own, now and then and at the end.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+
+from bardo.edge.learned_state import load_state, open_router, state_path, store_state
+from bardo.edge.log.row import LogRow
+from bardo.edge.settings import Settings
+from bardo.engine.learned_order import LearnedCall
+from bardo.routing.learned.router import OTHER_ROUTES, LearnedRouter, LearnedState, Pending
+
+STORED_EVERY = 200
+"""Outcomes."""
+MOST_REMEMBERED = 4096
+"""How many choices wait for feedback."""
+_BY_CALLER = range(400, 500)
+_BY_PROVIDER = (401, 402, 403, 404, 408, 409, 425, 429)
+_log = logging.getLogger(__name__)
+
+
+class LearnedRouting:
+    """The router of a program, with its file."""
+
+    def __init__(self, router: LearnedRouter, path: Path) -> None:
+        self.router = router
+        self._path = path
+        self._recent: OrderedDict[str, Pending] = OrderedDict()
+        self._unstored = 0
+        self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-routing")
+
+    @classmethod
+    def of(cls, settings: Settings) -> LearnedRouting:
+        """Return the router of a configuration with what its file holds. Raises ConfigError."""
+        path = state_path(settings)
+        return cls(open_router(settings, load_state(path)), path)
+
+    def call(self, request_id: str, at: float, workload: str) -> LearnedCall:
+        """Return what a choice for one request needs. `at` is Unix time; `workload` is empty for a call that names none."""
+        return LearnedCall(router=self.router, request_id=request_id, at=at, route=workload or OTHER_ROUTES)
+
+    def note(self, row: LogRow) -> None:
+        """Count what came of a finished call that was put to somebody by what was learned."""
+        pending = pending_of(row)
+        success = None if pending is None else success_of(row, pending.choice.asked)
+        if pending is None or success is None:
+            return
+        answered = f"{row.provider}/{row.model}" == pending.choice.asked
+        at = row.started_at + row.seconds
+        self.router.learn(pending, success=success, cost=row.cost_usd if answered else None, at=at)
+        self._recent[row.request_id] = pending
+        if len(self._recent) > MOST_REMEMBERED:
+            self._recent.popitem(last=False)
+        self._unstored += 1
+        if self._unstored >= STORED_EVERY:
+            self._unstored = 0
+            # A copy, because calls go on counting while the thread writes.
+            kept = msgspec.json.encode(self.router.state)
+            self._writer.submit(self._store, kept)
+
+    def correct(self, request_id: str, score: float, at: float) -> None:
+        """Count feedback on one of the last calls. One that is no longer remembered, or was not learned from, changes nothing."""
+        pending = self._recent.get(request_id)
+        if pending is not None:
+            self.router.correct(pending, by=score, at=at)
+            self._unstored += 1
+
+    def close(self) -> None:
+        """Store what was learned since the last time, and end the thread."""
+        self._writer.shutdown()
+        if self._unstored:
+            self._store(msgspec.json.encode(self.router.state))
+
+    def _store(self, content: bytes) -> None:
+        try:
+            store_state(msgspec.json.decode(content, type=LearnedState), self._path)
+        except OSError as problem:
+            _log.warning("what routing has learned could not be stored in %s: %s", self._path, problem)
+
+
+def pending_of(row: LogRow) -> Pending | None:
+    """Return the choice that a call's row in the log records, None where it was not made by what was learned."""
+    kept = (row.route or {}).get("learned")
+    return None if kept is None else msgspec.convert(kept, Pending)
+
+
+def success_of(row: LogRow, asked: str) -> float | None:
+    """Return how the model that was asked first did, 1 or 0; None where the call says nothing of it.
+
+    A refusal, a cut answer and one that fits no schema are failures; so is another model's answer, because the first one gave none. A
+    call that its client left, or that nobody can answer, says nothing.
+    """
+    if row.outcome == "cancelled":
+        return None
+    if f"{row.provider}/{row.model}" != asked:
+        return 0.0 if row.outcome == "ok" else None
+    if row.outcome == "ok":
+        return float(row.finish_reason not in ("refusal", "content_filter", "length"))
+    faulty = row.status in _BY_CALLER and row.status not in _BY_PROVIDER
+    return None if faulty else 0.0
