@@ -79,6 +79,14 @@ _SAMPLED = (
 )  # fmt: skip
 
 
+def build_call(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
+    """Return the Request of a call. Raises InvalidRequest as build_request does, and where neither a model nor an intent is given."""
+    if not model and options.get("intent") is None:
+        hint = 'name one, a workload such as "bardo/cheap", or give an intent'
+        raise InvalidRequest("no model is named", hint=hint, param="model")
+    return build_request(prompt, model, options, stream=stream)
+
+
 def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool) -> Request:
     """Return the Request. Raises InvalidRequest naming what is wrong.
 
@@ -90,9 +98,6 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
         near = get_close_matches(unknown[0], Options.__annotations__, n=1)
         meant = f" (did you mean {near[0]!r}?)" if near else ""
         raise TypeError(f"unknown option {unknown[0]!r}; known: {', '.join(Options.__annotations__)}{meant}")
-    if not model and options.get("intent") is None:
-        hint = 'name one, a workload such as "bardo/cheap", or give an intent'
-        raise InvalidRequest("no model is named", hint=hint, param="model")
     turns = [Message("user", (TextBlock(prompt),))] if isinstance(prompt, str) else _turns(prompt)
     stop = options.get("stop", ())
     system = options.get("system")

@@ -19,7 +19,7 @@ from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.unary_call import count_tokens, embed
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.library.asking import Options, Prompt, build_embed_request, build_request, seconds_of
+from bardo.surfaces.library.asking import Options, Prompt, build_call, build_embed_request, seconds_of
 from bardo.surfaces.library.stream import AsyncReplyStream, EventStream, ReplyStream, within
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import ClientMisuse
@@ -74,7 +74,7 @@ class AsyncClient:
         A type is a pydantic model, a msgspec Struct, a dataclass, a TypedDict, a StructuredOutput class or a JSON Schema. Raises
         BardoError; UnusableAnswer where the model gave no value of the type, with all it said in `extraction.text`.
         """
-        request = build_request(prompt, model, options, stream=False)
+        request = build_call(prompt, model, options, stream=False)
         wanted = None if response_type is None else AnswerType(response_type)
         async with within(seconds_of(options)):
             if wanted is None:
@@ -102,7 +102,7 @@ class AsyncClient:
 
         With a `response_type`, `partial_stream` gives its answer while it grows, and `parsed` the value.
         """
-        request = build_request(prompt, model, options, stream=True)
+        request = build_call(prompt, model, options, stream=True)
         wanted = None if response_type is None else AnswerType(response_type)
         return AsyncReplyStream(self._runner, request, wanted, seconds=seconds_of(options))
 
@@ -121,7 +121,7 @@ class AsyncClient:
 
     async def count_tokens(self, prompt: Prompt, *, model: str = "", **options: Unpack[Options]) -> TokenCount:
         """Return how many tokens a prompt has; `approx` says that bardo estimated it. Raises BardoError."""
-        request = build_request(prompt, model, options, stream=False)
+        request = build_call(prompt, model, options, stream=False)
         return (await count_tokens(self._runner(), request)).result
 
     async def models(self) -> list[ModelInfo]:
