@@ -162,7 +162,7 @@ def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
 
     read(1000)
     # Eight times the text; where reading is quadratic it takes sixty-four times as long.
-    assert growth(read, 30_000, 240_000, tries=2) < 25
+    assert growth(read, 30_000, 240_000) < 25
 
 
 def test_values_beyond_the_bound_are_too_complex_and_the_last_of_those_below_it_is_the_answer() -> None:
