@@ -8,7 +8,8 @@ import pytest
 
 from bardo.values import errors
 from bardo.values.degradation import Degradation, distinct
-from bardo.values.errors import BardoError, InvalidRequest, ProviderError, UpstreamRefused, kind_of_status
+from bardo.values.error_kinds import kind_of_status
+from bardo.values.errors import BardoError, InvalidRequest, ProviderError, UpstreamRefused
 
 WITHOUT_STATUS = {
     "BardoError": "the root",

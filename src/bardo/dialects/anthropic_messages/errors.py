@@ -9,7 +9,8 @@ from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
 from bardo.values.context_overflow import in_anthropic_words
-from bardo.values.errors import BardoError, InvalidRequest, Kind, Unsupported, UpstreamRefused
+from bardo.values.error_kinds import Kind
+from bardo.values.errors import BardoError, InvalidRequest, Unsupported, UpstreamRefused
 
 _QUOTED = 500
 

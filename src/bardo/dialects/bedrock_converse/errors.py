@@ -9,7 +9,8 @@ from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.wire import encode_json
 from bardo.streams.eventstream import message_headers
 from bardo.streams.frames import Frame
-from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
+from bardo.values.error_kinds import Kind
+from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 
 _QUOTED = 500
 _MESSAGES = ("message", "Message", "originalMessage")

@@ -10,7 +10,8 @@ import msgspec
 from bardo.dialects.gemini.constants import NAME
 from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
-from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
+from bardo.values.error_kinds import Kind
+from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 
 _TYPE = "type.googleapis.com/google.rpc."
 _QUOTED = 500

@@ -10,7 +10,8 @@ from bardo.dialects.gemini_interactions.constants import NAME
 from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
 from bardo.values.context_overflow import in_gemini_words
-from bardo.values.errors import BardoError, InvalidRequest, Kind, UpstreamRefused
+from bardo.values.error_kinds import Kind
+from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
 
 _CODES: dict[Kind, str] = {
     "invalid_request": "invalid_request",

@@ -10,7 +10,8 @@ from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.refusal_words import message_in, overflow_of, own_refusal
 from bardo.values.context_overflow import in_openai_words
-from bardo.values.errors import BardoError, Kind, UpstreamRefused
+from bardo.values.error_kinds import Kind
+from bardo.values.errors import BardoError, UpstreamRefused
 
 _TYPES: dict[Kind, str] = {
     "invalid_request": "invalid_request_error",
