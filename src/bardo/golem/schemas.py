@@ -5,28 +5,22 @@ Scores and confidences are numbers from 0 to 1 where nothing else is said.
 
 from __future__ import annotations
 
-import re
 import sys
-from functools import cache
-from typing import Annotated, Any, Self
+from typing import Annotated
 
-import msgspec
-
-from bardo.golem.fields import (
-    Bounds,
-    Confidence,
-    Count,
-    Signed,
-    Stated,
-    Summary,
-    Text,
-    Unit,
-    Words,
-    issues_of,
-    object_schema,
+from bardo.golem.answer import Answer
+from bardo.golem.dream_answers import (
+    CapturedFragment,
+    CaptureResult,
+    Counterfactual,
+    DreamIntegration,
+    FragmentEvaluation,
+    IntegrationItem,
+    Lesson,
+    ReplayAnalysis,
+    ThreatAssessment,
 )
-from bardo.golem.free_text import from_words
-from bardo.structured import Checker, Extraction, Failure, Json, ResponseSchema, UnusableAnswer, checker, extract
+from bardo.golem.fields import Bounds, Confidence, Count, Signed, Stated, Summary, Text, Unit, Words
 
 __all__ = [
     "SUBSYSTEM_ANSWERS",
@@ -54,69 +48,6 @@ __all__ = [
     "TestamentWarning",
     "ThreatAssessment",
 ]
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A typed answer of one subsystem; it fills the `StructuredOutput` protocol. AnswerType of answers are Answers too."""
-
-    @classmethod
-    def schema(cls) -> ResponseSchema:
-        """Return the schema to ask for: every member required, and no others."""
-        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", cls.__name__).lower()
-        return ResponseSchema(name=name, schema=object_schema(cls), strict=True)
-
-    @classmethod
-    def prompt_guidance(cls) -> str:
-        """Return what to add to a prompt where the schema cannot be enforced (002, `prompt_guidance`)."""
-        written = msgspec.json.format(msgspec.json.encode(object_schema(cls)), indent=2).decode()
-        return (
-            f"\n\nRespond ONLY with valid JSON matching this structure:\n```json\n{written}\n```\n"
-            "Do not include any text outside the JSON block."
-        )
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read JSON that conforms to the schema. Raises UnusableAnswer for any other text."""
-        try:
-            value = msgspec.json.decode(text)
-        except (ValueError, RecursionError) as problem:
-            raise UnusableAnswer(_refused("no_json", f"not JSON: {problem}", text)) from problem
-        return cls.from_value(value, text=text)
-
-    @classmethod
-    def from_value(cls, value: Json, *, text: str | bytes = "") -> Self:
-        """Take a decoded JSON value that conforms to the schema. Raises UnusableAnswer for any other value."""
-        failures = _checker(cls).failures(value)
-        if failures:
-            raise UnusableAnswer(_refused("invalid", f"not a {cls.__name__}: {failures[0]}", text, failures))
-        return msgspec.convert(value, cls)
-
-    @classmethod
-    def from_text(cls, text: str) -> Self:
-        """Read an answer out of free text: JSON in it if there is any that conforms, else its own words as well as they can be read.
-
-        Reading words loses much: what is not said takes a careful default. Raises UnusableAnswer for a text without words.
-        """
-        found = extract(text, _checker(cls))
-        if found.ok:
-            return msgspec.convert(found.value, cls)
-        if not re.search(r"[^\W_]", text):
-            raise UnusableAnswer(found)
-        return msgspec.convert(from_words(cls, text, found.value), cls)
-
-    def validate(self, issues: list[str]) -> None:
-        """Add one line to `issues` for each number out of its range and each word that is not in its list, parts included."""
-        issues.extend(issues_of(self))
-
-
-@cache
-def _checker(kind: type[Answer]) -> Checker:
-    return checker(object_schema(kind))
-
-
-def _refused(code: Any, message: str, text: str | bytes, failures: tuple[Failure, ...] = ()) -> Extraction:
-    said = text if isinstance(text, str) else text.decode(errors="replace")
-    return Extraction(error=code, message=message, failures=failures, text=said)
 
 
 # The curator of the memory (002, CuratorEvaluation)
@@ -208,102 +139,6 @@ class DeathTestament(Answer, frozen=True, kw_only=True):
     heuristics: list[TestamentHeuristic]
     warnings: list[TestamentWarning]
     reflection: Annotated[str, Text(longest=20_000)]
-
-
-# Dreams: replay, integration and rehearsed threats (002), fragments at the edge of sleep (002, 003)
-
-VERDICTS = ("promote", "stage", "discard")
-THREAT_SEVERITIES = ("low", "medium", "high", "critical")
-
-# What is not judged is neither believed nor thrown away.
-Verdict = Annotated[str, Words(VERDICTS, "stage", priority=("discard", "promote", "stage"))]
-
-
-class Lesson(Answer, frozen=True, kw_only=True):
-    """What was learned, and where it applies. `confidence` is 0 to 1."""
-
-    insight: Stated
-    confidence: Confidence
-    applicable_conditions: Stated
-
-
-class Counterfactual(Answer, frozen=True, kw_only=True):
-    """What could have been done instead. `plausibility` is 0 to 1."""
-
-    alternative_action: Stated
-    estimated_outcome: Stated
-    plausibility: Unit
-
-
-class ReplayAnalysis(Answer, frozen=True, kw_only=True):
-    """An episode lived again. `surprise_score` is 0 to 1; `arousal_delta` is -1 to 1, below 0 where it calmed down."""
-
-    episode_id: Stated
-    lessons: list[Lesson]
-    surprise_score: Unit
-    counterfactuals: list[Counterfactual]
-    arousal_delta: Signed
-
-
-class FragmentEvaluation(Answer, frozen=True, kw_only=True):
-    """What a fragment of the state before sleep is worth. The three scores are 0 to 1."""
-
-    novelty: Unit
-    relevance: Unit
-    coherence: Unit
-    verdict: Verdict
-
-
-class IntegrationItem(Answer, frozen=True, kw_only=True):
-    """One hypothesis and why it went where it went. `confidence` is 0 to 1."""
-
-    hypothesis_id: Stated
-    summary: Stated
-    confidence: Confidence
-    rationale: Stated
-
-
-class DreamIntegration(Answer, frozen=True, kw_only=True):
-    """Which hypotheses of a night are kept. `playbook_diff` is what changes in PLAYBOOK.md, null where nothing does."""
-
-    promoted: list[IntegrationItem]
-    staged: list[IntegrationItem]
-    discarded: list[IntegrationItem]
-    playbook_diff: str | None
-
-
-class ThreatAssessment(Answer, frozen=True, kw_only=True):
-    """A threat rehearsed. `likelihood` is 0 to 1."""
-
-    threat_type: Stated
-    severity: Annotated[str, Words(THREAT_SEVERITIES, "low", priority=("critical", "high", "medium", "low"))]
-    likelihood: Confidence
-    impact_if_realized: Stated
-    mitigation_actions: list[str]
-    detection_signals: list[str]
-    rehearsal_outcome: Summary
-
-
-class CapturedFragment(Answer, frozen=True, kw_only=True):
-    """One fragment caught while falling asleep, and what becomes of it. Both scores are 0 to 1."""
-
-    fragment_id: Stated
-    insight: Stated
-    novelty: Unit
-    relevance: Unit
-    verdict: Verdict
-    rationale: Stated
-
-
-class CaptureResult(Answer, frozen=True, kw_only=True):
-    """What a lucid capture brought (003 names it for `hypnagogic_capture` and leaves its fields open).
-
-    `lucidity` is 0 to 1: how awake the observer was, so how far its verdicts can be trusted.
-    """
-
-    fragments: list[CapturedFragment]
-    lucidity: Confidence
-    summary: Summary
 
 
 # The heartbeat (002, HeartbeatDecision)
