@@ -46,7 +46,7 @@ _STAGES: tuple[tuple[str, str, str], ...] = (
     ("/edge/direct_", "", "send"),
     ("/edge/http", "", "send"),
     ("/edge/keys.py", "", "send"),
-    ("/edge/upstream_reply.py", "send_wire", "send"),
+    ("/edge/reply_head.py", "", "send"),
     ("/edge/upstream_reply.py", "open_reply", "send"),
     ("/edge/upstream_reply.py", "", "reply"),
     ("/engine/reply_", "", "reply"),

@@ -13,8 +13,8 @@ from bardo.edge.call_context import new_request_id
 from bardo.edge.directory import Placement
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
+from bardo.edge.reply_head import send_wire
 from bardo.edge.runner import Runner
-from bardo.edge.upstream_reply import send_wire
 from bardo.engine.embedding import embed_attempt, may_forward, with_estimated_usage
 from bardo.engine.route import Target
 from bardo.engine.token_counting import count_attempt

@@ -1,17 +1,15 @@
-"""One attempt at one provider: its request sent, the head of the reply looked at, and the reply read as it arrives."""
+"""The reply to one attempt at one provider, read as it arrives."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 
-from bardo.dialects import dialect
-from bardo.dialects.lenient import excerpt
 from bardo.edge.call_context import CallContext
-from bardo.edge.http_calls import Call, Reply
+from bardo.edge.http_calls import Reply
+from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.engine.citations import citations_between
 from bardo.engine.cited_pages import cited_pages
 from bardo.engine.foreign_content import ForeignContent
@@ -28,16 +26,11 @@ from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError, MalformedReply, ProviderError
 from bardo.values.events import Degraded, Event, ReplyStart
 from bardo.values.request import Request
-from bardo.values.wire import WireRequest
 
-_ERROR_BODY_LIMIT = 1024 * 1024
 # How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
 _BEHIND_THE_END_SECONDS = 5.0
-_PAGE_SECONDS = 5.0
 # Comments before the first event that are forwarded with it; a server that waits long may send any number of them.
 _MOST_PRIMED_BYTES = 4096
-_PAGES = frozenset({"text/html", "application/xhtml+xml", "application/xml", "text/xml"})
-_STREAMED = {"application/json": False, "text/event-stream": True, "application/x-ndjson": True}
 
 
 class UpstreamReply:
@@ -53,7 +46,7 @@ class UpstreamReply:
         self._context = context
         self._request = request
         self._reply: Reply | None = reply
-        self._streamed = _is_streamed(reply, asked=request.stream)
+        self._streamed = is_streamed(reply, asked=request.stream)
         # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
         self.forward = attempt.forward and self._streamed is request.stream
         self._reader: ReplyReader | None = None
@@ -253,58 +246,6 @@ class UpstreamReply:
 async def open_reply(context: CallContext, attempt: Attempt, request: Request) -> UpstreamReply:
     """Send an attempt, and return its reply with the head read. Raises BardoError where it is none."""
     return UpstreamReply(context, attempt, request, await send_wire(context, attempt.target.provider, attempt.wire))
-
-
-async def send_wire(context: CallContext, provider: Provider, wire: WireRequest) -> Reply:
-    """Send a request of any operation, and return the reply with its head read. Raises BardoError where it is an error or a page."""
-    url, headers = provider.url(wire.path), provider.headers(wire)
-    call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
-    if provider.row.auth == "google":
-        await context.keyring.prepare(provider)
-    signed = context.keyring.sign(call, provider, clock=context.clock)
-    reply = await context.transport.send(signed, context.limits.deadlines)
-    try:
-        if reply.status >= 300:
-            raise await _refusal(reply, provider)
-        kind = _kind(reply)
-        if kind in _PAGES:
-            raise await _page(reply, provider, kind)
-    except BaseException:
-        await reply.close()
-        raise
-    return reply
-
-
-async def _refusal(reply: Reply, provider: Provider) -> ProviderError:
-    """Return what a reply of status 300 or more says, in the provider's own words: whoever shows them cleans them first."""
-    if reply.status < 400:
-        message = f"the provider answered with status {reply.status}, a redirect"
-        return MalformedReply(message, hint="check base_url", provider=provider.id)
-    try:
-        body = await reply.read(_ERROR_BODY_LIMIT)
-    except ProviderError:
-        body = b""  # The status says enough.
-    return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
-
-
-async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
-    """Return what is wrong with a reply that says it is a page, with its first words."""
-    quoted = ""
-    with contextlib.suppress(ProviderError, TimeoutError):
-        async with asyncio.timeout(_PAGE_SECONDS):
-            quoted = excerpt(await anext(reply.chunks(), b""), 200)
-    message = f"{provider.id} answered with {kind}, not with a reply{': ' if quoted else ''}{quoted}"
-    return MalformedReply(message, hint="check base_url", provider=provider.id)
-
-
-def _is_streamed(reply: Reply, *, asked: bool) -> bool:
-    """Whether a reply is a stream: its content type tells, else what was `asked`."""
-    return _STREAMED.get(_kind(reply), asked)
-
-
-def _kind(reply: Reply) -> str:
-    named = reply.headers.get("content-type", "")
-    return named if named in _STREAMED else named.partition(";")[0].strip().lower()
 
 
 def _too_long(provider: Provider, limit: int) -> MalformedReply:

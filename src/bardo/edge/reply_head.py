@@ -1,0 +1,71 @@
+"""Send a request to a provider, and look at the head of its reply: an error, a web page, or a reply that is whole or a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+
+from bardo.dialects import dialect
+from bardo.dialects.lenient import excerpt
+from bardo.edge.call_context import CallContext
+from bardo.edge.http_calls import Call, Reply
+from bardo.engine.route import Provider
+from bardo.values.errors import MalformedReply, ProviderError
+from bardo.values.wire import WireRequest
+
+_ERROR_BODY_LIMIT = 1024 * 1024
+_PAGE_SECONDS = 5.0
+_PAGES = frozenset({"text/html", "application/xhtml+xml", "application/xml", "text/xml"})
+_STREAMED = {"application/json": False, "text/event-stream": True, "application/x-ndjson": True}
+
+
+async def send_wire(context: CallContext, provider: Provider, wire: WireRequest) -> Reply:
+    """Send a request of any operation, and return the reply with its head read. Raises BardoError where it is an error or a page."""
+    url, headers = provider.url(wire.path), provider.headers(wire)
+    call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
+    if provider.row.auth == "google":
+        await context.keyring.prepare(provider)
+    signed = context.keyring.sign(call, provider, clock=context.clock)
+    reply = await context.transport.send(signed, context.limits.deadlines)
+    try:
+        if reply.status >= 300:
+            raise await _refusal(reply, provider)
+        kind = _kind(reply)
+        if kind in _PAGES:
+            raise await _page(reply, provider, kind)
+    except BaseException:
+        await reply.close()
+        raise
+    return reply
+
+
+async def _refusal(reply: Reply, provider: Provider) -> ProviderError:
+    """Return what a reply of status 300 or more says, in the provider's own words: whoever shows them cleans them first."""
+    if reply.status < 400:
+        message = f"the provider answered with status {reply.status}, a redirect"
+        return MalformedReply(message, hint="check base_url", provider=provider.id)
+    try:
+        body = await reply.read(_ERROR_BODY_LIMIT)
+    except ProviderError:
+        body = b""  # The status says enough.
+    return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
+
+
+async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
+    """Return what is wrong with a reply that says it is a page, with its first words."""
+    quoted = ""
+    with contextlib.suppress(ProviderError, TimeoutError):
+        async with asyncio.timeout(_PAGE_SECONDS):
+            quoted = excerpt(await anext(reply.chunks(), b""), 200)
+    message = f"{provider.id} answered with {kind}, not with a reply{': ' if quoted else ''}{quoted}"
+    return MalformedReply(message, hint="check base_url", provider=provider.id)
+
+
+def is_streamed(reply: Reply, *, asked: bool) -> bool:
+    """Whether a reply is a stream: its content type tells, else what was `asked`."""
+    return _STREAMED.get(_kind(reply), asked)
+
+
+def _kind(reply: Reply) -> str:
+    named = reply.headers.get("content-type", "")
+    return named if named in _STREAMED else named.partition(";")[0].strip().lower()
