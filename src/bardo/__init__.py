@@ -42,7 +42,8 @@ if TYPE_CHECKING:
     from bardo.routing.workloads import WorkloadRow
     from bardo.structured import Extraction, Provenance, StructuredOutput, UnusableAnswer
     from bardo.surfaces.library.asking import Options
-    from bardo.surfaces.library.client import AsyncClient, Client
+    from bardo.surfaces.library.blocking_client import Client
+    from bardo.surfaces.library.client import AsyncClient
     from bardo.surfaces.library.decoding import decode, parse
     from bardo.surfaces.library.explaining import explain
     from bardo.surfaces.library.stream import AsyncReplyStream, EventStream, ReplyStream
@@ -159,7 +160,8 @@ _HOMES: dict[str, str] = {
     "bardo.routing.workloads": "WorkloadRow",
     "bardo.structured": "Extraction Provenance StructuredOutput UnusableAnswer",
     "bardo.surfaces.library.asking": "Options",
-    "bardo.surfaces.library.client": "AsyncClient Client",
+    "bardo.surfaces.library.blocking_client": "Client",
+    "bardo.surfaces.library.client": "AsyncClient",
     "bardo.surfaces.library.decoding": "decode parse",
     "bardo.surfaces.library.explaining": "explain",
     "bardo.surfaces.library.stream": "AsyncReplyStream EventStream ReplyStream",
