@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.edge.answer_steps import AnswerStepRunner
 from bardo.edge.call_context import CallContext, new_request_id
 from bardo.edge.call_recorder import CallRecorder
 from bardo.edge.graceful_shutdown import shutdown_of
@@ -16,13 +17,13 @@ from bardo.edge.log.row import CallOutcome
 from bardo.edge.upstream_reply import UpstreamReply, open_reply
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import BUILTIN, Knowledge
-from bardo.engine.planning import Attempt, asked_again
+from bardo.engine.planning import Attempt
 from bardo.engine.receipt import extension, with_receipt
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.typed.plan import AnswerValidator
-from bardo.engine.typed.retry import AskAgain, SlowWork, TypedAnswer, typed_answer
+from bardo.engine.typed.retry import TypedAnswer, typed_answer
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Extension, Failed, ReplyStart
+from bardo.values.events import Event, Extension, ReplyStart
 from bardo.values.request import Request
 from bardo.values.response import Response
 
@@ -57,7 +58,7 @@ class LiveReply:
         self._knowledge: Knowledge = BUILTIN
         self._attempt: Attempt | None = None
         self._upstream: UpstreamReply | None = None
-        self._second: UpstreamReply | None = None
+        self._steps: AnswerStepRunner | None = None
         self._held: list[ReplyUpdate] | None = None
 
     @property
@@ -214,8 +215,8 @@ class LiveReply:
         """
         if not self._recorder.logged:
             self.log("ok" if self._is_whole() else "cancelled")
-        if self._second is not None:
-            await self._second.close()
+        if self._steps is not None:
+            await self._steps.close()
         await self._release()
 
     async def _begin_reading(self, upstream: UpstreamReply, attempt: Attempt) -> None:
@@ -235,24 +236,11 @@ class LiveReply:
 
     async def _finish_answer(self, answer: TypedAnswer, upstream: UpstreamReply) -> AsyncIterator[ReplyUpdate]:
         """Do what the end of an answer that has a schema asks for, and yield what comes of it."""
-        steps, result = answer.finish(), None
-        while True:
-            try:
-                step = steps.send(result)
-            except StopIteration:
-                break
-            result = None
-            match step:
-                case SlowWork(run=run):
-                    result = await asyncio.to_thread(run)
-                case AskAgain():
-                    try:
-                        async for events in self._ask_again(step):
-                            yield await self._settle(events)
-                    except BardoError as problem:
-                        result = problem
-                case events:
-                    yield await self._settle(events)
+        self._steps = AnswerStepRunner(
+            self._context, self._recorder, self.request, self.attempt, self._knowledge, clean=self._cleaner()
+        )
+        async for events in self._steps.run(answer, self._stamp(self.attempt)):
+            yield await self._settle(events)
         if upstream.held_end and upstream.reader.failure is None:
             yield ReplyUpdate([], upstream.held_end)
 
@@ -261,29 +249,6 @@ class LiveReply:
         update = ReplyUpdate(self.reader.settle(events))
         await self._keep_due(update)
         return update
-
-    async def _ask_again(self, step: AskAgain) -> AsyncIterator[list[Event]]:
-        """Ask the model again within this call, and yield the events of its reply. Raises BardoError where there is none."""
-        self._recorder.note_sent(self.attempt)
-        quiet = msgspec.structs.replace(self.request.options, include=())
-        request = msgspec.structs.replace(self.request, options=quiet)
-        attempt = asked_again(self.attempt, step.turns, self._knowledge)
-        try:
-            again = self._second = await open_reply(self._context, attempt, request)
-            if again.resent:
-                self._recorder.note_resent()
-            await again.begin(self._stamp(attempt), step.stages, clean=self._cleaner())
-            while (update := await again.next_update()) is not None:
-                yield [event for event in update.events if type(event) is not Failed]
-            if again.reader.failure is not None:
-                raise again.reader.failure
-        except BardoError as problem:
-            self.clean(problem)
-            raise
-        finally:
-            if self._second is not None:
-                self._second.learn_start()
-                await self._second.close()
 
     def _extension(self) -> list[Event]:
         if not self.request.options.include or self.reader.failure is not None:
