@@ -17,6 +17,7 @@ from bardo.edge.log import LogReader
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings import Settings, parse_settings
 from bardo.routing.learned.choosing import repeat
+from bardo.routing.learned.static_embedding import shipped_embedding
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.intent import Intent
@@ -101,7 +102,7 @@ def rows(of: Settings) -> list[LogRow]:
 def test_the_provider_that_answers_badly_is_asked_less_and_all_of_it_is_kept(tmp_path: Path) -> None:
     of = settings(tmp_path)
     asyncio.run(run(of, "first", 120))
-    state = load_state(state_path(of))
+    state = load_state(state_path(of), shipped_embedding())
     assert state is not None
     asked = [row.provider for row in sorted(rows(of), key=lambda row: row.started_at)]
     assert asked[60:].count("second") > 50
@@ -122,7 +123,7 @@ def test_every_choice_in_the_log_can_be_made_again(tmp_path: Path) -> None:
 def test_a_provider_that_fails_counts_as_a_failure_of_its_own(tmp_path: Path) -> None:
     of = settings(tmp_path)
     asyncio.run(run(of, "", 30, UpstreamRefused("busy", status=503)))
-    state = load_state(state_path(of))
+    state = load_state(state_path(of), shipped_embedding())
     assert state is not None
     answered = {f"{row.provider}/{row.model}" for row in rows(of)}
     assert len(answered) == 1
@@ -134,7 +135,7 @@ def test_a_provider_that_fails_counts_as_a_failure_of_its_own(tmp_path: Path) ->
 def test_another_strategy_learns_nothing(tmp_path: Path) -> None:
     of = settings(tmp_path, "score")
     asyncio.run(run(of, "first", 3))
-    assert load_state(state_path(of)) is None
+    assert load_state(state_path(of), shipped_embedding()) is None
     assert all(pending_of(row) is None for row in rows(of))
 
 
@@ -173,4 +174,4 @@ def test_feedback_counts_for_the_model_that_was_asked(tmp_path: Path) -> None:
     assert after.count == pytest.approx(2, rel=1e-5)
     assert after.successes == pytest.approx(1, rel=1e-5)
     learned.close()
-    assert load_state(tmp_path / "learned.json") is not None
+    assert load_state(tmp_path / "learned.json", shipped_embedding()) is not None

@@ -109,7 +109,7 @@ class CallRouting:
         providers = {one.id: one for one in self._directory.providers}
         learned = None
         if self._learned is not None:
-            learned = self._learned.call(request_id, self._clock(), workload)
+            learned = await self._learned.call(request, request_id, self._clock(), workload)
         return route(request, candidates, providers, strategy=self.strategy, learned=learned)
 
     def named(self, targets: Sequence[Target]) -> CandidateList:

@@ -5,6 +5,7 @@ A call costs nothing more than counting: the file is written by a thread of its 
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
@@ -12,11 +13,12 @@ from pathlib import Path
 
 import msgspec
 
-from bardo.edge.learned_state import load_state, open_router, state_path, store_state
+from bardo.edge.learned_state import open_router, state_path, store_state
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings import Settings
-from bardo.engine.learned_order import LearnedCall
+from bardo.engine.learned_order import LearnedCall, prompt_of
 from bardo.routing.learned.router import OTHER_ROUTES, LearnedRouter, LearnedState, Pending
+from bardo.values.request import Request
 
 STORED_EVERY = 200
 """Outcomes."""
@@ -36,16 +38,24 @@ class LearnedRouting:
         self._recent: OrderedDict[str, Pending] = OrderedDict()
         self._unstored = 0
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-routing")
+        self._embedder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-embedding")
 
     @classmethod
     def of(cls, settings: Settings) -> LearnedRouting:
         """Return the router of a configuration with what its file holds. Raises ConfigError."""
-        path = state_path(settings)
-        return cls(open_router(settings, load_state(path)), path)
+        return cls(open_router(settings), state_path(settings))
 
-    def call(self, request_id: str, at: float, workload: str) -> LearnedCall:
-        """Return what a choice for one request needs. `at` is Unix time; `workload` is empty for a call that names none."""
-        return LearnedCall(router=self.router, request_id=request_id, at=at, route=workload or OTHER_ROUTES)
+    async def call(self, request: Request, request_id: str, at: float, workload: str) -> LearnedCall:
+        """Return what a choice for one request needs. `at` is Unix time; `workload` is empty for a call that names none.
+
+        A slow embedding runs in a thread, one request after the other.
+        """
+        shares = None
+        if self.router.slow:
+            loop = asyncio.get_running_loop()
+            shares = await loop.run_in_executor(self._embedder, self.router.shares, prompt_of(request))
+        route = workload or OTHER_ROUTES
+        return LearnedCall(router=self.router, request_id=request_id, at=at, route=route, shares=shares)
 
     def note(self, row: LogRow) -> None:
         """Count what came of a finished call that was put to somebody by what was learned."""
@@ -74,7 +84,8 @@ class LearnedRouting:
             self._unstored += 1
 
     def close(self) -> None:
-        """Store what was learned since the last time, and end the thread."""
+        """Store what was learned since the last time, and end the threads."""
+        self._embedder.shutdown()
         self._writer.shutdown()
         if self._unstored:
             self._store(msgspec.json.encode(self.router.state))

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from bardo.edge.settings import Settings, default_log_path
+from bardo.routing.learned.clusters import Embedding
 from bardo.routing.learned.router import LearnedRouter, LearnedState
 from bardo.routing.learned.static_embedding import shipped_embedding
 from bardo.values.errors import ConfigError
@@ -23,8 +24,22 @@ def state_path(settings: Settings) -> Path:
     return Path(named).expanduser() if named else default_log_path().with_name("routing.json")
 
 
-def load_state(path: Path) -> LearnedState | None:
-    """Return what the file holds, None where there is none. Raises ConfigError for a file that cannot be read or is of another form."""
+def embedding_of(settings: Settings) -> Embedding:
+    """Return the embedding by which requests are known: the model of `[routing] embedding`, or the table that ships. Raises ConfigError."""
+    folder = settings.routing.embedding
+    if not folder:
+        return shipped_embedding()
+    # Loaded for those who have a model of their own.
+    from bardo.edge.onnx_embedding import OnnxEmbedding
+
+    return OnnxEmbedding(Path(folder).expanduser())
+
+
+def load_state(path: Path, embedding: Embedding) -> LearnedState | None:
+    """Return what the file holds, None where there is none.
+
+    Raises ConfigError for a file that cannot be read, is of another form, or was made with another embedding.
+    """
     hint = f"delete {path} to begin anew, or name another file in [routing.learned]"
     try:
         if path.stat().st_size > MOST_BYTES:
@@ -34,9 +49,10 @@ def load_state(path: Path) -> LearnedState | None:
         return None
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError) as problem:
         raise ConfigError(f"what routing has learned cannot be read from {path}: {problem}", hint=hint) from problem
-    if state.clusters.embedding != shipped_embedding().fingerprint:
-        fit = "fit it anew with `bardo routing fit FILE`, or delete it"
-        raise ConfigError(f"{path} was made with another embedding than this version of bardo has", hint=fit)
+    if state.clusters.embedding != embedding.fingerprint:
+        fit = "fit it anew with `bardo routing fit FILE`, name the embedding that it was made with, or delete it"
+        message = f"{path} was made with another embedding than the one that [routing] has now"
+        raise ConfigError(message, hint=fit)
     return state
 
 
@@ -53,11 +69,16 @@ def store_state(state: LearnedState, path: Path) -> None:
         raise
 
 
-def open_router(settings: Settings, state: LearnedState | None) -> LearnedRouter:
-    """Return the router with the settings of `[routing.learned]`."""
-    learned = settings.routing.learned
+def open_router(settings: Settings) -> LearnedRouter:
+    """Return the router with the settings of `[routing.learned]` and what its file holds. Raises ConfigError."""
+    learned, path, embedding = settings.routing.learned, state_path(settings), embedding_of(settings)
+    state = load_state(path, embedding)
+    if state is None and embedding.fingerprint != shipped_embedding().fingerprint:
+        message = f"no clusters were fitted with the embedding {settings.routing.embedding}: there is no {path}"
+        hint = "fit them with `bardo routing fit FILE`, or leave out embedding under [routing]"
+        raise ConfigError(message, hint=hint)
     return LearnedRouter(
-        shipped_embedding(),
+        embedding,
         state,
         half_life=learned.half_life_days * _DAY,
         regret=learned.regret,

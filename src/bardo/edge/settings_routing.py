@@ -48,11 +48,13 @@ class RoutingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     """How it is chosen who answers a call that says what it needs.
 
     `strategy`: by the order of the providers in the file, by score, or by what was learned of earlier calls. `private_providers` are ids of
-    providers that keep nothing of a call, besides those of which the catalog says so.
+    providers that keep nothing of a call, besides those of which the catalog says so. `embedding` is a folder with a model in ONNX by which
+    learned routing knows requests; empty: the table that ships with bardo.
     """
 
     strategy: Strategy = "order"
     private_providers: tuple[str, ...] = ()
+    embedding: str = ""
     learned: LearnedSettings = LearnedSettings()
 
 

@@ -13,6 +13,7 @@ import msgspec
 from bardo.catalog.routing_rows import CallSize
 from bardo.routing.candidate_index import Candidates
 from bardo.routing.candidates import NO_CONDITIONS, Conditions
+from bardo.routing.learned.clusters import Share
 from bardo.routing.learned.router import OTHER_ROUTES, LearnedRouter, Pending
 from bardo.routing.resolver import Choice
 from bardo.routing.scorer import choices_by_score
@@ -24,12 +25,16 @@ MOST_COMPARED = 16
 
 
 class LearnedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What a learned choice needs beside the call: the router, the request's id, the Unix time, and the workload or subsystem."""
+    """What a learned choice needs beside the call: the router, the request's id, the Unix time, and the workload or subsystem.
+
+    `shares` are the clusters of the prompt, None where they are to be found with the router's embedding.
+    """
 
     router: LearnedRouter
     request_id: str
     at: float
     route: str = OTHER_ROUTES
+    shares: tuple[Share, ...] | None = None
 
 
 def learned_order(
@@ -53,6 +58,7 @@ def learned_order(
         at=call.at,
         route=call.route,
         cost_sensitivity=intent.cost_sensitivity,
+        shares=call.shares,
     )
     ordered = [able[name] for name in pending.choice.order]
     return [*ordered, *(one for one in found if one.relaxed)], pending

@@ -13,6 +13,7 @@ from bardo.edge.learned_state import load_state, open_router, state_path, store_
 from bardo.edge.settings import Settings, load_settings
 from bardo.routing.learned.comparison import Sums
 from bardo.routing.learned.router import RouteState
+from bardo.routing.learned.static_embedding import shipped_embedding
 from surfaces.cli.support import bardo
 
 CODE, CHAT = "Write a python function that sorts {} numbers.", "Who was king of France in the year {}?"
@@ -55,7 +56,7 @@ def test_the_report_shows_each_model() -> None:
 @pytest.mark.usefixtures("taught")
 def test_what_was_learned_chooses_by_the_kind_of_prompt() -> None:
     settings = load_settings(None)
-    router = open_router(settings, load_state(state_path(settings)))
+    router = open_router(settings)
     chosen = {
         prompt: router.choose(prompt.format(1000), COSTS, request_id="x", at=0).choice.order[0]
         for prompt in (CODE, CHAT)
@@ -72,7 +73,7 @@ def test_nothing_learned_is_no_error() -> None:
 @pytest.mark.usefixtures("taught")
 def test_a_route_that_switched_itself_off_is_reported_and_reset() -> None:
     path = state_path(Settings())
-    state = load_state(path)
+    state = load_state(path, shipped_embedding())
     assert state is not None
     lost, won = Sums(), Sums()
     for number in range(50):

@@ -12,10 +12,10 @@ from functools import cache
 from importlib.resources import files
 from operator import mul
 from random import Random
+from typing import Protocol
 
 import msgspec
 
-from bardo.routing.learned.static_embedding import StaticEmbedding
 from bardo.routing.learned.text_form import FORM_FEATURES, form_of
 
 Point = tuple[float, ...]
@@ -26,6 +26,20 @@ _ROUNDS = 12
 _FORM_WEIGHT = 0.1
 _SHARPNESS = 20.0
 _LEAST_SHARE = 0.02
+
+
+class Embedding(Protocol):
+    """Makes a vector of a text. `fingerprint` changes with what the vectors depend on; `slow`: a text takes a millisecond or more."""
+
+    @property
+    def fingerprint(self) -> str: ...
+
+    @property
+    def slow(self) -> bool: ...
+
+    def embed(self, text: str) -> tuple[float, ...]:
+        """Return a vector of length 1, the same number of components for each text; all are 0 where nothing is known of the text."""
+        ...
 
 
 class Share(msgspec.Struct, frozen=True, array_like=True):
@@ -47,7 +61,7 @@ class Clusters(msgspec.Struct, frozen=True, kw_only=True):
     centroids: tuple[Point, ...]
     parents: tuple[int, ...]
 
-    def shares(self, prompt: str, embedding: StaticEmbedding) -> tuple[Share, ...]:
+    def shares(self, prompt: str, embedding: Embedding) -> tuple[Share, ...]:
         """Return the clusters that a prompt belongs to, the nearest first."""
         return self.shares_of(point_of(prompt, embedding, self.means, self.scales))
 
@@ -63,7 +77,7 @@ class Clusters(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(Share(number, kept[number] / total) for number in ranked)
 
 
-def point_of(prompt: str, embedding: StaticEmbedding, means: Sequence[float], scales: Sequence[float]) -> Point:
+def point_of(prompt: str, embedding: Embedding, means: Sequence[float], scales: Sequence[float]) -> Point:
     """Return the point of a prompt: its embedding, then its scaled form."""
     form = form_of(prompt)
     scaled = ((value - mean) * scale for value, mean, scale in zip(form, means, scales, strict=True))
@@ -71,7 +85,7 @@ def point_of(prompt: str, embedding: StaticEmbedding, means: Sequence[float], sc
 
 
 def fit_clusters(
-    prompts: Sequence[str], embedding: StaticEmbedding, random: Random, *, fine: int = FINE, coarse: int = COARSE
+    prompts: Sequence[str], embedding: Embedding, random: Random, *, fine: int = FINE, coarse: int = COARSE
 ) -> Clusters:
     """Return clusters of these prompts by k-means, and the coarse clusters of their centroids.
 

@@ -13,10 +13,9 @@ from typing import Literal
 import msgspec
 
 from bardo.routing.learned.choosing import Budget, Choice, best_of, choose, seed_of, worth_of
-from bardo.routing.learned.clusters import Clusters, Share, shipped_clusters
+from bardo.routing.learned.clusters import Clusters, Embedding, Share, shipped_clusters
 from bardo.routing.learned.comparison import Comparison, Sums, compare, in_comparison
 from bardo.routing.learned.outcomes import Estimate, ModelEvidence, Outcome, OutcomeTable
-from bardo.routing.learned.static_embedding import StaticEmbedding
 
 Group = Literal["routed", "single"]
 MOST_ROUTES = 256
@@ -61,7 +60,7 @@ class LearnedRouter:
 
     def __init__(
         self,
-        embedding: StaticEmbedding,
+        embedding: Embedding,
         state: LearnedState | None = None,
         *,
         half_life: float = math.inf,
@@ -80,6 +79,15 @@ class LearnedRouter:
         """What is to be kept."""
         return LearnedState(clusters=self._table.clusters, rows=self._table.rows, routes=self._routes)
 
+    @property
+    def slow(self) -> bool:
+        """Whether `shares` takes a millisecond or more."""
+        return self._embedding.slow
+
+    def shares(self, prompt: str) -> tuple[Share, ...]:
+        """Return the clusters that a prompt belongs to."""
+        return self._table.clusters.shares(prompt, self._embedding)
+
     def choose(
         self,
         prompt: str,
@@ -89,14 +97,15 @@ class LearnedRouter:
         at: float,
         route: str = OTHER_ROUTES,
         cost_sensitivity: float = 0.5,
+        shares: tuple[Share, ...] | None = None,
     ) -> Pending:
         """Return the choice among the models that `costs` names, with what a call costs there in USD where a price is known.
 
-        `at` is Unix time. Raises ValueError without a candidate.
+        `at` is Unix time; `shares` are those of the prompt where they are known already. Raises ValueError without a candidate.
         """
         name = route if route in self._routes or len(self._routes) < MOST_ROUTES else OTHER_ROUTES
         kept = self._routes.get(name, RouteState())
-        shares = self._table.clusters.shares(prompt, self._embedding)
+        shares = shares or self.shares(prompt)
         estimates = {
             model: _priced(estimate, costs[model])
             for model, estimate in self._table.estimates(costs, shares, at).items()

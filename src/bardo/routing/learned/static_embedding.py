@@ -37,6 +37,8 @@ class TokenTable(msgspec.Struct, frozen=True, kw_only=True):
 class StaticEmbedding:
     """Embeds texts with a table. Immutable, and so shared by all requests."""
 
+    slow = False
+
     def __init__(self, table: TokenTable) -> None:
         self.fingerprint = table.fingerprint
         self.dimensions = table.dimensions

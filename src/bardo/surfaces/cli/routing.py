@@ -12,12 +12,11 @@ import msgspec
 import typer
 from rich.table import Table
 
-from bardo.edge.learned_state import load_state, open_router, state_path, store_state
+from bardo.edge.learned_state import embedding_of, load_state, open_router, state_path, store_state
 from bardo.edge.settings import load_settings
-from bardo.routing.learned.clusters import fit_clusters
+from bardo.routing.learned.clusters import Embedding, fit_clusters
 from bardo.routing.learned.outcomes import Outcome, OutcomeTable
 from bardo.routing.learned.router import LearnedState, RouteState
-from bardo.routing.learned.static_embedding import shipped_embedding
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import say, show, show_json
 from bardo.values.errors import InvalidRequest
@@ -68,16 +67,15 @@ def routing(
     settings = load_settings(config)
     path = state_path(settings)
     if action is Action.FIT:
-        state = fitted(Path(name))
+        state = fitted(Path(name), embedding_of(settings))
         store_state(state, path)
         say(f"learned from {name}: {len(state.rows)} models, {len(state.clusters.centroids)} clusters, kept in {path}")
         return
-    kept = load_state(path)
     if action is Action.RESET:
-        store_state(_without(kept, name), path)
+        store_state(_without(load_state(path, embedding_of(settings)), name), path)
         say(f"the route {name!r} begins anew")
         return
-    state = open_router(settings, kept).state
+    state = open_router(settings).state
     if as_json:
         show_json(
             {
@@ -89,13 +87,12 @@ def routing(
     _report(state)
 
 
-def fitted(path: Path) -> LearnedState:
-    """Return what the outcomes of a file teach. Raises InvalidRequest naming the line that cannot be read."""
+def fitted(path: Path, embedding: Embedding) -> LearnedState:
+    """Return what the outcomes of a file teach, their prompts embedded so. Raises InvalidRequest naming the line that cannot be read."""
     lines = list(_lines(path))
     if not lines:
         raise InvalidRequest(f"{path} has no outcomes", hint="write one JSON object a line", param="FILE|ROUTE")
     prompts = list(dict.fromkeys(line.prompt for line in lines))
-    embedding = shipped_embedding()
     table = OutcomeTable(fit_clusters(prompts, embedding, Random(_SEED)))
     shares = {prompt: table.clusters.shares(prompt, embedding) for prompt in prompts}
     newest = max((line.at for line in lines if line.at is not None), default=0.0)
