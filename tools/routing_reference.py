@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from bardo.catalog.features import Place, features
 from bardo.catalog.model_prices import model_prices
+from bardo.catalog.profile_fields import profile_fields
 from bardo.catalog.routing_rows import routing_rows
 
 Rows = tuple[Sequence[str], Iterator[Sequence[str]]]
@@ -15,7 +16,6 @@ _FACTS = {
     "low_effort": "models that take a low level or a budget",
     "schema": "targets whose first form of a schema is the provider's own field",
     "tool_format": "models with a known format of tool calls",
-    "hosted:web_search": "providers that run the hosted tool",
     "own_machine": "servers on this machine",
 }
 
@@ -62,8 +62,17 @@ TABLES: dict[str, Callable[[], Rows]] = {
 
 
 def _where(fact: str | None, places: tuple[Place, ...]) -> str:
-    said = ([_FACTS[fact]] if fact else []) + ([_places(places)] if places else [])
+    said = [*_facts(fact), *([_places(places)] if places else [])] if fact else [_places(places)]
     return "; ".join(said)
+
+
+def _facts(fact: str) -> list[str]:
+    """Return where a fact holds: of a field of a profile, the places at which a row says how it is sent."""
+    row = next((one for one in profile_fields() if fact == f"field:{one.name}"), None)
+    if row is None:
+        return [_FACTS[fact]]
+    forms = [Place(models=form.models or ("*",), providers=form.providers or ("*",)) for form in row.form]
+    return [*(["providers that run the hosted tool"] if row.hosted else []), _places(forms)]
 
 
 def _places(places: Iterable[Place]) -> str:

@@ -12,9 +12,19 @@ import msgspec
 
 from bardo.catalog.matching import matches_any, plain_id
 
-Fact = Literal["thinks", "adaptive", "low_effort", "schema", "tool_format", "hosted:web_search", "own_machine"]
+Fact = Literal[
+    "thinks",
+    "adaptive",
+    "low_effort",
+    "schema",
+    "tool_format",
+    "field:web_search",
+    "field:predicted_output",
+    "own_machine",
+]
 """What other rows, an operator or the server itself say of a model: whether it thinks, decides itself how much, can be told to think
-little, is held to a JSON Schema, writes tool calls in a known form, has a tool that its provider runs, or runs on one's own machine."""
+little, is held to a JSON Schema, writes tool calls in a known form, takes a field of a profile (profile_fields.toml), or runs on one's own
+machine."""
 Payment = Literal["x402", "prepaid", "api_key", "diem", "wallet"]
 
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from bardo.catalog.features import Fact, features
-from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.matching import plain_id
 from bardo.catalog.model_prices import ModelPrice, model_prices
+from bardo.catalog.profile_fields import profile_fields
 from bardo.catalog.routing_rows import routing_rows
 from bardo.engine.knowledge import TargetFacts, control_target
+from bardo.engine.profile_fields import form_at
 from bardo.engine.route import Provider, Target, endpoints_of
 from bardo.reasoning.control import Known, know
 from bardo.routing.candidate_index import spelled
@@ -80,8 +81,10 @@ def _facts(target: Target, known: Known) -> Iterator[Fact]:
         yield "schema"
     if tool_call_format_for_model(target.model) is not None:
         yield "tool_format"
-    if _searches_the_web(target):
-        yield "hosted:web_search"
+    if _takes("web_search", target):
+        yield "field:web_search"
+    if _takes("predicted_output", target):
+        yield "field:predicted_output"
     if on_own_machine(target.provider):
         yield "own_machine"
 
@@ -92,7 +95,6 @@ def _holds_to_schemas(at: Target) -> bool:
     return rungs[0].form == "json_schema" and not rungs[0].advertised
 
 
-def _searches_the_web(target: Target) -> bool:
-    forms = [form for tool in hosted_tools() for form in tool.form if tool.name == "web_search"]
-    spoken = {at.provider.row.dialect: at for at in endpoints_of(target)}
-    return any(form.dialect in spoken and form.runs_at(target.provider.row.id, target.model) for form in forms)
+def _takes(field: str, target: Target) -> bool:
+    """Whether a field of a profile can be sent at one of the target's endpoints."""
+    return any(form_at(row, at) for row in profile_fields() if row.name == field for at in endpoints_of(target))

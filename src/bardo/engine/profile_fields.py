@@ -37,7 +37,7 @@ def fields_at(request: Request, target: Target) -> TargetFields:
     fields: dict[str, Any] = {}
     degraded: list[Degradation] = []
     for row, asked in _asked(profile):
-        match _form(row, target):
+        match form_at(row, target):
             case FieldForm(marker="") as form:
                 if form.path.partition(".")[0] not in request.extra:
                     fields = merge_fields(fields, at_path(form.path, form.written(asked, target.model)))
@@ -55,7 +55,7 @@ def with_content_of_profile(request: Request, target: Target) -> tuple[Request, 
     profile = request.options.profile
     degraded: tuple[Degradation, ...] = ()
     for row, asked in () if profile is None else _asked(profile):
-        match _form(row, target):
+        match form_at(row, target):
             case FieldForm() as form:
                 if form.marker:
                     request = _marked(request, row.name, form, form.written(asked, target.model))
@@ -76,7 +76,7 @@ def _asked(profile: InferenceProfile) -> Iterator[tuple[ProfileField, Any]]:
             yield row, asked
 
 
-def _form(row: ProfileField, target: Target) -> FieldForm | HostedForm | None:
+def form_at(row: ProfileField, target: Target) -> FieldForm | HostedForm | None:
     """Return how a field goes to a target: in a form of its own, or as a tool that the provider runs; None where it does not."""
     provider = target.provider.row
     form = row.form_at(provider.id, provider.dialect, plain_id(target.model))
