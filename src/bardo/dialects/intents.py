@@ -45,6 +45,27 @@ def read_profile(asked: Any, at: str) -> InferenceProfile | None:
     return None if asked is None else _convert(asked, InferenceProfile, at)
 
 
+def read_vitality(asked: Any, at: str) -> float | None:
+    """Return what is left of the agent that asks, from 0 to 1; None where nothing is said of it. Raises InvalidRequest naming `at`."""
+    if asked is None:
+        return None
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 <= asked <= 1:
+        hint = "give a number from 0 (dying) to 1 (healthy)"
+        raise InvalidRequest(f"{at} is {asked!r}"[:200], hint=hint, param=at)
+    return float(asked)
+
+
+def read_vitality_header(value: str, name: str) -> float | None:
+    """Return the vitality that a header gives; None for an empty one. Raises InvalidRequest for anything but a number from 0 to 1."""
+    text = value.strip()
+    if not text:
+        return None
+    try:
+        return read_vitality(float(text), name)
+    except ValueError:
+        return read_vitality(text, name)
+
+
 def read_intent_header(value: str, name: str) -> dict[str, Any]:
     """Return the fields of an intent that a header gives: as JSON, or as `quality=high; require=vision, citations`.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_profile
+from bardo.dialects.intents import read_intent, read_profile, read_vitality
 from bardo.dialects.jsonfield import optional, take
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, BardoOptions, OnImpossible, ReasoningPolicy, StructuredOptions
@@ -16,7 +16,7 @@ from bardo.values.request import EFFORTS, BardoOptions, OnImpossible, ReasoningP
 INCLUDABLE = ("reasoning_chain", "receipt", "structured", "partials", "route")
 REASONING_WORDS = ("include", "omit", "tags")
 """How thinking is shown: as the dialect does, not at all, or in the text between tags."""
-KEYS = ("include", "reasoning", "on_impossible", "structured", "allow_loss", "intent", "profile", "private")
+KEYS = ("include", "reasoning", "on_impossible", "structured", "allow_loss", "intent", "profile", "private", "vitality")
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("fail", "floor", "reroute")
 
 
@@ -42,6 +42,7 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
         intent=intent,
         intent_fields=intent_fields,
         profile=read_profile(asked.get("profile"), "bardo.profile"),
+        vitality=read_vitality(asked.get("vitality"), "bardo.vitality"),
         private=optional(asked, "private", bool, "bardo.") or False,
     )
 

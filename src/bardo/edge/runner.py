@@ -27,9 +27,10 @@ from bardo.engine.aliases import with_display, with_effort
 from bardo.engine.exchange import Exchange, attempts
 from bardo.engine.knowledge import Lesson
 from bardo.engine.planning import Attempt
-from bardo.engine.route import Provider, RouteRecord, Target
-from bardo.engine.route_steps import targets_in_steps
+from bardo.engine.route import Provider, Target
+from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.typed.plan import AnswerValidator
+from bardo.engine.vitality import without_workload
 from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
@@ -199,6 +200,7 @@ class Runner(SecretHolder):
         """
         needs = needs_of(request, self.directory.found(request.model), self.directory.workloads)
         if needs is None:
+            request = without_workload(request, self.directory.workloads)
             return request, await self.placement(request.model)
         return needs.request, await self.routed(needs, request_id)
 
@@ -212,20 +214,19 @@ class Runner(SecretHolder):
     async def routed(self, needs: Needs, request_id: str = "") -> Placement:
         """Return who is asked for what a request needs, in order, and why. Raises UnknownModel, Unsupported and Unavailable."""
         placed = await self.placement(*needs.models) if needs.models else None
-        targets = await self._in_steps(needs) if placed is None else placed.targets
+        targets, steps = (placed.targets, {}) if placed is not None else await self._in_steps(needs)
         name = "" if needs.workload is None else needs.workload.name
         found = await self.routing.route(needs.request, targets or None, request_id=request_id, workload=name)
         check_contradiction(needs, found.decision)
         if placed is None and self._servers is not None:
             await self._servers.ask_before(found.targets)
         skipped = () if placed is None else placed.skipped
-        return Placement(found.targets, skipped=skipped, route=_with_workload(found.record, needs))
+        return Placement(found.targets, skipped=skipped, route=record_of(found.record, needs, steps))
 
-    async def _in_steps(self, needs: Needs) -> Sequence[Target]:
-        """Return the targets that the steps of a workload lead to; none for one without steps, and where they lead nowhere."""
-        if needs.workload is None or not needs.workload.route:
-            return ()
-        await self.directory.discover()
+    async def _in_steps(self, needs: Needs) -> tuple[Sequence[Target], Steps]:
+        """Return the targets that the steps of a workload lead to, with the step of each; none where they lead nowhere."""
+        if needs.workload is not None and needs.workload.route:
+            await self.directory.discover()
         return targets_in_steps(needs.workload, self.directory.providers)
 
     def _next_attempt(self, exchange: Exchange, problem: BardoError) -> Attempt:
@@ -278,13 +279,6 @@ class Runner(SecretHolder):
         self.routing.note(row)
         if self._log is not None:
             self._log.write(row)
-
-
-def _with_workload(record: RouteRecord, needs: Needs) -> RouteRecord:
-    """Return the record of a route with the workload that it is for."""
-    if needs.workload is None:
-        return record
-    return msgspec.structs.replace(record, fields={"workload": needs.workload.name, **record.fields})
 
 
 def _warn_of_locked(attempt: Attempt) -> None:

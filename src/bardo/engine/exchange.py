@@ -15,6 +15,7 @@ from bardo.engine.planning import Attempt, Draft
 from bardo.engine.profiles import apply_profile
 from bardo.engine.refused_fields import refused_field
 from bardo.engine.route import RouteRecord, Target, target_names
+from bardo.engine.route_steps import with_effort_of_step
 from bardo.engine.typed.plan import refused_for_good, refused_forms
 from bardo.reasoning.replay import NOTHING, Recalled
 from bardo.values.degradation import Degradation
@@ -38,22 +39,24 @@ def attempts(
 
     `recalled` is what is known of the replies in the request's history, `route` how the targets were found.
     """
-    request = apply_profile(request)
+    laid = apply_profile(request)
     failed: tuple[tuple[str, str], ...] = ()
     for target, own in zip(targets, target_names(targets), strict=True):
         lost = tuple([Degradation("provider", asked=asked, sent=own, why=why) for asked, why in failed])
+        stepped = with_effort_of_step(request, route, target)
+        wanted = laid if stepped is request else apply_profile(stepped)
 
-        def plan(at: Target, lost: tuple[Degradation, ...] = lost) -> Planned:
-            draft = Draft(request, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
+        def plan(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> Planned:
+            draft = Draft(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
             draft.restore_history(recalled)
             draft.settle()
             return Planned(draft, draft.freeze())
 
         try:
-            endpoints = _endpoints(target, request, knowledge)
+            endpoints = _endpoints(target, wanted, knowledge)
             # What was lost before, or is known of the history, is in no choice that was kept.
             like = len(endpoints) > 1 and not lost and not recalled.found
-            kept = KeptChoices(request, endpoints, knowledge, may_forward=may_forward) if like else None
+            kept = KeptChoices(wanted, endpoints, knowledge, may_forward=may_forward) if like else None
             failure = yield from _asked(endpoints, plan, kept)
         except Unsupported as problem:
             if target is targets[-1]:

@@ -6,6 +6,7 @@ Nothing is sent. The plan is the one that an exchange begins with, so what is ex
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
@@ -21,7 +22,7 @@ from bardo.engine.explanation import (
 )
 from bardo.engine.field_sources import field_sources
 from bardo.engine.knowledge import BUILTIN, Knowledge
-from bardo.engine.planning import Attempt
+from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Target
 from bardo.engine.routing import Routed
 from bardo.engine.typed.plan import AnswerPlan
@@ -60,7 +61,7 @@ def explain(
         body_bytes=attempt.wire.body,
         route=_route(request, targets, attempt, why, routed),
         receipt=_receipt(attempt.control),
-        fields=tuple(field_sources(body, request, attempt)),
+        fields=tuple(field_sources(body, request, attempt, unprofiled=_unprofiled(request, attempt, knowledge))),
         degraded=attempt.degraded,
         reading=_reading(attempt),
         key_variables=provider.row.key_variables,
@@ -69,6 +70,18 @@ def explain(
         profile=request.options.profile,
         structured=_structured(attempt.answer),
     )
+
+
+def _unprofiled(request: Request, attempt: Attempt, knowledge: Knowledge) -> dict[str, Any] | None:
+    """Return the body of a request without its profile, and without the effort of its route's step; None where it has neither."""
+    if attempt.request is None or attempt.request.options.profile is None:
+        return None
+    options = msgspec.structs.replace(request.options, profile=None, profile_locked=False)
+    bare = msgspec.structs.replace(request, options=options)
+    body: dict[str, Any] = msgspec.json.decode(
+        plan(bare, attempt.target, knowledge=knowledge, may_forward=False).wire.body
+    )
+    return body
 
 
 def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: str, routed: Routed | None) -> Route:

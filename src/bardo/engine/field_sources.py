@@ -24,12 +24,20 @@ _NAMED = "its name at this provider"
 _USAGE = "bardo asks for usage, to count tokens"
 _LIMIT = "a limit is needed here, and none was given"
 _SCHEMA = "asks for the answer in its schema"
+_PROFILE = "the profile"
 _UNASKED = "sent unless the request says otherwise"
 
 
-def field_sources(body: dict[str, Any], request: Request, attempt: Attempt) -> Iterator[FieldSource]:
-    """Give the source of each field of `body` and of its objects, and of each element of a list that has several sources."""
-    for place, of_leaves in groupby(_leaf_sources(body, request, attempt), key=lambda source: _two_levels(source.path)):
+def field_sources(
+    body: dict[str, Any], request: Request, attempt: Attempt, *, unprofiled: dict[str, Any] | None = None
+) -> Iterator[FieldSource]:
+    """Give the source of each field of `body` and of its objects, and of each element of a list that has several sources.
+
+    `unprofiled` is the body of the request without its profile, None where it has none.
+    """
+    for place, of_leaves in groupby(
+        _leaf_sources(body, request, attempt, unprofiled), key=lambda source: _two_levels(source.path)
+    ):
         sources = list(of_leaves)
         same = len({(source.layer, source.reason) for source in sources}) == 1
         yield from (FieldSource(path=place, layer=sources[0].layer, reason=sources[0].reason),) if same else sources
@@ -39,12 +47,16 @@ def _two_levels(path: str) -> str:
     return ".".join(path.split(".")[:2])
 
 
-def _leaf_sources(body: dict[str, Any], request: Request, attempt: Attempt) -> Iterator[FieldSource]:
+def _leaf_sources(
+    body: dict[str, Any], request: Request, attempt: Attempt, unprofiled: dict[str, Any] | None
+) -> Iterator[FieldSource]:
     given = request.body or {}
     if attempt.written is None:
         yield from _as_it_came(body, given, request)
         return
     known = _by_part(body, attempt.written, request, attempt)
+    if unprofiled is not None:
+        known |= {path: _of_profile(path, known.get(path)) for path in _changed(body, unprofiled)}
     unasked = _unasked(attempt.written, attempt)
     for path, value in leaves(body):
         elements = [source for place, source in known.items() if place.startswith(f"{path}[")]
@@ -91,6 +103,13 @@ def _by_part(body: dict[str, Any], written: Request, request: Request, attempt: 
         for path in _changed(body, _body(without, attempt)):
             found.setdefault(path, FieldSource(path=path, layer=layer, reason=reason))
     return found
+
+
+def _of_profile(path: str, part: FieldSource | None) -> FieldSource:
+    """Return the source of what the profile changes, with the part that it changed."""
+    if part is None:
+        return FieldSource(path=path, layer="profile", reason=_PROFILE)
+    return msgspec.structs.replace(part, reason=f"{_PROFILE}: {part.reason}")
 
 
 def _parts(written: Request, request: Request, attempt: Attempt) -> Iterator[tuple[Request, str, str]]:

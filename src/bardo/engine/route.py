@@ -15,6 +15,7 @@ from urllib.parse import urljoin
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
+from bardo.routing.fallback_route import RouteStep
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, UnknownModel
 from bardo.values.wire import WireRequest
@@ -74,11 +75,13 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
 class RouteRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How the targets of a call that says what it needs were found: `fields` as they are shown, and what is lost at each target.
 
-    `degraded` is by the id of the provider and the model there.
+    `degraded` and `efforts`, the steps of a workload's route that ask for an effort of their own, are by the id of the provider and the
+    model there.
     """
 
     fields: dict[str, Any]
     degraded: dict[tuple[str, str], tuple[Degradation, ...]] = {}
+    efforts: dict[tuple[str, str], RouteStep] = {}
 
     def degraded_at(self, target: Target) -> tuple[Degradation, ...]:
         """Return what was wanted and a target does not have."""

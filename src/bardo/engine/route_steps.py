@@ -2,20 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
-from bardo.engine.route import Provider, Target
-from bardo.routing.fallback_route import FallbackRoute, Offer, follow
+import msgspec
+
+from bardo.engine.route import Provider, RouteRecord, Target
+from bardo.engine.workload_requests import Needs
+from bardo.routing.fallback_route import FallbackRoute, Offer, RouteStep, follow
 from bardo.routing.workloads import Workload
+from bardo.values.degradation import Degradation
+from bardo.values.profile import InferenceProfile
+from bardo.values.request import Request
+
+Steps = Mapping[tuple[str, str], RouteStep]
+"""The step that leads to each target, by the id of the provider and the model there."""
 
 
-def targets_in_steps(workload: Workload | None, providers: Iterable[Provider]) -> tuple[Target, ...]:
-    """Return the models of providers that a workload's steps lead to, in their order; none for one without steps."""
+def targets_in_steps(
+    workload: Workload | None, providers: Iterable[Provider]
+) -> tuple[tuple[Target, ...], dict[tuple[str, str], RouteStep]]:
+    """Return the models of providers that a workload's steps lead to, in their order, and the step of each; none for one without steps."""
     if workload is None or not workload.route:
-        return ()
+        return (), {}
     by_id = {provider.id: provider for provider in providers}
     offers = [
         Offer(provider=one.id, row=one.row.id, model=model) for one in by_id.values() for model in sorted(one.models)
     ]
-    found = follow(FallbackRoute(subsystem=workload.name, step=workload.route), offers)
-    return tuple([Target(provider=by_id[one.offer.provider], model=one.offer.model) for one in found])
+    found = list(follow(FallbackRoute(subsystem=workload.name, step=workload.route), offers))
+    targets = tuple([Target(provider=by_id[one.offer.provider], model=one.offer.model) for one in found])
+    return targets, {(one.offer.provider, one.offer.model): one.step for one in found}
+
+
+def record_of(record: RouteRecord, needs: Needs, steps: Steps) -> RouteRecord:
+    """Return the record of a route with the workload that it is for, the agent's vitality, and the steps that led to its targets."""
+    if needs.workload is None:
+        return record
+    fields = {"workload": needs.workload.name, **record.fields}
+    if needs.vitality is not None:
+        fields["vitality"] = needs.vitality
+    efforts = {} if needs.own_effort else {at: step for at, step in steps.items() if step.effort}
+    return msgspec.structs.replace(record, fields=fields, efforts=efforts)
+
+
+def with_effort_of_step(request: Request, route: RouteRecord | None, target: Target) -> Request:
+    """Return the request with the effort that the step to a target asks for in the place of its profile's, which is reported.
+
+    A request whose caller asks for an effort is returned as it is, unless its profile is locked.
+    """
+    step = None if route is None else route.efforts.get((target.provider.id, target.model))
+    options = request.options
+    said = options.reasoning or request.reasoning
+    if step is None or not step.effort or (said is not None and not options.profile_locked):
+        return request
+    profile = options.profile or InferenceProfile()
+    if profile.reasoning_effort == step.effort:
+        return request
+    changed = msgspec.structs.replace(profile, reasoning_effort=step.effort)
+    lost = Degradation("reasoning_effort", asked=profile.reasoning_effort, sent=step.effort, why=step.why)
+    return msgspec.structs.replace(
+        request,
+        options=msgspec.structs.replace(options, profile=changed),
+        degraded=(*request.degraded, lost),
+    )

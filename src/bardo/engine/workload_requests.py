@@ -11,6 +11,7 @@ import msgspec
 
 from bardo.catalog.features import features
 from bardo.engine.aliases import Found
+from bardo.engine.vitality import at_vitality
 from bardo.routing.decision import Decision
 from bardo.routing.profiles import override_profile
 from bardo.routing.workloads import PREFIX, Workload, Workloads, unknown_workload
@@ -29,12 +30,15 @@ ANY_MODEL = "auto"
 class Needs(msgspec.Struct, frozen=True, kw_only=True):
     """A request with its intent and profile complete, and the workload that it is, None where it is none.
 
-    `models` are the names to look for in order; empty where any model will do.
+    `models` are the names to look for in order; empty where any model will do. `vitality` is that of the agent that asks: the workload,
+    the intent and the profile are as it makes them. `own_effort`: how deep a model thinks is said by the profile that the caller gives.
     """
 
     request: Request
     workload: Workload | None = None
     models: tuple[str, ...] = ()
+    vitality: float | None = None
+    own_effort: bool = False
 
 
 def needs_of(request: Request, found: Found, workloads: Workloads) -> Needs | None:
@@ -47,7 +51,7 @@ def needs_of(request: Request, found: Found, workloads: Workloads) -> Needs | No
     if named is None and options.intent is None and not options.private:
         return None
     asked = options.intent or Intent()
-    workload = _workload(asked, named, workloads)
+    workload, pressed = at_vitality(_workload(asked, named, workloads), request, workloads)
     models = _models(asked, options, found, named, workload)
     intent = _intent(asked, options, workload)
     check_features(intent)
@@ -58,9 +62,11 @@ def needs_of(request: Request, found: Found, workloads: Workloads) -> Needs | No
         profile=profile,
         profile_locked=locked,
         private=options.private or (workload is not None and workload.private),
+        vitality=None,
     )
-    request = msgspec.structs.replace(request, options=merged, degraded=(*request.degraded, *refused))
-    return Needs(request=request, workload=workload, models=models)
+    request = msgspec.structs.replace(request, options=merged, degraded=(*request.degraded, *pressed, *refused))
+    own = not locked and options.profile is not None and options.profile.reasoning_effort is not None
+    return Needs(request=request, workload=workload, models=models, vitality=options.vitality, own_effort=own)
 
 
 def check_features(intent: Intent) -> None:

@@ -29,11 +29,7 @@ from bardo.routing.budgets import compute_reasoning_budgets as divide_budget
 from bardo.routing.fallback_route import Offer, RouteStep, StepTaken, follow
 from bardo.routing.pipelines import PipelineProfile, SecurityClass
 from bardo.routing.pipelines import select_profile_and_reasoning as select_pipeline
-from bardo.routing.pressure import (
-    apply_mortality_pressure,
-    apply_mortality_temperature,
-    apply_mortality_to_reasoning,
-)
+from bardo.routing.pressure import SubsystemPressure
 from bardo.routing.profiles import override_profile
 from bardo.routing.reasoning_config import ReasoningConfig
 from bardo.routing.tiers import Signal, TierDecision, TierRule
@@ -129,15 +125,14 @@ def under_pressure(part: Subsystem, vitality: float) -> Subsystem:
 
     Raises InvalidRequest for a vitality out of range.
     """
-    rules = pressure_rows().pressure
-    intent = apply_mortality_pressure(part.intent, vitality, rules)
-    effort, temperature = part.profile.reasoning_effort, part.profile.temperature
-    if effort is not None:
-        effort = apply_mortality_to_reasoning(ReasoningConfig(depth=effort), intent.subsystem, vitality, rules).depth
-    if temperature is not None:
-        temperature = apply_mortality_temperature(temperature, vitality, part.name, rules)
-    profile = msgspec.structs.replace(part.profile, reasoning_effort=effort, temperature=temperature)
+    pressure = pressure_of(part)
+    intent, profile = pressure.intent_at(part.intent, vitality), pressure.profile_at(part.profile, vitality)
     return msgspec.structs.replace(part, intent=intent, profile=profile)
+
+
+def pressure_of(part: Subsystem) -> SubsystemPressure:
+    """Return how falling vitality changes the calls of a subsystem."""
+    return SubsystemPressure(rules=pressure_rows().pressure, intent=part.intent.subsystem, profile=part.name)
 
 
 def with_profile(part: Subsystem, over: InferenceProfile) -> tuple[Subsystem, tuple[Degradation, ...]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from bardo.golem.preset import CACHE_KEY_PREFIX, Subsystem, subsystem, subsystem_names
+from bardo.golem.preset import CACHE_KEY_PREFIX, Subsystem, pressure_of, subsystem, subsystem_names
 from bardo.golem.rows import RoutingTable, route_rows
 from bardo.routing.fallback_route import RouteStep
 from bardo.routing.profiles import set_fields
-from bardo.routing.workloads import WorkloadRow
+from bardo.routing.workloads import SubsystemRow, WorkloadRow
 
 
 def workload_rows(
@@ -29,10 +29,10 @@ def table_names() -> tuple[str, ...]:
     return tuple(table.name for table in route_rows().table)
 
 
-def _row(part: Subsystem, routes: RoutingTable | None) -> WorkloadRow:
+def _row(part: Subsystem, routes: RoutingTable | None) -> SubsystemRow:
     asked = None if routes is None else routes.row(part.name) or routes.row(part.intent.subsystem)
     intent = part.intent
-    return WorkloadRow(
+    return SubsystemRow(
         model=None if asked is None else f"{asked.provider}/{asked.model}",
         require=intent.require,
         prefer=intent.prefer,
@@ -42,6 +42,7 @@ def _row(part: Subsystem, routes: RoutingTable | None) -> WorkloadRow:
         locked=part.locked,
         route=_steps(intent.subsystem) or None,
         tier=part.tier or None,
+        pressure=pressure_of(part),
         about=f"the agent's subsystem {part.name}",
     )
 

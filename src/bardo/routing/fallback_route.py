@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
 from bardo.catalog.matching import matches_any
 from bardo.values.degradation import Degradation
+from bardo.values.profile import ProfileEffort
 
 
 class RouteStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -19,7 +21,7 @@ class RouteStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     models: tuple[str, ...]
     providers: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
-    effort: str = ""
+    effort: ProfileEffort | Literal[""] = ""
     why: str = ""
 
 

@@ -13,6 +13,7 @@ import msgspec
 from bardo.routing.reasoning_config import ReasoningConfig, downgrade
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import QUALITIES, Intent, Quality
+from bardo.values.profile import InferenceProfile, ProfileEffort
 
 Fraction = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
@@ -36,6 +37,33 @@ class PressureRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     intent_exempt: tuple[str, ...] = ()
     reasoning_exempt: tuple[str, ...] = ()
     temperature_exempt: tuple[str, ...] = ()
+
+
+class SubsystemPressure(msgspec.Struct, frozen=True, kw_only=True):
+    """How falling vitality changes the calls of one subsystem. The exemptions of `rules` go by the names of its `intent` and `profile`."""
+
+    rules: PressureRules
+    intent: str
+    profile: str
+
+    def intent_at(self, intent: Intent, vitality: float) -> Intent:
+        """Return the subsystem's intent at a vitality from 0 to 1. Raises InvalidRequest for one out of range."""
+        named = msgspec.structs.replace(intent, subsystem=self.intent)
+        pressed = apply_mortality_pressure(named, vitality, self.rules)
+        return msgspec.structs.replace(pressed, subsystem=intent.subsystem)
+
+    def effort_at(self, effort: ProfileEffort, vitality: float) -> ProfileEffort:
+        """Return how deep the subsystem's model thinks at a vitality. Raises InvalidRequest for one out of range."""
+        return apply_mortality_to_reasoning(ReasoningConfig(depth=effort), self.intent, vitality, self.rules).depth
+
+    def profile_at(self, profile: InferenceProfile, vitality: float) -> InferenceProfile:
+        """Return the subsystem's profile at a vitality: its effort and its temperature. Raises InvalidRequest for one out of range."""
+        effort, temperature = profile.reasoning_effort, profile.temperature
+        if effort is not None:
+            effort = self.effort_at(effort, vitality)
+        if temperature is not None:
+            temperature = apply_mortality_temperature(temperature, vitality, self.profile, self.rules)
+        return msgspec.structs.replace(profile, reasoning_effort=effort, temperature=temperature)
 
 
 def pressure_at(vitality: float) -> float:

@@ -16,6 +16,7 @@ from typing import Annotated
 import msgspec
 
 from bardo.routing.fallback_route import RouteStep
+from bardo.routing.pressure import SubsystemPressure
 from bardo.values.errors import ConfigError, UnknownModel
 from bardo.values.intent import Intent, Quality
 from bardo.values.profile import InferenceProfile
@@ -32,8 +33,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     `intent` is what it needs, `fallbacks` the models that are tried in order after the intent's own. `profile` is how it is answered;
     where that is `locked`, the profile goes before what the caller asks for. `private`: only providers that keep nothing of a call are
     asked. `escalate` are models that are asked in order where an answer is not good enough. `route` are the
-    steps by which models are looked for where none is named. `tier` names the tier that decides whether a model is asked at all. `about`
-    is a sentence for people.
+    steps by which models are looked for where none is named. `tier` names the tier that decides whether a model is asked at all.
+    `pressure` is how an agent's falling vitality changes it, None where it is no part of an agent. `about` is a sentence for people.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     escalate: tuple[str, ...] = ()
     route: tuple[RouteStep, ...] = ()
     tier: str = ""
+    pressure: SubsystemPressure | None = None
     about: str = ""
 
     @property
@@ -73,12 +75,20 @@ class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     about: str | None = None
 
 
+class SubsystemRow(WorkloadRow, frozen=True, kw_only=True):
+    """The row of an agent's subsystem. What its `pressure` is cannot be said in a configuration."""
+
+    pressure: SubsystemPressure | None = None
+
+
 class Workloads:
     """Workloads by their names. `own` names those that clients may also ask for without the prefix."""
 
     def __init__(self, workloads: Iterable[Workload] = (), own: Iterable[str] = ()) -> None:
         self._by_name = {one.name: one for one in workloads}
         self._own = frozenset(own)
+        self.of_agent = any(one.pressure is not None for one in self)
+        """Whether some are subsystems of an agent."""
 
     def __iter__(self) -> Iterator[Workload]:
         return iter(self._by_name.values())

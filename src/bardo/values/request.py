@@ -146,7 +146,8 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
 
     `intent` is what the call needs, where routing shall find who answers; `intent_fields` names the fields of it that the caller gave,
     which go before those of a workload. `profile` is how the call shall be answered; where it is `profile_locked`, it goes before the
-    caller's own fields. `private`: only providers that keep nothing of a call may be asked.
+    caller's own fields. `vitality`, from 0 (dying) to 1 (healthy), is what is left of the agent that asks. `private`: only providers that
+    keep nothing of a call may be asked.
     """
 
     include: tuple[str, ...] = ()
@@ -162,6 +163,7 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     intent_fields: tuple[str, ...] = ()
     profile: InferenceProfile | None = None
     profile_locked: bool = False
+    vitality: float | None = None
     private: bool = False
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from bardo.surfaces.cli.explain import SAMPLES
@@ -99,6 +101,59 @@ def test_the_route_of_a_configuration_is_told_in_order(folder: Path) -> None:
     said = words(bardo("explain", "--model", "claude-opus-4-8").out)
     assert "1. mine/claude-opus-4-8 <- its models in bardo.toml" in said
     assert "2. spare/claude-opus-4-8 the catalog: it serves models of such names" in said
+
+
+ROUTED = """
+[golem]
+enabled = true
+
+[[providers]]
+id = "first"
+preset = "anthropic"
+models = ["claude-opus-4-6"]
+
+[[providers]]
+id = "second"
+preset = "openrouter"
+models = ["deepseek/deepseek-r1", "openai/gpt-oss-120b"]
+"""
+
+
+def test_the_steps_of_a_route_are_followed(folder: Path) -> None:
+    (folder / "bardo.toml").write_text(ROUTED)
+    said = words(bardo("explain", "--subsystem", "dream_threat").out)
+    assert said.index("1. second/deepseek/deepseek-r1 <-") < said.index("2. first/claude-opus-4-6")
+    assert "gpt-oss" not in said
+
+
+def test_fields_of_a_profile_name_it_as_their_source(folder: Path) -> None:
+    (folder / "bardo.toml").write_text(ROUTED)
+    body = {"model": "bardo/dream_nrem", "messages": [{"role": "user", "content": "Hello."}], "top_p": 0.5}
+    sources = explained({**body, "bardo": {"vitality": 0.2}}, folder)
+    assert sources["temperature"] == "the profile: the agent's vitality is 0.2"
+    assert sources["top_p"] == "as asked"
+    assert explained(body, folder)["temperature"] == "the profile"
+    (folder / "bardo.toml").write_text(ROUTED.replace('"deepseek/deepseek-r1", ', ""))
+    thinking = explained({**body, "model": "bardo/curator"}, folder)
+    assert any(why.startswith("the profile: thinking, asked medium") for why in thinking.values())
+
+
+def test_the_effort_of_a_step_is_explained(folder: Path) -> None:
+    (folder / "bardo.toml").write_text(
+        ROUTED + '[workloads.stepped]\nprofile = { reasoning_effort = "high" }\n'
+        'route = [{ models = ["gpt-oss*"], effort = "low", why = "it answers fast" }]\n'
+    )
+    said = words(bardo("explain", "--workload", "stepped").out)
+    assert "reasoning_effort: asked high, sent low (it answers fast)" in said
+    sources = explained({"model": "bardo/stepped", "messages": [{"role": "user", "content": "Hello."}]}, folder)
+    assert sources["reasoning.effort"].startswith("the profile: thinking, asked low")
+
+
+def explained(body: dict[str, Any], folder: Path) -> dict[str, str]:
+    """Return the source of each field that would be sent."""
+    (folder / "request.json").write_bytes(msgspec.json.encode(body))
+    found = bardo("explain", str(folder / "request.json"), "--json").json
+    return {one["path"]: one["reason"] for one in found["fields"]}
 
 
 def test_an_operators_rows_decide_and_are_named(folder: Path) -> None:

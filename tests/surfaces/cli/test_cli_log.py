@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from bardo.edge.assembly import log_path
-from bardo.edge.log import LogRow, LogWriter
+from bardo.edge.log import Feedback, LogReader, LogRow, LogWriter
+from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.settings import Settings
 from bardo.reasoning.control import Verdict
 from bardo.surfaces.cli.log import OperationName, VerdictName
@@ -144,6 +145,41 @@ def test_one_call_in_full() -> None:
     assert "UnknownModel: no provider here serves 'nix'" in failed
     assert "served by   nobody" in failed
     assert bardo("log", "show", "req_ccc333", "--json").json["provider"] == "box"
+
+
+def test_the_route_the_workload_and_the_feedback_of_a_call_are_told() -> None:
+    route = {
+        "workload": "dream_nrem",
+        "vitality": 0.2,
+        "strategy": "order",
+        "candidates": [
+            {"provider": "lab", "model": "m", "degraded": ["privacy"], "estimated_cost_usd": 0.25},
+            {"provider": "box", "model": "n\x1b[31m"},
+        ],
+        "refused": [{"provider": "old", "model": "o", "reasons": ["lacks:vision", "latency:900"]}],
+        "more_refused": 2,
+    }
+    write_log([LogRow(request_id="req_ddd444", started_at=NOW, provider="lab", model="m", route=route, tenant="t")])
+    store = FeedbackStore(log_path(Settings()))
+    for score, comment in ((0.25, "too short"), (1, None)):
+        given = Feedback(request_id="req_ddd444", given_at=NOW, score=score, comment=comment)
+        assert store.add(given, "t")
+    store.close()
+    ran = bardo("log", "show", "req_ddd")
+    lines = [" ".join(line.split()) for line in ran.out.splitlines()]
+    assert "workload dream_nrem" in lines
+    assert "vitality 0.2" in lines
+    assert "\x1b" not in ran.out
+    said = " ".join(lines)
+    assert "route by order: lab/m (lacks privacy; about $0.25), then box/n" in said
+    assert "not asked old/o (lacks:vision, latency:900); and 2 more" in said
+    assert [line.rpartition(": ")[2] for line in lines if line.startswith("feedback 0.25 of 1")] == ["too short"]
+    assert any(line.startswith("feedback 1 of 1") for line in lines)
+    assert [one["score"] for one in bardo("log", "show", "req_ddd", "--json").json["feedback"]] == [0.25, 1]
+    assert "feedback" not in bardo("log", "show", "req_ccc").out
+    with LogReader(log_path(Settings())) as reader:
+        assert [one.comment for one in reader.feedback("req_ddd444")] == ["too short", None]
+        assert reader.feedback("req_ddd") == []
 
 
 def test_the_receipt_of_a_call_is_told_in_words() -> None:

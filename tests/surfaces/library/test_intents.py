@@ -93,3 +93,11 @@ def test_feedback_is_stored(client: bardo.Client, tmp_path: Path) -> None:
         client.feedback("req_0", score=1)
     with pytest.raises(InvalidRequest, match="score"):
         client.feedback(reply.bardo["request_id"], score=2)
+
+
+def test_a_program_says_the_vitality_of_its_agent(client: bardo.Client) -> None:
+    with pytest.raises(InvalidRequest, match="no agent is configured"):
+        client.respond("Hello.", model="bardo/review", vitality=0.5)
+    with pytest.raises(InvalidRequest) as refused:
+        client.respond("Hello.", model="bardo/review", vitality=float("nan"))
+    assert refused.value.param == "vitality"

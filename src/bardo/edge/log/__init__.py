@@ -8,13 +8,14 @@ Importing this package is cheap. The database library loads when a log is opened
 
 from bardo.edge.log.problems import AmbiguousRequest, LogMissing, LogNewer, LogProblem, LogUnusable
 from bardo.edge.log.reader import LogReader
-from bardo.edge.log.row import CallBegun, CallOutcome, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.row import CallBegun, CallOutcome, Feedback, LogGap, LogRow, LogTotal, NewRows
 from bardo.edge.log.writer import LogWriter
 
 __all__ = [
     "AmbiguousRequest",
     "CallBegun",
     "CallOutcome",
+    "Feedback",
     "LogGap",
     "LogMissing",
     "LogNewer",

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Row, cast, func, select
 
 from bardo.edge.log.problems import AmbiguousRequest
-from bardo.edge.log.row import CallOutcome, LogGap, LogRow, LogTotal, NewRows
-from bardo.edge.log.schema import inference_log, inference_log_gaps
+from bardo.edge.log.row import CallOutcome, Feedback, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.schema import inference_feedback, inference_log, inference_log_gaps
 from bardo.edge.log.stored import LONGEST_NAME, from_columns, mended_text
 
 _column = inference_log.c
@@ -61,6 +61,14 @@ def find(connection: Connection, request_id: str) -> LogRow | None:
             f"several requests begin with {request_id!r}: {_listed(ids)}", hint="give more of the id"
         )
     return find(connection, ids[0]) if ids else None
+
+
+def feedback_on(connection: Connection, request_id: str) -> list[Feedback]:
+    """Return what was thought of the answer to one call, oldest first."""
+    column = inference_feedback.c
+    fields = [column[name] for name in Feedback.__struct_fields__]
+    query = select(*fields).where(column.request_id == request_id).order_by(column.row_number)
+    return [Feedback(**row._asdict()) for row in connection.execute(query)]
 
 
 def rows_after(connection: Connection, row_number: int, *, limit: int) -> NewRows:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from bardo.edge.log.row import CallOutcome, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.row import CallOutcome, Feedback, LogGap, LogRow, LogTotal, NewRows
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -65,6 +65,13 @@ class LogReader:
 
         with self._reading() as connection:
             return queries.find(connection, request_id)
+
+    def feedback(self, request_id: str) -> list[Feedback]:
+        """Return what was thought of the answer to one call, by its whole id, oldest first."""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.feedback_on(connection, request_id)
 
     def after(self, row_number: int, *, limit: int = 500) -> NewRows:
         """Return what was stored after `row_number`, oldest first, and the number to ask with next time.

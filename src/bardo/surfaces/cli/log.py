@@ -111,12 +111,13 @@ def show_call(
     with LogReader(log_path(load_settings(config))) as reader:
         # Every id begins with nothing.
         row = reader.get(request_id) if request_id else None
+        feedback = [] if row is None else reader.feedback(row.request_id)
     if row is None:
         raise InvalidRequest(f"no call has the id {request_id!r}", hint="`bardo log` lists the last ones")
     if as_json:
-        show_json(row)
+        show_json({**msgspec.to_builtins(row), "feedback": msgspec.to_builtins(feedback)})
     else:
-        show(call_facts(row, time.time()))
+        show(call_facts(row, time.time(), feedback))
 
 
 def _follow(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_intent_header
+from bardo.dialects.intents import read_intent, read_intent_header, read_vitality_header
 from bardo.dialects.jsonfield import header_value
 from bardo.dialects.options import REASONING_WORDS, includable
 from bardo.surfaces.gateway.http import Scope, header, headers_of
@@ -12,7 +12,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.intent import Intent
 from bardo.values.request import BardoOptions, Request
 
-_ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem"))
+_ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem", b"x-bardo-vitality"))
 _OPTION_HEADERS = frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss")) | _ROUTING_HEADERS
 # Headers that belong to a dialect: they ask its provider for features, and hold no secret.
 _DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
@@ -59,9 +59,15 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
 
 
 def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
-    """Return the options with the intent that the headers give, whose fields go before those of the body. Raises InvalidRequest."""
+    """Return the options with the intent and the vitality that the headers give, which go before those of the body.
+
+    Raises InvalidRequest.
+    """
     if _ROUTING_HEADERS.isdisjoint(headers_of(scope)):
         return options
+    vitality = read_vitality_header(header(scope, b"x-bardo-vitality"), "X-Bardo-Vitality")
+    if vitality is not None:
+        options = msgspec.structs.replace(options, vitality=vitality)
     said = read_intent_header(header(scope, b"x-bardo-intent"), "X-Bardo-Intent")
     subsystem = header(scope, b"x-bardo-subsystem").strip()
     if subsystem:

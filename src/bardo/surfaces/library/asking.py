@@ -8,7 +8,7 @@ from typing import Any, TypedDict
 
 import msgspec
 
-from bardo.dialects.intents import read_intent, read_profile
+from bardo.dialects.intents import read_intent, read_profile, read_vitality
 from bardo.dialects.openai_chat.decode_request import decode_tool
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import policy_of as read_policy
@@ -42,8 +42,8 @@ class Options(TypedDict, total=False):
     `tools` are Tools, dicts as OpenAI's Chat has them, or Python functions; `tool_choice` is `auto`, `none`, `required`, a tool's name or
     its function. `max_tokens` is another name of `max_output_tokens`. `n` asks for so many answers: the others are in `alternatives`.
     `timeout` is the most seconds that the whole call may take. `on_impossible` says what becomes of a call that asks for no thinking where
-    the model always thinks: `fail`, `floor` or `reroute`. `extra` are further fields of a Chat Completions body, sent to providers that
-    speak it and reported elsewhere.
+    the model always thinks: `fail`, `floor` or `reroute`. `vitality`, from 0 to 1, is what is left of the
+    agent that asks. `extra` are further fields of a Chat Completions body, sent to providers that speak it and reported elsewhere.
     """
 
     system: str
@@ -69,6 +69,7 @@ class Options(TypedDict, total=False):
     intent: Intent | dict[str, Any] | None
     profile: InferenceProfile | dict[str, Any] | None
     private: bool
+    vitality: float | None
     timeout: float | None
     extra: Mapping[str, Any] | None
 
@@ -126,6 +127,7 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
             intent_fields=intent_fields,
             profile=_profile(options.get("profile")),
             private=options.get("private", False),
+            vitality=read_vitality(options.get("vitality"), "vitality"),
         ),
     )
 

@@ -16,7 +16,9 @@ from bardo.engine.aliases import Aliases, with_effort
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.model_features import candidate_of
 from bardo.engine.route import Provider, Target, resolve, target_at
+from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.routing import Routed, route
+from bardo.engine.vitality import without_workload
 from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
 from bardo.routing.candidates import Candidate
@@ -66,7 +68,7 @@ class RoutePlanner:
         needs = needs_of(request, found, self._workloads)
         if needs is not None and not provider:
             return self._routed(needs)
-        request = request if needs is None else needs.request
+        request = without_workload(request, self._workloads) if needs is None else needs.request
         names = (found.model, *found.fallbacks) if needs is None else needs.models
         targets, skipped, why = self._targets(names or (request.model,), provider)
         return self._planned(request, targets, skipped, why=why)
@@ -75,11 +77,15 @@ class RoutePlanner:
         request, providers = needs.request, self.providers
         skipped: tuple[Degradation, ...] = ()
         candidates: Candidates
+        steps: Steps = {}
         if needs.models:
             names = [name for model in needs.models for name in self._names(model)]
             targets, skipped, _ = self._targets(names, "")
             candidates = CandidateList([self.candidate(at) for at in targets])
             providers = [at.provider for at in targets]
+        elif (in_steps := targets_in_steps(needs.workload, self.providers))[0]:
+            steps = in_steps[1]
+            candidates = CandidateList([self.candidate(at) for at in in_steps[0]])
         else:
             private = self._settings.private_providers
             self._index = self._index or candidate_index(self.providers, self._facts, private)
@@ -87,6 +93,7 @@ class RoutePlanner:
         by_id = {one.id: one for one in providers}
         routed = route(request, candidates, by_id, strategy=self._settings.strategy, most=_MOST_SHOWN)
         check_contradiction(needs, routed.decision)
+        routed = msgspec.structs.replace(routed, record=record_of(routed.record, needs, steps))
         return self._planned(request, routed.targets, skipped, routed=routed)
 
     def _planned(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.edge.log.row import LogRow, LogTotal
+from bardo.edge.log.row import Feedback, LogRow, LogTotal
 from bardo.surfaces.render.receipts import receipt_facts
 from bardo.surfaces.render.tables import Column, facts, table
 from bardo.surfaces.render.wording import (
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 # The second in which a call began, and as many random digits.
 _SHORT_ID = 12
+_MOST_ASKED = 3
 
 _CALL_COLUMNS = (
     Column("time", least=8),
@@ -82,14 +83,15 @@ def outcome(row: LogRow) -> str:
     return f"{row.outcome} {row.status}" if row.outcome == "error" and row.status else row.outcome
 
 
-def call_facts(row: LogRow, now: float) -> Table:
-    """Return one call in full."""
+def call_facts(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> Table:
+    """Return one call in full, with what was thought of its answer."""
     pairs: list[tuple[str, str]] = [
         ("id", row.request_id),
         ("time", f"{moment(row.started_at, now)}, took {seconds(row.seconds)}{_first_byte(row)}"),
         ("asked for", f"{row.model_asked} in {row.client_dialect or 'python'}{', streamed' if row.streamed else ''}"),
         ("operation", row.operation),
         ("served by", f"{served_by(row)} in {row.provider_dialect}" if row.provider else "nobody"),
+        *(_route(row.route) if row.route else ()),
         ("attempts", str(row.attempts)),
         ("frames", _frames(row)),
         ("outcome", outcome(row)),
@@ -102,11 +104,40 @@ def call_facts(row: LogRow, now: float) -> Table:
         ("cost", dollars(row.cost_usd)),
         *(("degraded", difference(msgspec.convert(given, Degradation))) for given in row.degraded),
         *receipt_facts(row.receipt, row.reasoning_emitted),
+        *(("feedback", _feedback(one, now)) for one in feedback),
         ("usage as sent", _json(row.usage_raw)),
         ("request", printable(row.request_content or "")),
         ("reply", printable(row.reply_content or "")),
     ]
     return facts((name, value) for name, value in pairs if value)
+
+
+def _route(route: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Give the workload of a call, the vitality of its agent, and how it was found who answers."""
+    yield "workload", printable(str(route.get("workload", "")))
+    yield "vitality", str(route.get("vitality", ""))
+    asked = [_candidate(one) for one in route.get("candidates", ())]
+    yield "route", printable(f"by {route.get('strategy', 'order')}: {', then '.join(asked[:_MOST_ASKED])}")
+    refused = [f"{_at(one)} ({', '.join(one.get('reasons', ()))})" for one in route.get("refused", ())]
+    more = len(refused[_MOST_ASKED:]) + route.get("more_refused", 0)
+    further = f"; and {more} more" if more else ""
+    yield "not asked", printable("; ".join(refused[:_MOST_ASKED]) + further)
+
+
+def _candidate(one: Mapping[str, Any]) -> str:
+    lacks = f"lacks {', '.join(one['degraded'])}" if one.get("degraded") else ""
+    cost = one.get("estimated_cost_usd")
+    words = "; ".join(word for word in (lacks, "" if cost is None else f"about {dollars(cost)}") if word)
+    return f"{_at(one)} ({words})" if words else _at(one)
+
+
+def _at(one: Mapping[str, Any]) -> str:
+    return f"{one.get('provider', '')}/{one.get('model', '')}"
+
+
+def _feedback(given: Feedback, now: float) -> str:
+    said = f": {printable(given.comment)}" if given.comment else ""
+    return f"{given.score:g} of 1, {moment(given.given_at, now)}{said}"
 
 
 def _first_byte(row: LogRow) -> str:
