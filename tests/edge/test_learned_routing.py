@@ -144,6 +144,18 @@ CASES = {
     "an answer": (ROW, 1.0),
     "cut short": (msgspec.structs.replace(ROW, finish_reason="length"), 0.0),
     "refused": (msgspec.structs.replace(ROW, finish_reason="refusal"), 0.0),
+    "a tool called in no readable form": (
+        msgspec.structs.replace(ROW, degraded=({"what": "tool_calls", "sent": "text"},)),
+        0.0,
+    ),
+    "a tool called with broken arguments": (
+        msgspec.structs.replace(ROW, route={"malformed_tool_calls": ["f"]}),
+        0.0,
+    ),
+    "a tool call that was mended": (
+        msgspec.structs.replace(ROW, degraded=({"what": "tool_calls", "sent": "a tool call"},)),
+        1.0,
+    ),
     "another answered": (msgspec.structs.replace(ROW, model="other"), 0.0),
     "the client left": (msgspec.structs.replace(ROW, outcome="cancelled"), None),
     "the caller's fault": (msgspec.structs.replace(ROW, outcome="error", status=400), None),

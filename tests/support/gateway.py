@@ -12,11 +12,14 @@ from typing import Any
 import msgspec
 
 from bardo.edge.call_context import Limits
+from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
+from bardo.edge.learned_routing import LearnedRouting
 from bardo.edge.log import LogRow
+from bardo.edge.model_facts import ModelFacts
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
@@ -87,6 +90,7 @@ class House:
     log: Noted
     servers: Mapping[str, Running] = field(default_factory=dict)
     simulators: Mapping[str, Simulator] = field(default_factory=dict)
+    learned: LearnedRouting | None = None
 
     def arrived(self, provider: str) -> list[Incoming]:
         """Return the requests that reached a simulator and asked its model."""
@@ -147,11 +151,26 @@ def house(
         settings = msgspec.structs.replace(parse_settings(toml), providers=(*before, *own))
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         keys = ClientKeys(settings.keys, variables)
-        runner = Runner(directory, transport, keyring, limits=limits, log=log, replay=replay, client_keys=keys)
+        learned = LearnedRouting.of(settings) if settings.routing.strategy == "learned" else None
+        facts = ModelFacts()
+        routing = CallRouting(directory, facts, strategy=settings.routing.strategy, learned=learned)
+        if learned is not None:
+            stack.callback(learned.close)
+        runner = Runner(
+            directory,
+            transport,
+            keyring,
+            limits=limits,
+            facts=facts,
+            log=log,
+            replay=replay,
+            client_keys=keys,
+            routing=routing,
+        )
         options = {"max_body_bytes": 1_000_000, "keep_alive_seconds": keep_alive_seconds, **(gateway or {})}
         app = Gateway(runner, GatewaySettings(**options), responses=responses, stop=transport.close)
         server = stack.enter_context(BackgroundServer(app, grace=grace))
-        yield House(server.address, log, servers, {one.provider.name: one for one in simulators})
+        yield House(server.address, log, servers, {one.provider.name: one for one in simulators}, learned)
 
 
 def all_simulators() -> list[Remembering]:

@@ -22,6 +22,10 @@ _MOST_TIMES_KEPT = 16
 """A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""
 
 
+MALFORMED_CALLS = "malformed_tool_calls"
+"""The key of a route's record that names calls of tools with unreadable arguments; only where it was chosen by what was learned."""
+
+
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """When a call began (Unix time), how long it took, and how long its first piece."""
 
@@ -191,11 +195,18 @@ def log_row(
             fields |= _of_response(response)
             fields["receipt"] = made = receipt(response, attempt, forwarded=forwarded)
             fields["reasoning_verdict"] = made.get("verdict")
+            if attempt.route is not None and "learned" in attempt.route.fields:
+                fields["route"] = {**attempt.route.fields, MALFORMED_CALLS: _malformed_calls(response)}
     if keep_content:
         fields["request_content"] = msgspec.json.encode(request.body or request.messages).decode()
         if response is not None:
             fields["reply_content"] = msgspec.json.encode(response.blocks).decode()
     return LogRow(**fields)
+
+
+def _malformed_calls(response: Response) -> list[str]:
+    """Return the names of the tools that a model called with arguments which are no JSON object: what is learned of it."""
+    return [call.name for one in (response, *response.alternatives) for call in one.tool_calls if call.malformed]
 
 
 def _of_control(attempt: Attempt) -> dict[str, Any]:

@@ -86,6 +86,16 @@ class CallRouting:
             if seconds is not None:
                 self._latency.note(row.provider, row.model, seconds)
 
+    def await_verdict(self, request_id: str) -> None:
+        """Learn from the answer of this call only when `judge` has said whether it is good enough."""
+        if self._learned is not None:
+            self._learned.await_verdict(request_id)
+
+    def judge(self, request_id: str, *, good: bool) -> None:
+        """Take the verdict on the answer of a call in a cascade."""
+        if self._learned is not None:
+            self._learned.judge(request_id, good=good)
+
     def note_feedback(self, request_id: str, score: float) -> None:
         """Take what a client thinks of one of the last calls, from 0 to 1."""
         if self._learned is not None:

@@ -48,8 +48,19 @@ def escalations_of(request: Request, found: Found, workloads: Workloads) -> tupl
     return () if named is None else named.escalate
 
 
-async def open_cascade(open_call: OpenCall, request: Request, models: tuple[str, ...]) -> LiveReply:
-    """Return the first reply whose answer is good enough, or that of the last model. Raises BardoError as a single call does."""
+class AnswerJudge(Protocol):
+    """Takes whether the answer of a call is good enough."""
+
+    def judge(self, request_id: str, *, good: bool) -> None: ...
+
+
+async def open_cascade(
+    open_call: OpenCall, request: Request, models: tuple[str, ...], learner: AnswerJudge
+) -> LiveReply:
+    """Return the first reply whose answer is good enough, or that of the last model. Raises BardoError as a single call does.
+
+    `learner` takes the verdict on each answer that was held.
+    """
     earlier: tuple[EscalatedCall, ...] = ()
     for model in (None, *models[:-1]):
         asked = _judged(_step(request, model, earlier))
@@ -64,6 +75,7 @@ async def open_cascade(open_call: OpenCall, request: Request, models: tuple[str,
             await live.close()
             raise
         verdict = _verdict(live, problem)
+        learner.judge(live.request_id, good=verdict is None)
         if verdict is None:
             return live
         await live.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from bardo.edge.call_recorder import MALFORMED_CALLS
 from bardo.edge.learned_state import open_router, state_path, store_state
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings import Settings
@@ -36,6 +37,7 @@ class LearnedRouting:
         self.router = router
         self._path = path
         self._recent: OrderedDict[str, Pending] = OrderedDict()
+        self._unjudged: OrderedDict[str, LogRow | None] = OrderedDict()
         self._unstored = 0
         self._writer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-routing")
         self._embedder = ThreadPoolExecutor(max_workers=1, thread_name_prefix="bardo-embedding")
@@ -57,10 +59,30 @@ class LearnedRouting:
         route = workload or OTHER_ROUTES
         return LearnedCall(router=self.router, request_id=request_id, at=at, route=route, shares=shares)
 
+    def await_verdict(self, request_id: str) -> None:
+        """Count an answer of this call only when `judge` has said whether it is good enough."""
+        self._unjudged[request_id] = None
+        if len(self._unjudged) > MOST_REMEMBERED:
+            self._unjudged.popitem(last=False)
+
+    def judge(self, request_id: str, *, good: bool) -> None:
+        """Count the call whose verdict was awaited; an answer that is not good enough is a failure of its model."""
+        row = self._unjudged.pop(request_id, None)
+        if row is not None:
+            self._count(row, rejected=not good)
+
     def note(self, row: LogRow) -> None:
         """Count what came of a finished call that was put to somebody by what was learned."""
+        if row.outcome == "ok" and row.request_id in self._unjudged:
+            self._unjudged[row.request_id] = row
+            return
+        self._unjudged.pop(row.request_id, None)
+        self._count(row)
+
+    def _count(self, row: LogRow, *, rejected: bool = False) -> None:
         pending = pending_of(row)
         success = None if pending is None else success_of(row, pending.choice.asked)
+        success = 0.0 if rejected and success is not None else success
         if pending is None or success is None:
             return
         answered = f"{row.provider}/{row.model}" == pending.choice.asked
@@ -103,17 +125,25 @@ def pending_of(row: LogRow) -> Pending | None:
     return None if kept is None else msgspec.convert(kept, Pending)
 
 
+def has_unreadable_call(row: LogRow) -> bool:
+    """Whether the model called a tool with arguments that are no JSON object, or in a form that no call could be read from."""
+    if (row.route or {}).get(MALFORMED_CALLS):
+        return True
+    # The readers of calls in text give back as text what they cannot read.
+    return any(lost.get("what") == "tool_calls" and lost.get("sent") == "text" for lost in row.degraded)
+
+
 def success_of(row: LogRow, asked: str) -> float | None:
     """Return how the model that was asked first did, 1 or 0; None where the call says nothing of it.
 
-    A refusal, a cut answer and one that fits no schema are failures; so is another model's answer, because the first one gave none. A
-    call that its client left, or that nobody can answer, says nothing.
+    A refusal, a cut answer, one that fits no schema and a call of a tool that cannot be read are failures; so is another model's answer,
+    because the first one gave none. A call that its client left, or that nobody can answer, says nothing.
     """
     if row.outcome == "cancelled":
         return None
     if f"{row.provider}/{row.model}" != asked:
         return 0.0 if row.outcome == "ok" else None
     if row.outcome == "ok":
-        return float(row.finish_reason not in ("refusal", "content_filter", "length"))
+        return float(row.finish_reason not in ("refusal", "content_filter", "length") and not has_unreadable_call(row))
     faulty = row.status in _BY_CALLER and row.status not in _BY_PROVIDER
     return None if faulty else 0.0

@@ -134,7 +134,7 @@ class Runner(SecretHolder):
         call = CallOf(tenant, validator, client_key, most_text, may_forward)
         escalate = escalations_of(request, self.directory.found(request.model), self.directory.workloads)
         if escalate:
-            return await open_cascade(partial(self._open, call), request, escalate)
+            return await open_cascade(partial(self._open, call), request, escalate, self.routing)
         return await self._open(call, request)
 
     async def _open(
@@ -146,6 +146,8 @@ class Runner(SecretHolder):
         found, rules = self.directory.found(request.model), self._client_keys.rules(client_key)
         request = with_display(request, found, rules)
         live = LiveReply(self, request, tenant=tenant, validator=validator, client_key=client_key, most_text=most_text)
+        if judged:
+            self.routing.await_verdict(live.request_id)
         try:
             asked = with_effort(request, found, rules)
             await self._begin(live, asked, tenant, may_forward=may_forward, earlier=earlier)
