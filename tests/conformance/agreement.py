@@ -42,9 +42,9 @@ def differences(heard: Heard, said: Response, client: str) -> list[Difference]:
 
 
 def untold(said: Response, client: str) -> list[str]:
-    """Return the kinds of content that the client's dialect has no place for and that no degradation names."""
+    """Return the kinds of content that the client's dialect has no place for and that no degradation names, nor a part of them."""
     foreign = [block for block in said.blocks if isinstance(block, UnknownBlock) and block.dialect != client]
-    names = {degradation.what for degradation in said.degraded}
+    names = {".".join(degradation.what.split(".")[:2]) for degradation in said.degraded}
     kinds = [f"content.{kind_of_part(block.value) or 'unknown'}" for block in foreign]
     return [kind for kind in kinds if kind not in names]
 

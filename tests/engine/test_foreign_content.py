@@ -211,3 +211,19 @@ def test_the_tier_that_served_is_carried_between_dialects_with_the_same_words_an
 
 def test_a_caller_without_a_dialect_gets_everything() -> None:
     assert reported("", FIELDS["trace"][1], Finish("unknown")) == {}
+
+
+def test_what_stands_beside_a_picture_is_reported() -> None:
+    call = {
+        "type": "image_generation_call",
+        "status": "completed",
+        "result": "QUJD",
+        "revised_prompt": "A cat, asleep.",
+    }
+    events = ForeignContent("gemini").feed(UnknownContent(0, "openai_responses", call))
+    assert [one.degradation.what for one in events if type(one) is Degraded] == [
+        "content.image_generation_call.revised_prompt"
+    ]
+    assert [one.value for one in events if type(one) is UnknownContent and one.dialect == "gemini"] == [
+        {"inlineData": {"mimeType": "image/png", "data": "QUJD"}}
+    ]

@@ -24,11 +24,13 @@ class PictureForm:
     """How one dialect writes a picture of a reply.
 
     `read` returns the pictures of a value, none where it is something else, or where it holds more than pictures. `write` returns the
-    value for one picture. `field` is the field of the choice that lists such values; empty where each is a block of its own.
+    value for one picture. `members` are those of a value that the picture, its place and its end are told by; what stands in others is
+    lost with another dialect. `field` is the field of the choice that lists such values; empty where each is a block of its own.
     """
 
     read: Callable[[Any], tuple[ImageBlock, ...]]
     write: Callable[[ImageBlock], dict[str, Any]]
+    members: frozenset[str]
     field: str = ""
 
 
@@ -84,14 +86,20 @@ def _read_content(value: Any) -> tuple[ImageBlock, ...]:
 GEMINI_PICTURES = PictureForm(
     read=_read_part,
     write=lambda picture: {"inlineData": {"mimeType": picture.media_type, "data": picture.data}},
+    members=frozenset({"inlineData"}),
 )
-RESPONSES_PICTURES = PictureForm(read=_read_call, write=_write_call)
+RESPONSES_PICTURES = PictureForm(
+    read=_read_call,
+    write=_write_call,
+    members=frozenset({"type", "id", "status", "result", "output_format"}),
+)
 CHAT_PICTURES = PictureForm(
     read=_read_listed,
     write=lambda picture: {
         "type": "image_url",
         "image_url": {"url": f"{_DATA_URL}{picture.media_type}{_BASE64}{picture.data}"},
     },
+    members=frozenset({"type", "image_url", "index"}),
     field="message.images",
 )
 INTERACTIONS_PICTURES = PictureForm(
@@ -100,4 +108,5 @@ INTERACTIONS_PICTURES = PictureForm(
         "type": "model_output",
         "content": [{"type": "image", "mime_type": picture.media_type, "data": picture.data}],
     },
+    members=frozenset({"type", "content"}),
 )

@@ -97,10 +97,11 @@ class ForeignContent:
     def _look_at_block(self, item: UnknownContent) -> list[Event]:
         if item.dialect == self._client:
             return []
-        if self._picture_values(item):
-            return self._look_at_choice(item)
         kind = kind_of_part(item.value) or "unknown"
-        return [*self._report(f"content.{kind}"), *self._look_at_choice(item)]
+        lost = [f"content.{kind}"]
+        if self._picture_values(item):
+            lost = [f"content.{kind}.{name}" for name in _beside_picture(item)]
+        return [*(event for name in lost for event in self._report(name)), *self._look_at_choice(item)]
 
     def _look_at_fields(self, item: BlockFields | ReplyFields) -> list[Event]:
         if item.dialect == self._client:
@@ -255,6 +256,14 @@ class ForeignContent:
             return []
         self._reported.add(what)
         return [Degraded(Degradation(what, asked=asked, sent=sent, why=why))]
+
+
+def _beside_picture(item: UnknownContent) -> list[str]:
+    """Return the members of a block with a picture that say more than the picture: the prompt that it was made from."""
+    source = dialect(item.dialect).reply
+    form = None if source is None else source.pictures
+    known = frozenset() if form is None else form.members
+    return [name for name, value in item.value.items() if name not in known and value is not None]
 
 
 def _entries(values: list[Any]) -> list[dict[str, Any]]:
