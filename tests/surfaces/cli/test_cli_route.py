@@ -108,6 +108,13 @@ ROW = {
 }
 
 
+def test_models_that_no_file_lists_are_said_to_be_unknown(folder: Path) -> None:
+    (folder / "bardo.toml").write_text('[[providers]]\nid = "anthropic"\n')
+    ran = bardo("explain", "--workload", "cheap")
+    assert ran.code == 2
+    assert "the models of anthropic are not known, and no server is asked here" in words(ran.err)
+
+
 def lines(*parts: object) -> str:
     return "\n".join(part if isinstance(part, str) else json.dumps(part) for part in parts)
 

@@ -14,7 +14,7 @@ from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, with_effort
 from bardo.engine.knowledge import Knowledge
-from bardo.engine.model_features import candidate_of
+from bardo.engine.model_features import candidate_of, chat_models
 from bardo.engine.route import Provider, Target, resolve, target_at
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.routing import Routed, route
@@ -25,7 +25,7 @@ from bardo.routing.candidates import Candidate
 from bardo.routing.workloads import PREFIX, unknown_workload
 from bardo.surfaces.presets import provider_named, target_of_catalog
 from bardo.values.degradation import Degradation
-from bardo.values.errors import UnknownModel
+from bardo.values.errors import UnknownModel, Unsupported
 from bardo.values.request import Request
 
 _MOST_SHOWN = 32
@@ -87,6 +87,7 @@ class RoutePlanner:
             steps = in_steps[1]
             candidates = CandidateList([self.candidate(at) for at in in_steps[0]])
         else:
+            self._check_lists()
             private = self._settings.private_providers
             self._index = self._index or candidate_index(self.providers, self._facts, private)
             candidates = self._index
@@ -95,6 +96,15 @@ class RoutePlanner:
         check_contradiction(needs, routed.decision)
         routed = msgspec.structs.replace(routed, record=record_of(routed.record, needs, steps))
         return self._planned(request, routed.targets, skipped, routed=routed)
+
+    def _check_lists(self) -> None:
+        """Raise Unsupported where no provider's models are known: here no server is asked for its list."""
+        if self.providers and not any(map(chat_models, self.providers)):
+            ids = ", ".join(one.id for one in self.providers)
+            hint = 'write models = ["..."] at a provider in bardo.toml (`bardo models` asks for them), or name a model'
+            raise Unsupported(
+                f"the models of {ids} are not known, and no server is asked here", hint=hint, param="model"
+            )
 
     def _planned(
         self,
