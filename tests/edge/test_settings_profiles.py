@@ -11,7 +11,7 @@ from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.settings import Settings, parse_settings
 from bardo.edge.settings_routing import workloads_of
 from bardo.golem.preset import subsystem, subsystem_names
-from bardo.golem.workloads import table_names
+from bardo.golem.rows import route_rows
 from bardo.routing.workloads import Workload
 from bardo.values.errors import ConfigError
 from bardo.values.profile import InferenceProfile
@@ -103,7 +103,7 @@ def test_searches_and_enclaves_can_be_turned_off() -> None:
     ],
 )
 def test_a_table_of_routes_names_the_models(table: str, name: str, model: str) -> None:
-    assert table in table_names()
+    assert table in {one.name for one in route_rows().table}
     assert workload(f'{GOLEM}routes = "{table}"\n', name).intent.model == model
 
 

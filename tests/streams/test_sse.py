@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bardo.streams.frames import Frame, OversizedFrame
-from bardo.streams.sse import KEEP_ALIVE, Around, SseDecoder, encode_sse
+from bardo.streams.sse import KEEP_ALIVE, FrameEnds, SseDecoder, encode_sse
 from recordings import Recording, rows
 
 
@@ -127,7 +127,7 @@ PARTS = st.lists(st.text('ab"}\n', max_size=4).map(str.encode), min_size=2, max_
 def test_frames_of_a_run_are_the_bytes_they_were_cut_from(values: list[bytes], head: bytes, tail: bytes) -> None:
     """Whatever stands between: what was cut out, with head and tail around it, is the beginning of the item."""
     item = b"".join(b"data: " + head + value + tail + b"\n\n" for value in values) + b"data: [DONE]\n\n"
-    found, end = SseDecoder().run(item, 0, Around(head, tail))
+    found, end = SseDecoder().run(item, 0, FrameEnds(head, tail))
     assert b"".join(b"data: " + head + value + tail + b"\n\n" for value in found) == item[:end]
     if not any(b"\n" in value or b"}" in value for value in values):
         assert [*found] == values
@@ -144,7 +144,7 @@ def test_frames_that_end_with_random_letters_are_the_bytes_they_were_cut_from(pa
     head, tail = b'{"a":', b',"p":"'
     frames = [b"data: " + head + value + tail + filler + b'"}\n\n' for value, filler in pairs]
     item = b"".join(frames) + b"data: [DONE]\n\n"
-    found, end = SseDecoder().run(item, 0, Around(head, tail, filled=True))
+    found, end = SseDecoder().run(item, 0, FrameEnds(head, tail, filled=True))
     if not any(b"\n" in part for pair in pairs for part in pair):
         assert item[:end] == b"".join(frames[: len(found)])
         assert [*found] == [value for value, _ in pairs[: len(found)]]

@@ -22,7 +22,7 @@ from bardo.dialects.same_bytes import with_original_form
 from bardo.dialects.shared_fields import carry_shared, with_shared
 from bardo.dialects.wire import write_json
 from bardo.streams.frames import Frame
-from bardo.streams.sse import Around, encode_sse
+from bardo.streams.sse import FrameEnds, encode_sse
 from bardo.values.errors import BardoError, Unsupported, UpstreamRefused
 from bardo.values.events import Event, ReplyStart
 from bardo.values.request import Request
@@ -57,7 +57,7 @@ class RepeatingDecoder:
     Most frames of a stream are like the one before. What is done once for many of them costs next to nothing for each.
     """
 
-    def repeated(self) -> Around | None:
+    def repeated(self) -> FrameEnds | None:
         """Return the bytes around the text of the frames that repeat at present."""
         raise NotImplementedError
 

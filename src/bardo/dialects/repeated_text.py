@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 import msgspec
 
 from bardo.streams.frames import Frame
-from bardo.streams.sse import Around
+from bardo.streams.sse import FrameEnds
 from bardo.values.events import Event
 
 # A stream whose frames never repeat costs this many tries.
@@ -41,7 +41,7 @@ class RepeatedText:
     __slots__ = ("_block", "_make", "_read", "_tries", "around")
 
     def __init__(self, read: Callable[[bytes], tuple[Hashable, str] | None]) -> None:
-        self.around: Around | None = None
+        self.around: FrameEnds | None = None
         self._read = read
         self._block: Hashable = None
         self._make: Callable[[str], Event] | None = None
@@ -82,4 +82,4 @@ class RepeatedText:
         self._tries -= 1
         head, quoted, tail = item.data.partition(_encode(text))
         if quoted and self._read(head + _PROBE_BYTES + tail) == (self._block, _PROBE):
-            self.around = Around(head, tail, item.event)
+            self.around = FrameEnds(head, tail, item.event)

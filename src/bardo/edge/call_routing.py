@@ -35,7 +35,7 @@ _AT_ONCE = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Made:
+class _ProviderCandidates:
     """The candidates of one provider, and what they were made from."""
 
     provider: Provider
@@ -73,7 +73,7 @@ class CallRouting:
         self._private = frozenset(private)
         self._latency = ObservedLatency()
         self._latency_revision = 0
-        self._made: dict[str, _Made] = {}
+        self._made: dict[str, _ProviderCandidates] = {}
         self._index = CandidateIndex(())
         self._making: asyncio.Lock | None = None
 
@@ -139,7 +139,7 @@ class CallRouting:
                 )
         return self._index
 
-    async def _of(self, provider: Provider) -> _Made:
+    async def _of(self, provider: Provider) -> _ProviderCandidates:
         made, revision = self._made.get(provider.id), self._facts.revision(provider)
         if made is not None and made.provider is provider and made.revision == revision:
             return made
@@ -148,7 +148,7 @@ class CallRouting:
             if place % _AT_ONCE == _AT_ONCE - 1:
                 await asyncio.sleep(0)
             found.append(self._candidate(Target(provider=provider, model=model)))
-        return _Made(provider, revision, tuple(found))
+        return _ProviderCandidates(provider, revision, tuple(found))
 
     def _timed(self, candidate: Candidate) -> Candidate:
         """Return a candidate with the latency that was seen of it."""

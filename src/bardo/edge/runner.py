@@ -69,7 +69,7 @@ class ServerFacts(Protocol):
     def lost(self, provider: Provider) -> None: ...
 
 
-class CallOf(NamedTuple):
+class CallOptions(NamedTuple):
     """How a caller wants a call run, as `Runner.open` takes it."""
 
     tenant: str
@@ -131,14 +131,14 @@ class Runner(SecretHolder):
         reasoning may be recalled, `client_key` what it came with; `most_text` how many characters of a
         stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
-        call = CallOf(tenant, validator, client_key, most_text, may_forward)
+        call = CallOptions(tenant, validator, client_key, most_text, may_forward)
         escalate = escalations_of(request, self.directory.found(request.model), self.directory.workloads)
         if escalate:
             return await open_cascade(partial(self._open, call), request, escalate, self.routing)
         return await self._open(call, request)
 
     async def _open(
-        self, call: CallOf, request: Request, *, earlier: tuple[EscalatedCall, ...] = (), judged: bool = False
+        self, call: CallOptions, request: Request, *, earlier: tuple[EscalatedCall, ...] = (), judged: bool = False
     ) -> LiveReply:
         """Send one request until a provider takes it. `earlier` are calls of the same cascade; one that is `judged` keeps its text."""
         tenant, validator, client_key, most_text, may_forward = call

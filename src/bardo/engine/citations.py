@@ -12,7 +12,7 @@ from typing import Any
 from bardo.dialects import dialect
 from bardo.dialects.citations import Citation, CitationForm
 from bardo.engine.cited_text import CitedText
-from bardo.engine.reply_stages import HearsText
+from bardo.engine.reply_stages import TextObserver
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
     BlockFields,
@@ -34,7 +34,7 @@ _TOO_LONG = "the answer is longer than what is held to count its places"
 _WHOLE_BLOCKS = "the client's dialect cites whole blocks of text"
 
 
-class TranslateCitations(HearsText):
+class TranslateCitations(TextObserver):
     """Adds the client's form of each citation to the events of a reply.
 
     `given` is the form that came in the dialect `source`, `wanted` the one of the dialect `client`. The text is held only where one of
@@ -60,7 +60,7 @@ class TranslateCitations(HearsText):
         """Whether text of a choice passes as it is: nothing waits for it."""
         return not self._held.get(piece.choice)
 
-    def hear_run(self, pieces: Sequence[Any]) -> None:
+    def observe_run(self, pieces: Sequence[Any]) -> None:
         """Count pieces of the answer."""
         first = pieces[0]
         if type(first) is ContentChunk:

@@ -31,23 +31,23 @@ def apply_profile(request: Request) -> Request:
     profile = request.options.profile
     if profile is None:
         return request
-    over = _Over(request, locked=request.options.profile_locked)
-    sampling = over.sampling(profile)
-    over.plain("max_output_tokens", profile.max_tokens, "max_tokens")
-    over.value("output_format", profile.response_schema, "response_format", _format_of)
-    options = over.reasoning(profile)
+    merge = _ProfileMerge(request, locked=request.options.profile_locked)
+    sampling = merge.sampling(profile)
+    merge.plain("max_output_tokens", profile.max_tokens, "max_tokens")
+    merge.value("output_format", profile.response_schema, "response_format", _format_of)
+    options = merge.reasoning(profile)
     # The effort stays, so that a model without a control of its thinking is told in words.
     left = {name: getattr(profile, name) for name in (*PER_TARGET, "reasoning_effort", "visible_thinking")}
     return msgspec.structs.replace(
         request,
-        **over.fields,
+        **merge.fields,
         sampling=sampling,
         options=msgspec.structs.replace(options, profile=InferenceProfile(**left), profile_locked=False),
-        degraded=(*request.degraded, *over.degraded),
+        degraded=(*request.degraded, *merge.degraded),
     )
 
 
-class _Over:
+class _ProfileMerge:
     """The fields of a request while a profile is laid over or under them."""
 
     def __init__(self, request: Request, *, locked: bool) -> None:

@@ -19,10 +19,10 @@ from bardo.engine.reply_stages import (
     CallIds,
     FillMissingFields,
     FoldStage,
-    HearsText,
+    TextObserver,
     counting_ids,
-    heard,
     is_content,
+    observe,
     pass_through,
     passed_to_the_end,
 )
@@ -89,7 +89,7 @@ class ReplyReader:
             self._stages.append(FillMissingFields(stamp))
         self._stages += stages
         self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
-        self._hearers = [stage for stage in self._stages if isinstance(stage, HearsText)]
+        self._observers = [stage for stage in self._stages if isinstance(stage, TextObserver)]
         self.repeats = False
         self.fold = ResponseFold(
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
@@ -284,7 +284,7 @@ class ReplyReader:
         """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
         if not events:
             return events
-        if not self._passes_text or type(events[0]) is ToolCallChunk or not heard(events, self._hearers):
+        if not self._passes_text or type(events[0]) is ToolCallChunk or not observe(events, self._observers):
             return self._through(events)
         self.fold.feed_run(events)
         return events

@@ -38,7 +38,7 @@ _LONGEST_HELD = 64
 _FREE_TEXT = ("custom", "custom_tool_call")
 
 
-class HearsText:
+class TextObserver:
     """A stage that passes text on as it is, and counts it. Pieces that were read in one go are not fed to it one by one."""
 
     passes_text = True
@@ -47,12 +47,12 @@ class HearsText:
         """Whether further text like this piece passes as it is at present; if not, it must be fed."""
         raise NotImplementedError
 
-    def hear_run(self, pieces: Sequence[Any]) -> None:
+    def observe_run(self, pieces: Sequence[Any]) -> None:
         """Take pieces of text, thinking or refusal of one block, at least one, that have passed."""
         raise NotImplementedError
 
 
-class FoldStage(HearsText):
+class FoldStage(TextObserver):
     """Collects all that passes, before some of it is left out."""
 
     def __init__(self, fold: ResponseFold) -> None:
@@ -68,11 +68,11 @@ class FoldStage(HearsText):
     def passes_run(self, piece: Any) -> bool:
         return True
 
-    def hear_run(self, pieces: Sequence[Any]) -> None:
+    def observe_run(self, pieces: Sequence[Any]) -> None:
         self._fold.feed_run(pieces)
 
 
-class WithoutReasoning(HearsText):
+class WithoutReasoning(TextObserver):
     """Leaves all thinking out, its opaque state included, and says once for each choice that there was some to read."""
 
     def __init__(self) -> None:
@@ -109,7 +109,7 @@ class WithoutReasoning(HearsText):
         """Whether it is no thinking."""
         return type(piece) is not ThinkChunk
 
-    def hear_run(self, pieces: Sequence[Any]) -> None:
+    def observe_run(self, pieces: Sequence[Any]) -> None:
         """Text is not counted."""
 
 
@@ -254,13 +254,13 @@ def pass_through(events: Sequence[Event], stages: Sequence[Stage[Event, Event]])
     return events
 
 
-def heard(pieces: Sequence[Any], stages: Sequence[HearsText]) -> bool:
+def observe(pieces: Sequence[Any], stages: Sequence[TextObserver]) -> bool:
     """Tell pieces of one block to the stages that count text; False where they must be fed."""
     for stage in stages:
         if not stage.passes_run(pieces[0]):
             return False
     for stage in stages:
-        stage.hear_run(pieces)
+        stage.observe_run(pieces)
     return True
 
 

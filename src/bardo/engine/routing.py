@@ -65,7 +65,7 @@ def route(
         found, pending = learned_order(request, candidates, intent, learned, size=size, conditions=conditions)
         made = decision(candidates, intent, found, conditions, strategy=strategy, size=size, most=most)
     if not made.choices:
-        raise nobody(candidates, intent, made, conditions)
+        raise no_candidate(candidates, intent, made, conditions)
     chosen = [one.candidate for one in made.choices]
     fields = route_fields(made)
     if pending is not None:
@@ -109,7 +109,7 @@ def degradations(one: Candidate, intent: Intent) -> tuple[Degradation, ...]:
     return tuple(lost)
 
 
-def nobody(candidates: Candidates, intent: Intent, decision: Decision, conditions: Conditions) -> BardoError:
+def no_candidate(candidates: Candidates, intent: Intent, decision: Decision, conditions: Conditions) -> BardoError:
     """Return the error of a call that nobody can take, with why each candidate cannot."""
     # What is required may be relaxed, so it is not why.
     bare = msgspec.structs.replace(intent, require=(), prefer=())

@@ -24,11 +24,6 @@ def workload_rows(
     return {one.name: _row(one, routes) for one in made}
 
 
-def table_names() -> tuple[str, ...]:
-    """Return the names of the tables of routes."""
-    return tuple(table.name for table in route_rows().table)
-
-
 def _row(part: Subsystem, routes: RoutingTable | None) -> SubsystemRow:
     asked = None if routes is None else routes.row(part.name) or routes.row(part.intent.subsystem)
     intent = part.intent

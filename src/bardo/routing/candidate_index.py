@@ -89,7 +89,7 @@ class CandidateList:
         return _refusals([self.candidates], intent, conditions)
 
 
-NOBODY = CandidateList(())
+NO_CANDIDATES = CandidateList(())
 
 
 class CandidateIndex:
@@ -109,7 +109,7 @@ class CandidateIndex:
 
     def named(self, model: str) -> CandidateList:
         """Return the candidates for a model's name: a name at `provider/model`, or an id however hosts spell it."""
-        return self._by_name.get(model.lower()) or self._by_name.get(spelled(model)) or NOBODY
+        return self._by_name.get(model.lower()) or self._by_name.get(spelled(model)) or NO_CANDIDATES
 
     def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[Ranked, ...]]:
         """Yield for each provider in order those of its candidates that can do it and may be the best; nothing for one that has none."""

@@ -111,10 +111,6 @@ class Workloads:
         """Return the workload of a name, with or without the prefix; None where there is none."""
         return self._by_name.get(name.removeprefix(PREFIX))
 
-    def with_workloads(self, further: Iterable[Workload]) -> Workloads:
-        """Return these and further ones, which go before those of the same name."""
-        return Workloads((*self, *further), self._own)
-
     def with_rows(self, rows: Mapping[str, WorkloadRow]) -> Workloads:
         """Return these and those of an operator's rows, which go before. Raises WorkloadMistake for a row that leads to itself."""
         own = (*self._own, *rows)

@@ -24,7 +24,7 @@ _LONGEST_ALONE = 4096
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-class Around:
+class FrameEnds:
     """The bytes of a frame around its value: `head` and `tail` of its data, and `event`, the name that it is sent under.
 
     `filled`: behind the tail stands a string of random letters, which ends the object.
@@ -80,7 +80,7 @@ class SseDecoder:
         end = item.find(b"\n\n")
         return end + 2 if end >= 0 else len(item)
 
-    def run(self, item: bytes, place: int, around: Around) -> tuple[Sequence[bytes], int]:
+    def run(self, item: bytes, place: int, around: FrameEnds) -> tuple[Sequence[bytes], int]:
         """Return what stands between the head and the tail of the frames at `place` of `item`, and where the last of these frames ends.
 
         Frames that are alike are so cut in one go, and need not be fed; `place` where there is none. What stands between is not looked
@@ -211,7 +211,7 @@ KEEP_ALIVE = b": keep-alive\n\n"
 """A comment, which readers skip."""
 
 
-def _filled_frames(item: bytes, place: int, around: Around) -> tuple[list[bytes], int]:
+def _filled_frames(item: bytes, place: int, around: FrameEnds) -> tuple[list[bytes], int]:
     """Return the values of the frames at `place` that end with random letters, and where the last of these frames ends."""
     begin, values = around.begin, []
     size, stop = len(begin), item.find(b"\n\n", place)

@@ -25,7 +25,7 @@ from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.lenient import decode_leniently, excerpt
 from bardo.dialects.wire import INVALID_JSON, WrongShape, arguments_of, want, without
 from bardo.streams.frames import Frame
-from bardo.streams.sse import Around
+from bardo.streams.sse import FrameEnds
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
     Degraded,
@@ -92,7 +92,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         """Return the events of a delta that only continues an open block."""
         return None if self._over else self._deltas.read(item)
 
-    def repeated(self) -> Around | None:
+    def repeated(self) -> FrameEnds | None:
         """Return the bytes around the text of the deltas that repeat."""
         return None if self._over else self._deltas.repeated.around
 

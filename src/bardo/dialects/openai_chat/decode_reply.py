@@ -20,7 +20,7 @@ from bardo.dialects.openai_chat.plain_reply import read_plain
 from bardo.dialects.openai_chat.repeated import Repetition
 from bardo.dialects.openai_chat.reply_fields import ReplyFieldsDecoder
 from bardo.streams.frames import Frame
-from bardo.streams.sse import Around
+from bardo.streams.sse import FrameEnds
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
 
@@ -89,7 +89,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
             self._seen = self._whole = True
         return events
 
-    def repeated(self) -> Around | None:
+    def repeated(self) -> FrameEnds | None:
         """Return the bytes around the text of the frames that repeat."""
         return None if self._failed or self._done else self._repetition.around()
 

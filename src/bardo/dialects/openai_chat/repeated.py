@@ -17,7 +17,7 @@ import msgspec
 from bardo.dialects.openai_chat.choice import ChoiceReader
 from bardo.dialects.openai_chat.plain_frame import TEXTS, read_plain_frame
 from bardo.dialects.repeated_text import texts_of
-from bardo.streams.sse import Around
+from bardo.streams.sse import FrameEnds
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ToolCallChunk
 
 Piece = ContentChunk | ThinkChunk | RefusalChunk | ToolCallChunk
@@ -56,7 +56,7 @@ class Repetition:
                 return self._again(text) if text else ()
         return () if data == self._quiet else None
 
-    def around(self) -> Around | None:
+    def around(self) -> FrameEnds | None:
         """Return the bytes around the text, where it stands in one place."""
         return self._frames[0].around if self._frames else None
 
@@ -110,7 +110,7 @@ class RepeatedFrame:
         self._head, *self._middles, self._tail = parts
         self._fixed = sum(map(len, parts))
         self._filler = filler
-        self.around = None if self._middles else Around(self._head, self._tail + filler, filled=bool(filler))
+        self.around = None if self._middles else FrameEnds(self._head, self._tail + filler, filled=bool(filler))
 
     def text(self, data: bytes) -> str | None:
         """Return the text of a frame that repeats this one, None for any other frame."""

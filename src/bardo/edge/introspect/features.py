@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.edge.introspect.looking import Answers, NotAnAnswer, flag, inside, listed, named, words
 
-Said = tuple[tuple[str, bool], ...]
+StatedFeatures = tuple[tuple[str, bool], ...]
 """Features by name, and whether the model has them."""
 
 
@@ -38,7 +38,7 @@ class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     list: str = ""
     ids: tuple[str, ...] = ()
 
-    def read(self, answers: Answers, model: str) -> dict[str, Said]:
+    def read(self, answers: Answers, model: str) -> dict[str, StatedFeatures]:
         """Return what is said of features, by model."""
         body = answers.get(self.question)
         if not self.list:
@@ -49,14 +49,14 @@ class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             return {}
         return {name: self._said(row) for name, row in named(rows, *self.ids)}
 
-    def _said(self, row: dict[str, Any]) -> Said:
+    def _said(self, row: dict[str, Any]) -> StatedFeatures:
         read = ((one.name, one.read(row)) for one in self.say)
         return tuple([(name, has) for name, has in read if has is not None])
 
 
-def read_features(places: Sequence[FeatureWords], answers: Answers, model: str) -> dict[str, Said]:
+def read_features(places: Sequence[FeatureWords], answers: Answers, model: str) -> dict[str, StatedFeatures]:
     """Return what the answers say of features, by model."""
-    found: dict[str, Said] = {}
+    found: dict[str, StatedFeatures] = {}
     for place in places:
         for name, said in place.read(answers, model).items():
             found[name] = (*found.get(name, ()), *said)

@@ -132,7 +132,7 @@ async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
     task = asyncio.current_task()
     assert task is not None
     cycle = cycle_of(receive)
-    watcher = _Asking(receive, task) if cycle is None else _Watcher(cycle, task)
+    watcher = _DisconnectPoller(receive, task) if cycle is None else _Watcher(cycle, task)
     try:
         await work
     except asyncio.CancelledError:
@@ -172,7 +172,7 @@ class _Watcher:
         self._task.cancel(CLIENT_GONE)
 
 
-class _Asking:
+class _DisconnectPoller:
     """Cancels a task when the client leaves, for which other servers must be asked. `end` stops it.
 
     A task of its own costs less than waiting for two, and work that is done at once needs none.
