@@ -40,7 +40,9 @@ def in_digits(value: float) -> str:
     size = abs(value)
     if size >= 100:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if size >= 10 else f"{value:.2f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.3f}" if 0 < size < 1 else f"{value:.2f}"
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

@@ -170,7 +170,7 @@ def test_a_figure_shows_its_ratio_to_the_first_column_and_to_the_floor() -> None
     figures = {name: Figure.of([value]) for name, value in (("own", 4.0), ("peer", 8.0), ("floor", 2.0))}
     row = Row(measure="cost", unit="s", figures={name: figure for name, figure in figures.items() if figure})
     table = Table(subject="t", title="t", columns=("own", "peer", "floor"), rows=(row,), floor="floor")
-    assert "| 4.00 [2.00×] | 8.00 (2.00×) [4.00×] | 2.00 (0.50×) |" in table.markdown()
+    assert "| 4.00 [2.00×] | 8.00 (2.00×) [4.00×] | 2.00 (0.500×) |" in table.markdown()
     assert (table.ratio("cost", "peer", "floor"), table.ratio("cost", "peer", "nobody")) == (4.0, None)
 
 
