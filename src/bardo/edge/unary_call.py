@@ -19,6 +19,7 @@ from bardo.engine.embedding import embed_attempt, may_forward, with_estimated_us
 from bardo.engine.route import Target
 from bardo.engine.token_counting import count_attempt
 from bardo.engine.unary import Course, UnaryAttempt, WholeReply, unary_attempts
+from bardo.engine.vitality import not_honoured
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import BardoError, InternalError, InvalidRequest
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
@@ -138,7 +139,9 @@ class UnaryCall(Generic[Result]):
         if self.request.options.intent is not None or self.runner.directory.workload(self.request.model) is not None:
             message = "workloads and intents find models for replies, and none for vectors"
             raise InvalidRequest(message, hint="name the model that makes the vectors", param="model")
-        return await self.runner.placement(self.request.model)
+        lost = not_honoured(self.request.options.vitality, self.runner.directory.workloads)
+        placed = await self.runner.placement(self.request.model)
+        return msgspec.structs.replace(placed, skipped=(*placed.skipped, *lost)) if lost else placed
 
     async def _follow(
         self, course: Course[Result], skipped: tuple[Degradation, ...]

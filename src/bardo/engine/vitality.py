@@ -38,19 +38,26 @@ def at_vitality(workload: Workload | None, request: Request, workloads: Workload
     vitality = request.options.vitality
     if vitality is None:
         return Pressed(workload)
-    if not workloads.of_agent:
-        message = "the request says a vitality, and no agent is configured here"
-        hint = "leave it out, or set enabled = true under [golem] in bardo.toml"
-        raise InvalidRequest(message, hint=hint, param="bardo.vitality")
     if workload is None or workload.pressure is None:
-        return Pressed(workload, (Degradation("vitality", asked=vitality, why=_NOT_OF_AGENT),))
+        return Pressed(workload, not_honoured(vitality, workloads))
     pressed = _at(workload, workload.pressure, vitality)
     return Pressed(pressed, tuple(_changes(workload, pressed, request, f"the agent's vitality is {vitality:g}")))
 
 
+def not_honoured(vitality: float | None, workloads: Workloads) -> tuple[Degradation, ...]:
+    """Return what is told of a vitality in a call of no subsystem. Raises InvalidRequest where no agent is configured."""
+    if vitality is None:
+        return ()
+    if not workloads.of_agent:
+        message = "the request says a vitality, and no agent is configured here"
+        hint = "leave it out, or set enabled = true under [golem] in bardo.toml"
+        raise InvalidRequest(message, hint=hint, param="bardo.vitality")
+    return (Degradation("vitality", asked=vitality, why=_NOT_OF_AGENT),)
+
+
 def without_workload(request: Request, workloads: Workloads) -> Request:
-    """Return a request that is no workload, with what is not honoured of its vitality. Raises InvalidRequest as `at_vitality` does."""
-    degraded = at_vitality(None, request, workloads).degraded
+    """Return a request that is no workload, with what is not honoured of its vitality. Raises InvalidRequest as `not_honoured` does."""
+    degraded = not_honoured(request.options.vitality, workloads)
     return msgspec.structs.replace(request, degraded=(*request.degraded, *degraded)) if degraded else request
 
 

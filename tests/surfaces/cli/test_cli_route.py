@@ -50,9 +50,12 @@ def test_a_subsystem_is_explained_with_its_candidates_and_its_profile() -> None:
     assert "workload death" in said
     assert "require visible_thinking" in said
     assert "1. quiet/deepseek-r1-671b <- every requirement is met" in said
-    assert "cannot be asked: it does not have visible_thinking" in said
+    # Its route leads to no other model than this.
+    assert "market/" not in said
     assert "profile" in said
     assert said.endswith("Nothing was sent.")
+    refused = words(bardo("explain", "--intent", "require=visible_thinking").out)
+    assert "cannot be asked: it does not have visible_thinking" in refused
 
 
 def test_the_plan_for_programs_has_scores_costs_and_reasons() -> None:

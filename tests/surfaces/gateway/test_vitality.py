@@ -155,3 +155,12 @@ def test_000_9_risk_without_claude_thinks_with_high_effort() -> None:
         with closing(openai_client(it.address)) as client:
             client.chat.completions.create(model="bardo/risk", messages=MESSAGES)
         assert it.last("openai_chat")["reasoning_effort"] == "high"
+
+
+def test_vectors_say_that_vitality_changes_nothing() -> None:
+    with house([Simulator("openai_chat", models=["text-embedding-3-small"])], toml=TABLE) as it:
+        with closing(openai_client(it.address)) as client:
+            raw = client.embeddings.with_raw_response.create(
+                model="text-embedding-3-small", input="Hello.", extra_headers={"X-Bardo-Vitality": "0.2"}
+            )
+        assert "vitality" in raw.headers["x-bardo-degraded"].split(", ")
