@@ -11,6 +11,7 @@ import pytest
 
 import bardo
 from bardo import Intent
+from bardo.edge.call_routing import CallRouting
 from bardo.simulators import Simulator
 from bardo.values.errors import InvalidRequest, NotStored
 from support.gateway import entry
@@ -93,6 +94,15 @@ def test_feedback_is_stored(client: bardo.Client, tmp_path: Path) -> None:
         client.feedback("req_0", score=1)
     with pytest.raises(InvalidRequest, match="score"):
         client.feedback(reply.bardo["request_id"], score=2)
+
+
+def test_feedback_teaches_learned_routing(client: bardo.Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    learned: list[tuple[str, float]] = []
+    monkeypatch.setattr(CallRouting, "note_feedback", lambda _, name, score: learned.append((name, score)))
+    reply = client.respond("Hello.", model="deepseek/m")
+    assert reply.bardo is not None
+    client.feedback(reply.bardo["request_id"], score=0.25)
+    assert learned == [(reply.bardo["request_id"], 0.25)]
 
 
 def test_a_program_says_the_vitality_of_its_agent(client: bardo.Client) -> None:

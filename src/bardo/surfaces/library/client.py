@@ -134,7 +134,10 @@ class AsyncClient:
         if taker is None:
             raise ClientMisuse("this client keeps no log", hint="leave the log on: LogSettings(enabled=True)")
         given = {"request_id": request_id, "score": score, "comment": comment}
-        await taker.take(read_feedback(given, self._runner().clock()), "")
+        runner = self._runner()
+        feedback = read_feedback(given, runner.clock())
+        await taker.take(feedback, "")
+        runner.routing.note_feedback(feedback.request_id, feedback.score)
 
     def events(self, most_waiting: int = MOST_WAITING) -> AsyncEventStream:
         """Return the inference events of all calls from now on: `async for published in client.events()`.
