@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bardo.simulators import Simulator
 from surfaces.cli.support import bardo
 
 CONFIGURATION = """
@@ -115,7 +116,21 @@ def test_models_that_no_file_lists_are_said_to_be_unknown(folder: Path) -> None:
     (folder / "bardo.toml").write_text('[[providers]]\nid = "anthropic"\n')
     ran = bardo("explain", "--workload", "cheap")
     assert ran.code == 2
-    assert "the models of anthropic are not known, and no server is asked here" in words(ran.err)
+    assert "the models of anthropic are not known here ask for their lists with --lists" in words(ran.err)
+
+
+def test_providers_are_asked_for_their_lists(folder: Path) -> None:
+    with Simulator("anthropic", models=["claude-haiku-4-5"]).running() as running:
+        address = f'base_url = "{running.base_url}"'
+        gone = '[[providers]]\nid = "gone"\npreset = "groq"\nbase_url = "http://127.0.0.1:9"\napi_key_env = "HOME"\n'
+        near = f'[[providers]]\nid = "near"\npreset = "anthropic"\napi_key_env = "HOME"\n{address}\n'
+        (folder / "bardo.toml").write_text(near + gone)
+        explained = bardo("explain", "--workload", "cheap", "--lists")
+        (folder / "past.jsonl").write_text('{"model": "gpt-5", "messages": [{"role": "user", "content": "Hello."}]}')
+        chosen = bardo("route", "past.jsonl", "--workload", "cheap", "--lists", "--json")
+    assert "1. near/claude-haiku-4-5" in words(explained.out)
+    assert "no list of models of gone" in words(explained.err)
+    assert (chosen.json["provider"], chosen.json["model"]) == ("near", "claude-haiku-4-5")
 
 
 def lines(*parts: object) -> str:

@@ -13,8 +13,10 @@ from bardo.dialects.intents import read_intent_header
 from bardo.edge.settings import load_settings
 from bardo.engine.workload_requests import ANY_MODEL
 from bardo.routing.workloads import PREFIX
+from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
-from bardo.surfaces.library.explaining import explain as explanation_of
+from bardo.surfaces.library.explaining import explain_by, read_request
+from bardo.surfaces.library.planned_routes import RoutePlanner
 from bardo.surfaces.render.console import show_json, show_text
 from bardo.surfaces.render.explained import explanation_json, explanation_lines
 from bardo.values.errors import InvalidRequest
@@ -63,10 +65,11 @@ def explain(
         str,
         typer.Option("--intent", metavar="NEEDS", help="What the call needs: 'quality=high; require=vision', or JSON."),
     ] = "",
+    lists: WithLists = False,
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Show what would be sent for a request, and why. Nothing is sent, and no key is needed.
+    """Show what would be sent for a request, and why. The request is not sent, and no key is needed.
 
     Printed are the candidates, the profile, the exact upstream request, where its fields come from, and all that differs from what was
     asked.
@@ -77,7 +80,9 @@ def explain(
         model = ANY
     if not model and not body.get("model"):
         raise InvalidRequest("no model is named", hint="write it as in: bardo explain --model gpt-5", param="--model")
-    found = explanation_of(body, dialect, provider, model=model or None, config=load_settings(config))
+    settings = load_settings(config)
+    planner = RoutePlanner(settings, providers_of(settings, with_lists=lists))
+    found = explain_by(planner, read_request(body, dialect, model or None), provider)
     if as_json:
         show_json(explanation_json(found))
         return

@@ -13,6 +13,7 @@ from bardo.dialects import DEFAULT_DIALECT
 from bardo.dialects.intents import read_intent_header
 from bardo.edge.settings import load_settings
 from bardo.routing.workloads import PREFIX
+from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, read_bytes
 from bardo.surfaces.library.past_requests import Chosen, choose
 from bardo.surfaces.library.planned_routes import RoutePlanner
@@ -47,17 +48,19 @@ def route(
         ),
     ] = "",
     dialect: Annotated[str, typer.Option("--dialect", metavar="NAME", help="That of the bodies.")] = DEFAULT_DIALECT,
+    lists: WithLists = False,
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
     """Show which models past requests would get now.
 
-    Nothing is sent: the configuration at hand decides. Costs are estimates from the catalog's prices, by the tokens that the log has or by
-    the length of a request; where no price is known, none is shown. --json prints one object a line.
+    No request is sent: the configuration at hand decides. Costs are estimates from the catalog's prices, by the tokens that the log has or
+    by the length of a request; where no price is known, none is shown. --json prints one object a line.
     """
     needs = read_intent_header(intent, "--intent")
     model = PREFIX + workload.removeprefix(PREFIX) if workload else ""
-    planner = RoutePlanner(load_settings(config))
+    settings = load_settings(config)
+    planner = RoutePlanner(settings, providers_of(settings, with_lists=lists))
     chosen = (choose(line, text, planner, dialect=dialect, model=model, needs=needs) for line, text in _lines(file))
     if as_json:
         for one in chosen:

@@ -39,7 +39,12 @@ def explain(
     Raises InvalidRequest, UnknownModel, ConfigError, and Unsupported where the request cannot be put to anybody.
     """
     settings = config if isinstance(config, Settings) else load_settings(config)
-    planned = RoutePlanner(settings).plan(read_request(request, dialect, model), provider)
+    return explain_by(RoutePlanner(settings), read_request(request, dialect, model), provider)
+
+
+def explain_by(planner: RoutePlanner, request: Request, provider: str = "") -> Explanation:
+    """Return what would be sent for a request by a planner's configuration. Raises as `explain` does."""
+    planned = planner.plan(request, provider)
     return explain_route(
         planned.request, planned.targets, why=planned.why, knowledge=planned.knowledge, routed=planned.routed
     )

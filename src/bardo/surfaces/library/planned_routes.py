@@ -47,11 +47,11 @@ class PlannedRoute(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RoutePlanner:
-    """Finds who would be asked, by one configuration."""
+    """Finds who would be asked, by one configuration. `providers` are its own with the models that they list, where they were asked."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, providers: Sequence[Provider] = ()) -> None:
         configured = [provider_of(entry, settings.source) for entry in settings.providers]
-        self.providers: list[Provider] = configured or with_keys(Keyring())
+        self.providers: list[Provider] = [*providers] or configured or with_keys(Keyring())
         self._facts = model_facts(settings)
         self._aliases = Aliases(settings.aliases)
         self._workloads = workloads_of(settings.workloads)
@@ -101,10 +101,10 @@ class RoutePlanner:
         """Raise Unsupported where no provider's models are known: here no server is asked for its list."""
         if self.providers and not any(map(chat_models, self.providers)):
             ids = ", ".join(one.id for one in self.providers)
-            hint = 'write models = ["..."] at a provider in bardo.toml (`bardo models` asks for them), or name a model'
-            raise Unsupported(
-                f"the models of {ids} are not known, and no server is asked here", hint=hint, param="model"
+            hint = (
+                'ask for their lists with --lists, write models = ["..."] at a provider in bardo.toml, or name a model'
             )
+            raise Unsupported(f"the models of {ids} are not known here", hint=hint, param="model")
 
     def _planned(
         self,
