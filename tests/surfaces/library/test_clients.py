@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -39,6 +40,11 @@ WEATHER: dict[str, Any] = {
     "type": "function",
     "function": {"name": "weather", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}},
 }
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(KEY_VARIABLE, "k")
 
 
 @pytest.fixture(scope="module")
@@ -271,11 +277,14 @@ def test_many_threads_share_a_client(client: bardo.Client) -> None:
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    """Check that a test leaves no thread and no open file behind."""
+    """Check that a test leaves no thread and no open file behind; servers may take a moment to see that a connection is closed."""
     gc.collect()
     threads, files = set(threading.enumerate()), open_files()
     yield
-    gc.collect()
+    end = time.monotonic() + 10
+    while not (set(threading.enumerate()) <= threads and open_files() <= files) and time.monotonic() < end:
+        time.sleep(0.02)
+        gc.collect()
     assert set(threading.enumerate()) <= threads
     assert open_files() <= files
 
