@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.engine.forwarding import EventsAndBytes
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import WithoutReasoning
+from bardo.engine.sound_frames import EventsAndBytes
 from bardo.reasoning.control import observation
 from bardo.streams.frames import MAX_FRAME_BYTES
 from bardo.values.events import Event, ReplyStart

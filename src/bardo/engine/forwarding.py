@@ -1,49 +1,21 @@
-"""What a client gets of a provider's bytes where frames are forwarded as they came.
-
-Strict readers must be able to read each frame: bardo reads over lone surrogates, control characters in strings, NaN, and bytes that are no
-UTF-8, and a frame that holds them is written anew, which its client is told. A provider's key is taken out of what it says beside the
-answer: warnings, finish words, fields that bardo passes on. What the model wrote is never changed: an answer may be about a key.
-"""
+"""What a client gets of a provider's bytes where frames are forwarded as they came."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from bardo.dialects.base import PlainReplyDecoder, ReplyDecoder
-from bardo.dialects.call_ids import FillCallIds
-from bardo.dialects.lenient import MENDED as MENDED
-from bardo.dialects.lenient import decode_leniently
-from bardo.streams.frames import Frame
-from bardo.streams.sse import encode_sse
+from bardo.engine.reply_reader import ReplyReader
+from bardo.engine.sound_frames import EventsAndBytes
 from bardo.values.errors import BardoError
 from bardo.values.events import (
-    ContentChunk,
-    Degraded,
     Event,
     Finish,
-    RefusalChunk,
-    ReplyFields,
     ReplyStart,
-    ThinkChunk,
-    ToolCallChunk,
-    ToolCallStart,
     UsageUpdate,
 )
-from bardo.values.secrets import Secrets
-
-if TYPE_CHECKING:
-    from bardo.engine.reply_reader import ReplyReader
-
-_decode = msgspec.json.Decoder().decode
-_DONE = b"[DONE]"
-_AROUND_DATA, _AROUND_NAME = len(b"data: \n\n"), len(b"event: \ndata: \n\n")
-
-EventsAndBytes = tuple[Sequence[Event], bytes]
-"""Events, and the bytes of the provider that they were read from; no bytes where the reply broke."""
 
 
 class ReplyUpdate(msgspec.Struct, frozen=True, gc=False):
@@ -163,124 +135,3 @@ def _without_events(pieces: Sequence[EventsAndBytes]) -> list[bytes]:
 
 def _is_usage(events: Sequence[Event]) -> bool:
     return bool(events) and all(type(event) is UsageUpdate for event in events)
-
-
-class SoundFrames:
-    """Reads the frames of one reply, and makes them such as any client can read: mended where they must be, with an id for each call."""
-
-    __slots__ = ("_decoder", "_fill_ids", "_read_plain", "_told")
-
-    def __init__(self, decoder: ReplyDecoder, fill_ids: FillCallIds | None) -> None:
-        self._decoder = decoder
-        self._fill_ids = fill_ids
-        self._read_plain = decoder.read_plain_frame if isinstance(decoder, PlainReplyDecoder) else None
-        self._told = False
-
-    def decode(self, frame: Frame) -> tuple[Frame, Sequence[Event]]:
-        """Return a frame as its client gets it, and its events; at the first that is mended, also the one that tells so."""
-        if self._read_plain is not None and _is_data_alone(frame):
-            plain = self._read_plain(frame)
-            if plain is not None:
-                return frame, plain
-        readable = sound(frame)
-        told = readable.data is not frame.data and not self._told
-        self._told = self._told or told
-        if self._fill_ids is not None:
-            readable = self._fill_ids.feed(readable)
-        decoded = self._decoder.feed(readable)
-        return readable, [*decoded, MENDED] if told else decoded
-
-
-def sound(frame: Frame) -> Frame:
-    """Return the frame as any reader can read it: the frame itself, unless it had to be mended, or its bytes left out."""
-    data, raw = frame.data, frame.raw
-    if data is None:
-        return frame if frame.complete and _is_text(raw) else Frame(None, complete=frame.complete)
-    whole = raw is data
-    if data == _DONE:
-        return _as_it_is(frame)
-    if not _is_strict(data, raw):
-        try:
-            data = msgspec.json.encode(decode_leniently(data))
-        except ValueError:
-            return _as_it_is(frame)
-        return Frame(data, frame.event, data if whole else encode_sse(data, frame.event), frame.complete)
-    return frame
-
-
-def _is_data_alone(frame: Frame) -> bool:
-    """Whether the bytes of a server-sent event are those of its data and its name, and nothing else."""
-    name = frame.event
-    if frame.data is None or not frame.complete or not name.isascii():
-        return False
-    around = len(frame.raw) - len(frame.data)
-    if name:
-        return around == len(name) + _AROUND_NAME
-    return around == _AROUND_DATA or (around == _AROUND_DATA + 2 and frame.raw.endswith(b"\r\n\r\n"))
-
-
-def _as_it_is(frame: Frame) -> Frame:
-    """Return a frame that holds no JSON: `[DONE]`, or what its decoder refuses."""
-    keep = frame.complete or (frame.data or b"").strip() == _DONE
-    return frame if keep and _is_text(frame.raw) else Frame(frame.data, frame.event, b"", frame.complete)
-
-
-def _is_strict(data: bytes, raw: bytes) -> bool:
-    try:
-        _decode(data)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return False
-    return _is_text(raw)
-
-
-def _is_text(raw: bytes) -> bool:
-    if raw.isascii():
-        return True
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def without_secrets(event: Event, secrets: Secrets) -> Event:
-    """Return an event without secrets, where it is none that holds what the model wrote."""
-    match event:
-        case ReplyFields(fields=fields):
-            return msgspec.structs.replace(event, fields=secrets.in_value(fields))
-        case Finish(raw=raw):
-            return msgspec.structs.replace(event, raw=secrets.in_text(raw))
-        case ReplyStart(id=reply_id, model=model):
-            return msgspec.structs.replace(event, id=secrets.in_text(reply_id), model=secrets.in_text(model))
-        case UsageUpdate(usage=usage):
-            return UsageUpdate(msgspec.structs.replace(usage, raw=secrets.in_value(usage.raw)))
-        case Degraded(degradation=one):
-            return Degraded(
-                msgspec.structs.replace(
-                    one,
-                    what=secrets.in_text(one.what),
-                    why=secrets.in_text(one.why),
-                    asked=secrets.in_value(one.asked),
-                    sent=secrets.in_value(one.sent),
-                )
-            )
-    return event
-
-
-def without_quoted(raw: bytes, events: Iterable[Event], secrets: Secrets) -> bytes:
-    """Return a provider's frame without secrets, unless they are a part of what the model wrote in it."""
-    if not secrets.stand_in(raw):
-        return raw
-    written = "".join(map(_written, events)).encode("utf-8", "replace")
-    return raw if secrets.stand_in(written) else secrets.in_bytes(raw)
-
-
-def _written(event: Event) -> str:
-    match event:
-        case ContentChunk(text=text) | ThinkChunk(text=text) | RefusalChunk(text=text):
-            return text
-        case ToolCallChunk(arguments=arguments):
-            return arguments
-        case ToolCallStart(name=name):
-            return name
-    return ""

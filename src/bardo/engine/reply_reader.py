@@ -13,7 +13,6 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.call_ids import FillCallIds
-from bardo.engine.forwarding import EventsAndBytes, SoundFrames, without_quoted, without_secrets
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
 from bardo.engine.reply_stages import (
     CallIds,
@@ -26,6 +25,7 @@ from bardo.engine.reply_stages import (
     pass_through,
     passed_to_the_end,
 )
+from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, without_quoted, without_secrets
 from bardo.engine.text_formats import TextFormats, text_formats_of
 from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
