@@ -48,7 +48,7 @@ def explain(
         str, typer.Option("--model", "-m", help="A model's id, or provider/model; by default the request's.")
     ] = "",
     provider: Annotated[
-        str, typer.Option("--provider", metavar="NAME", help="Whom to ask, by its id or a preset, instead of a route.")
+        str, typer.Option("--provider", metavar="NAME", help="Whom to ask, by its id or a preset.")
     ] = "",
     reasoning: Annotated[
         str | None,
@@ -69,10 +69,9 @@ def explain(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Show what would be sent for a request, and why. The request is not sent, and no key is needed.
+    """Show who would be asked, the profile, the exact upstream request, and all that differs from what was asked.
 
-    Printed are the candidates, the profile, the exact upstream request, where its fields come from, and all that differs from what was
-    asked.
+    The request is not sent, and no key is needed.
     """
     body = _with_reasoning(_body(request, dialect), reasoning)
     body = with_intent(body, workload, intent)

@@ -19,7 +19,7 @@ WithLists = Annotated[
     bool,
     typer.Option(
         "--lists",
-        help="Ask providers whose models bardo.toml does not name for their lists first, as bardo models does.",
+        help="Ask providers for their models first.",
     ),
 ]
 
