@@ -69,9 +69,9 @@ def explain(
     as_json: AsJson = False,
     config: Config = None,
 ) -> None:
-    """Show who would be asked, the profile, the exact upstream request, and all that differs from what was asked.
+    """Show what would be sent for a request, and why.
 
-    The request is not sent, and no key is needed.
+    The request is not sent, and no key is needed. Printed are the candidates, the profile, the upstream request, and what differs.
     """
     body = _with_reasoning(_body(request, dialect), reasoning)
     body = with_intent(body, workload, intent)
