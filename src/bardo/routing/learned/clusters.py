@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from operator import mul
 from random import Random
@@ -49,7 +49,7 @@ class Share(msgspec.Struct, frozen=True, array_like=True):
     share: float
 
 
-class Clusters(msgspec.Struct, frozen=True, kw_only=True):
+class Clusters(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Centroids of the fine clusters, and the number of each one's coarse cluster. `embedding` names the embedding they are made for.
 
     `means` and `scales` are what a feature of form is moved and multiplied by.
@@ -67,7 +67,7 @@ class Clusters(msgspec.Struct, frozen=True, kw_only=True):
 
     def shares_of(self, point: Point) -> tuple[Share, ...]:
         """Return the clusters that a point belongs to, the nearest first. Shares under 2 % are left out."""
-        distances = _distances(point, self.centroids, _squares(self.centroids))
+        distances = _distances(point, self.centroids, self._centroid_squares)
         nearest = min(distances)
         weights = [math.exp(-_SHARPNESS * (distance - nearest)) for distance in distances]
         least = _LEAST_SHARE * sum(weights)
@@ -75,6 +75,10 @@ class Clusters(msgspec.Struct, frozen=True, kw_only=True):
         total = sum(kept.values())
         ranked = sorted(kept, key=lambda number: -kept[number])
         return tuple(Share(number, kept[number] / total) for number in ranked)
+
+    @cached_property
+    def _centroid_squares(self) -> list[float]:
+        return _squares(self.centroids)
 
 
 def point_of(prompt: str, embedding: Embedding, means: Sequence[float], scales: Sequence[float]) -> Point:
