@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Annotated
 
 import typer
@@ -30,12 +32,23 @@ def providers_of(settings: Settings, *, with_lists: bool) -> list[Provider]:
 
 
 async def _listed(settings: Settings) -> list[Provider]:
+    async with open_directory(settings, Keyring()) as directory:
+        found = await directory.models()
+    say_unlisted(directory.unlisted)
+    return found
+
+
+@asynccontextmanager
+async def open_directory(settings: Settings, keyring: Keyring) -> AsyncIterator[Directory]:
+    """Yield the directory of a configuration, whose providers can be asked for their lists meanwhile."""
     transport = HttpTransport(settings.http.client)
     try:
-        directory = Directory.of(settings, transport, Keyring(), clock=time.monotonic)
-        found = await directory.models()
+        yield Directory.of(settings, transport, keyring, clock=time.monotonic)
     finally:
         await transport.close()
-    for name, why in directory.unlisted.items():
+
+
+def say_unlisted(unlisted: Mapping[str, str]) -> None:
+    """Say of which providers there is no list of models, and why."""
+    for name, why in unlisted.items():
         say(f"bardo: no list of models of {name}: {why}")
-    return found

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from bardo.edge.directory import Directory
-from bardo.edge.http import HttpTransport
 from bardo.edge.introspect import Merged, merge
 from bardo.edge.keys import Keyring
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.model_list import listed_models
 from bardo.edge.settings import load_settings
 from bardo.engine.route import Provider, Target
+from bardo.surfaces.cli.model_lists import open_directory, say_unlisted
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import say, show, show_json
 from bardo.surfaces.render.facts import TITLES, value_text
@@ -60,29 +58,25 @@ def models(
     shown = [one for one in found if provider in ("", one.info.provider)]
     if as_json:
         show_json([_json(one) for one in shown])
-        _say_unlisted(unlisted, provider)
+        say_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
         return
     if shown:
         columns = (Column("model"), Column("provider"), Column("key"), *(Column(TITLES[name]) for name in _SHOWN))
         show(table(columns, map(_cells, shown)))
     else:
         say("no model is known that can be asked: `bardo doctor` says what is missing")
-    _say_unlisted(unlisted, provider)
+    say_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
 
 
 async def _found(config: Path | None) -> tuple[list[ListedModel], dict[str, str]]:
     settings, keyring = load_settings(config), Keyring()
-    transport = HttpTransport(settings.http.client)
-    try:
-        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+    async with open_directory(settings, keyring) as directory:
         listed = await listed_models(directory)
         facts = ModelFacts(settings.models)
         by_id = {one.id: one for one in directory.providers}
         served = [info for info in listed if info.route != "workload"]
         found = [_listed(info, by_id[info.provider], facts, keyring) for info in served]
         return found, {name: why for name, why in directory.unlisted.items() if not by_id[name].models}
-    finally:
-        await transport.close()
 
 
 def _listed(info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Keyring) -> ListedModel:
@@ -122,9 +116,3 @@ def _json(one: ListedModel) -> dict[str, Any]:
         "how": one.merged.how,
         "facts": facts,
     }
-
-
-def _say_unlisted(unlisted: dict[str, str], provider: str) -> None:
-    for name, why in unlisted.items():
-        if provider in ("", name):
-            say(f"bardo: no list of models of {name}: {why}")
