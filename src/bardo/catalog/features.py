@@ -1,4 +1,4 @@
-"""What a model at a provider can do, by name, from `catalog/data/features.toml`; and how a provider is paid."""
+"""What a model at a provider can do, by name, from `catalog/data/features.toml`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ Fact = Literal[
     "tool_format",
     "field:web_search",
     "field:predicted_output",
-    "own_machine",
+    "private",
 ]
 """What other rows, an operator or the server itself say of a model: whether it thinks, decides itself how much, can be told to think
-little, is held to a JSON Schema, writes tool calls in a known form, takes a field of a profile (profile_fields.toml), or runs on one's own
-machine."""
-Payment = Literal["x402", "prepaid", "api_key", "diem", "wallet"]
+little, is held to a JSON Schema, writes tool calls in a known form, takes a field of a profile (profile_fields.toml), or is run by a
+provider that keeps nothing (providers.toml) or on one's own machine."""
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -49,19 +48,11 @@ class Feature(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     not_at: tuple[Place, ...] = ()
 
 
-class PaymentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How some providers (globs of row ids) are paid."""
-
-    providers: tuple[str, ...]
-    by: tuple[Payment, ...]
-
-
 class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All features, and how providers are paid. `no_chat` are globs of plain ids of models that answer no conversation."""
+    """All features. `no_chat` are globs of plain ids of models that answer no conversation."""
 
     feature: tuple[Feature, ...]
     no_chat: tuple[str, ...] = ()
-    payment: tuple[PaymentRow, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -86,10 +77,6 @@ class Features(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     def answers_chats(self, names: Collection[str]) -> bool:
         """Whether a model of these plain ids answers conversations, as far as is known."""
         return not any(matches_any(name, self.no_chat) for name in names)
-
-    def payments(self, provider: str) -> tuple[Payment, ...]:
-        """Return how a provider is paid, by the id of its catalog row; nothing where nobody knows."""
-        return next((row.by for row in self.payment if matches_any(provider, row.providers)), ())
 
 
 def _has(row: Feature, provider: str, names: Collection[str], facts: Collection[Fact]) -> bool:

@@ -17,7 +17,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     `written` is what is sent where nothing is set, `settings` the dotted path of each setting by its name in all dialects, and `beside`
     what goes along with a path. `providers` are ids of the rows (globs) that are known to run it, `models` the models (globs; none: all).
-    `alone`: not beside functions, and never as the call that must be made.
+    `alone`: not beside functions, and never as the call that must be made; `required` is what a `field` holds where it must be.
+    `switch` is the dotted path in the `field` that turns the tool on, and `off` its value that does not; none: that the field is there.
     """
 
     dialect: str
@@ -29,6 +30,9 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     beside: dict[str, dict[str, Any]] = {}
     models: tuple[str, ...] = ()
     alone: bool = False
+    required: dict[str, Any] = {}
+    switch: str = ""
+    off: str = ""
 
     def runs_at(self, provider: str, model: str) -> bool:
         """Whether a provider is known to run the tool for a model."""
@@ -36,14 +40,25 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class HostedTool(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One tool, in the form of each dialect that has it."""
+    """One tool, in the form of each dialect that has it. `asked_in` is the dialect in which bardo itself asks for it."""
 
     name: str
+    asked_in: str = ""
     form: tuple[HostedForm, ...]
 
     def form_of(self, dialect: str) -> HostedForm | None:
-        """Return the form of a dialect; None where it does not have the tool."""
+        """Return the form in which clients of a dialect ask for the tool; None where it does not have it."""
         return next((form for form in self.form if form.dialect == dialect), None)
+
+    def form_at(self, dialect: str, provider: str, model: str) -> HostedForm | None:
+        """Return the form in which a provider takes the tool for a model; None where it is not known to run it."""
+        fitting = (form for form in self.form if form.dialect == dialect and form.runs_at(provider, model))
+        return next(fitting, None)
+
+
+def hosted_tool(name: str) -> HostedTool:
+    """Return the tool of this name. Raises StopIteration where there is none."""
+    return next(tool for tool in hosted_tools() if tool.name == name)
 
 
 @cache

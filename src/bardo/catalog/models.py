@@ -84,6 +84,8 @@ class ModelRow(Facts, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The only dialect in which its maker lets it call tools while it thinks."""
     signed_calls: bool | None = None
     """Whether the calls of the current turn must have their signatures; models that want them take media inside results too."""
+    context: int | None = None
+    """How many tokens a prompt and its answer may have together."""
     source: str = ""
     date: datetime.date | None = None
     note: str = ""

@@ -141,6 +141,7 @@ class ReplayRules:
         self.bindings = tuple(bindings)
         # Asked for every call; the names of models come from clients.
         self._binding_at = lru_cache(maxsize=1024)(self._find_binding)
+        self._binds_anywhere = lru_cache(maxsize=1024)(self._find_binding_of)
         self.needed = tuple(needed)
         self.expected = tuple(expected)
         self.signed = tuple(signed)
@@ -194,6 +195,13 @@ class ReplayRules:
     def binding(self, reader: Reader) -> Binding | None:
         """Return how `reader` binds state to its prefix, None where it does not."""
         return self._binding_at(reader.platform, reader.model)
+
+    def may_bind(self, model: str) -> bool:
+        """Whether a model binds state to its prefix at any platform."""
+        return self._binds_anywhere(model)
+
+    def _find_binding_of(self, model: str) -> bool:
+        return any(_any(plain_id(model), binding.models) for binding in self.bindings)
 
     def _find_binding(self, platform: str, model: str) -> Binding | None:
         return next((binding for binding in self.bindings if _at(platform, model, binding)), None)

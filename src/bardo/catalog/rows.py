@@ -23,6 +23,9 @@ DialectName = Literal[
     "bedrock_invoke",
     "watsonx_text",
 ]
+Payment = Literal["x402", "prepaid", "api_key", "diem", "wallet"]
+"""How a provider is paid: by each call in USDC, from credit bought before, on the account of the key, by staked DIEM, or by the agent's
+own wallet."""
 ReplayForm = Literal[
     "none", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "content_list", "think_tags"
 ]
@@ -133,6 +136,35 @@ class ModelPaths(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
         return (self.streamed if stream else self.whole).replace("{model}", quote(model, safe="@:"))
 
 
+class ProviderTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """What kind of business a provider is.
+
+    `private`: it keeps no prompts and no answers. `self_funding`: the agent's own revenue pays for its calls. `context_engineering`: the
+    layers that make a prompt smaller may work on its calls. `payment` are the ways in which it is paid, the preferred one first; empty
+    where nobody knows.
+    """
+
+    private: bool = False
+    self_funding: bool = False
+    context_engineering: bool = True
+    payment: tuple[Payment, ...] = ()
+
+
+class LimitHeaders(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The headers in which a provider says what is left of one limit, and when it resets; in lower case."""
+
+    remaining: str = ""
+    reset: str
+
+
+# OpenAI's, which most who speak its dialect have taken over (platform.openai.com/docs/guides/rate-limits, as of 2026-11).
+USUAL_LIMITS = (
+    LimitHeaders(remaining="x-ratelimit-remaining-requests", reset="x-ratelimit-reset-requests"),
+    LimitHeaders(remaining="x-ratelimit-remaining-tokens", reset="x-ratelimit-reset-tokens"),
+    LimitHeaders(remaining="x-ratelimit-remaining", reset="x-ratelimit-reset"),
+)
+
+
 class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """Who runs models, and how to speak with them.
 
@@ -144,6 +176,11 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     its dialect's endpoint that counts the tokens of a request. `embeddings` are where it makes vectors of texts. `endpoints` are the
     further endpoints where it answers requests. Of the row's own one `only_models` are globs of the models that answer there, all where
     there are none, `not_models` of those that do not, and `lacks` is what its replies leave out, by the names of degradations.
+    `private`, `self_funding`, `context_engineering` and `payment` are its traits (`ProviderTraits`). `limit_headers` say what is left
+    of its rate limits. `several_keys`: the `key_variables` hold keys that take turns. `free_list`: its list of models
+    costs nothing, so that it may be asked for to see whether the provider is there. `searches_per_day` is in how many calls of a day it may
+    be asked to search the web, None for any number: an operator's word. `balance_headers` are the headers, in
+    lower case, in which it says what is left of the account's money, by what it is in: `diem`, `usd`.
     """
 
     id: str
@@ -171,6 +208,15 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     only_models: tuple[str, ...] = ()
     not_models: tuple[str, ...] = ()
     lacks: tuple[str, ...] = ()
+    private: bool = False
+    self_funding: bool = False
+    context_engineering: bool = True
+    payment: tuple[Payment, ...] = ()
+    limit_headers: tuple[LimitHeaders, ...] = USUAL_LIMITS
+    several_keys: bool = False
+    free_list: bool = False
+    searches_per_day: int | None = None
+    balance_headers: dict[str, str] = {}
     quirks: Quirks = Quirks()
 
     @cached_property
@@ -190,6 +236,16 @@ class ProviderRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
             lacks=endpoint.lacks,
             quirks=endpoint.quirks,
             endpoints=(),
+        )
+
+    @property
+    def traits(self) -> ProviderTraits:
+        """What kind of business the provider is."""
+        return ProviderTraits(
+            private=self.private,
+            self_funding=self.self_funding,
+            context_engineering=self.context_engineering,
+            payment=self.payment,
         )
 
     def answers(self, model: str) -> bool:

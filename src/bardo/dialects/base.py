@@ -168,7 +168,8 @@ class Dialect:
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
     request's URL, not in its body. `model_field` is the field of a reply that names the model; empty where replies name none.
-    `starts_with_usage`: a stream names the tokens of its prompt where it begins.
+    `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
+    client whose budget is used up.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
     are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing.
     """
@@ -196,6 +197,7 @@ class Dialect:
     model_in_path: bool = False
     model_field: str = "model"
     starts_with_usage: bool = False
+    over_budget_status: int = 402
     usage_option: tuple[str, str] | None = None
     embeddings: EmbeddingForm | None = None
     token_count: CountForm | None = None

@@ -22,17 +22,45 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
 
     A tool that the target is not known to run stays as it is, and is reported as one of another provider's.
     """
-    if request.dialect == row.dialect or not (request.extra or any(tool.hosted for tool in request.tools)):
+    if not (request.extra or any(tool.hosted for tool in request.tools)):
         return request, {}
     fields: dict[str, Any] = {}
     for known in hosted_tools():
-        given, wanted = known.form_of(request.dialect), known.form_of(row.dialect)
-        if given is None or wanted is None or not wanted.runs_at(row.id, request.model):
+        given, wanted = known.form_of(request.dialect), known.form_at(row.dialect, row.id, request.model)
+        if given is None or wanted is None or given is wanted or not _asks(request, given):
             continue
+        if wanted.required and _must_be_called(request, given):
+            request, wanted = _free(request), msgspec.structs.replace(wanted, written=wanted.required)
         if _may_be_sent(request, known, given, wanted):
             request, added = _carried(request, known, given, wanted, losses)
             fields |= added
     return request, fields
+
+
+def is_asked_otherwise(request: Request, row: ProviderRow) -> bool:
+    """Whether a request of the provider's own dialect asks for a hosted tool by a field that this provider has another one for."""
+    for known in hosted_tools():
+        given = known.form_of(request.dialect)
+        if given is not None and given.field and given.field in request.extra:
+            wanted = known.form_at(row.dialect, row.id, request.model)
+            if wanted is not None and wanted is not given:
+                return True
+    return False
+
+
+def _asks(request: Request, given: HostedForm) -> bool:
+    return given.field in request.extra or any(is_form(tool, given) for tool in request.tools)
+
+
+def _must_be_called(request: Request, given: HostedForm) -> bool:
+    """Whether the model must call the tool: a call is required, and there is no other tool."""
+    choice = request.tool_choice
+    forced = choice is not None and choice.mode in ("required", "named")
+    return forced and bool(request.tools) and all(is_form(tool, given) for tool in request.tools)
+
+
+def _free(request: Request) -> Request:
+    return msgspec.structs.replace(request, tool_choice=None)
 
 
 def _may_be_sent(request: Request, known: HostedTool, given: HostedForm, wanted: HostedForm) -> bool:
@@ -40,8 +68,8 @@ def _may_be_sent(request: Request, known: HostedTool, given: HostedForm, wanted:
     choice = request.tool_choice
     forced = choice is not None and choice.mode in ("required", "named")
     if wanted.alone or wanted.field:
-        return not forced and (bool(wanted.field) or all(_is_form(tool, given) for tool in request.tools))
-    names = [tool.name for tool in request.tools if _is_form(tool, given)]
+        return not forced and (bool(wanted.field) or all(is_form(tool, given) for tool in request.tools))
+    names = [tool.name for tool in request.tools if is_form(tool, given)]
     return choice is None or choice.mode != "named" or choice.name not in (*names, known.name)
 
 
@@ -50,7 +78,7 @@ def _carried(
 ) -> tuple[Request, dict[str, Any]]:
     tools, fields = [], dict[str, Any]()
     for tool in request.tools:
-        if not _is_form(tool, given) or tool.carried is None:
+        if not is_form(tool, given) or tool.carried is None:
             tools.append(tool)
             continue
         written = _rewritten(tool.carried.fields, given, wanted, losses)
@@ -61,12 +89,17 @@ def _carried(
     extra = request.extra
     if given.field and isinstance(extra.get(given.field), dict):
         written = _rewritten(extra[given.field], given, wanted, losses)
-        tools.append(Tool(name=known.name, hosted=True, carried=Carried(wanted.dialect, written)))
+        if wanted.field:
+            # What the caller says in the provider's own words stands.
+            own = extra.get(wanted.field)
+            fields[wanted.field] = merge_fields(written, own) if isinstance(own, dict) else written
+        else:
+            tools.append(Tool(name=known.name, hosted=True, carried=Carried(wanted.dialect, written)))
         extra = {name: value for name, value in extra.items() if name != given.field}
     return msgspec.structs.replace(request, tools=tuple(tools), extra=extra), fields
 
 
-def _is_form(tool: Tool, form: HostedForm) -> bool:
+def is_form(tool: Tool, form: HostedForm) -> bool:
     if not tool.hosted or tool.carried is None or tool.carried.dialect != form.dialect:
         return False
     kind = tool.carried.fields.get("type")
@@ -93,6 +126,16 @@ def _rewritten(fields: dict[str, Any], given: HostedForm, wanted: HostedForm, lo
         if name not in given.written and name != "type" and value:
             losses.lose(name, value, f"{wanted.dialect} has no such setting of the tool")
     return written
+
+
+def hosted_as(known: HostedTool, language: str, settings: dict[str, Any]) -> Tool:
+    """Return a tool in the form of a dialect that has it, with settings by their names in all dialects."""
+    form = known.form_of(language)
+    assert form is not None
+    written = copy.deepcopy(form.written)
+    for name, value in settings.items():
+        written = merge_fields(written, nested(form.settings[name], value))
+    return Tool(name=known.name, hosted=True, carried=Carried(language, written))
 
 
 def _paths(fields: dict[str, Any], before: str = "") -> list[str]:

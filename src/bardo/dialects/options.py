@@ -4,19 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from bardo.dialects.intents import read_intent, read_profile, read_vitality
 from bardo.dialects.jsonfield import optional, take
 from bardo.values.errors import InvalidRequest
-from bardo.values.request import EFFORTS, BardoOptions, OnImpossible, ReasoningPolicy, StructuredOptions
+from bardo.values.request import (
+    EFFORTS,
+    BardoOptions,
+    CacheAllowance,
+    CacheOptions,
+    OnImpossible,
+    ReasoningPolicy,
+    StructuredOptions,
+)
 
 INCLUDABLE = ("reasoning_chain", "receipt", "structured", "partials", "route")
 REASONING_WORDS = ("include", "omit", "tags")
 """How thinking is shown: as the dialect does, not at all, or in the text between tags."""
-KEYS = ("include", "reasoning", "on_impossible", "structured", "allow_loss", "intent", "profile", "private", "vitality")
+KEYS = (
+    *("include", "reasoning", "on_impossible", "structured", "allow_loss", "intent", "profile", "private", "vitality"),
+    *("deadline_seconds", "allow_stale", "verify", "pipeline", "layers", "session", "cache"),
+)
+_MOST_SECONDS = 31_536_000
+_LONGEST_NAME = 500
+_MOST_LAYERS = 64
 ON_IMPOSSIBLE: tuple[OnImpossible, ...] = ("fail", "floor", "reroute")
 
 
@@ -44,6 +58,13 @@ def read_options(fields: dict[str, Any]) -> BardoOptions:
         profile=read_profile(asked.get("profile"), "bardo.profile"),
         vitality=read_vitality(asked.get("vitality"), "bardo.vitality"),
         private=optional(asked, "private", bool, "bardo.") or False,
+        deadline_seconds=read_seconds(asked.get("deadline_seconds"), "bardo.deadline_seconds"),
+        allow_stale=read_seconds(asked.get("allow_stale"), "bardo.allow_stale"),
+        verify=read_verify(asked.get("verify"), "bardo.verify"),
+        pipeline=read_pipeline(asked.get("pipeline"), "bardo.pipeline"),
+        layers=read_layers(asked.get("layers"), "bardo.layers"),
+        session=read_session(asked.get("session"), "bardo.session"),
+        cache=read_cache(asked.get("cache"), "bardo.cache"),
     )
 
 
@@ -56,6 +77,64 @@ def refuse_unknown(asked: dict[str, Any], known: Iterable[str], at: str) -> None
             hint = f"did you mean {at}{near[0]}?" if near else f"use {', '.join(names)}"
             shown = name if len(name) <= 100 else f"{name[:100]}…"
             raise InvalidRequest(f"bardo knows no {at}{shown}", hint=hint, param=f"{at}{shown}")
+
+
+def read_verify(asked: Any, at: str) -> str | None:
+    """Return the name of the model that judges an answer; None where nothing is said. Raises InvalidRequest naming `at`."""
+    if asked is None:
+        return None
+    if not isinstance(asked, str) or not asked.strip() or len(asked) > _LONGEST_NAME:
+        raise InvalidRequest(f"{at} is {asked!r}"[:200], hint="name a model, as provider/model", param=at)
+    return asked.strip()
+
+
+def read_pipeline(asked: Any, at: str) -> str | None:
+    """Return the name of a profile of layers; None where nothing is said. Raises InvalidRequest naming `at`."""
+    if asked is None:
+        return None
+    if not isinstance(asked, str) or not asked.strip() or len(asked) > _LONGEST_NAME:
+        raise InvalidRequest(f"{at} is {asked!r}"[:200], hint="name a profile of layers, or off", param=at)
+    return asked.strip()
+
+
+def read_session(asked: Any, at: str) -> str:
+    """Return the caller's id of a conversation; empty where nothing is said. Raises InvalidRequest naming `at`."""
+    if asked is None:
+        return ""
+    if not isinstance(asked, str) or not asked.strip() or len(asked) > _LONGEST_NAME:
+        hint = f"give any text that names the conversation, of at most {_LONGEST_NAME} characters"
+        raise InvalidRequest(f"{at} is {asked!r}"[:200], hint=hint, param=at)
+    return asked.strip()
+
+
+def read_layers(asked: Any, at: str) -> tuple[tuple[str, bool], ...]:
+    """Return which layers are turned on and off by name. Raises InvalidRequest naming `at`."""
+    if asked is None:
+        return ()
+    if not isinstance(asked, dict) or len(asked) > _MOST_LAYERS or not all(type(on) is bool for on in asked.values()):
+        hint = 'give the names of layers with true or false: {"cache": false}'
+        raise InvalidRequest(f"{at} is {asked!r}"[:200], hint=hint, param=at)
+    return tuple(asked.items())
+
+
+def read_seconds(asked: Any, at: str) -> float | None:
+    """Return a number of seconds over 0; None where nothing is said. Raises InvalidRequest naming `at`."""
+    if asked is None:
+        return None
+    number = isinstance(asked, int | float) and not isinstance(asked, bool)
+    if not number or not 0 < asked <= _MOST_SECONDS:
+        hint = f"give seconds, over 0 and at most {_MOST_SECONDS}"
+        raise InvalidRequest(f"{at} is {asked!r}"[:200], hint=hint, param=at)
+    return float(asked)
+
+
+def read_seconds_header(value: str, name: str) -> float | None:
+    """Return the seconds that a header gives; None for an empty one. Raises InvalidRequest."""
+    text = value.strip()
+    try:
+        return read_seconds(float(text) if text else None, name)
+    except ValueError:
+        return read_seconds(text, name)
 
 
 def _allowed(asked: dict[str, Any]) -> tuple[str, ...]:
@@ -74,6 +153,42 @@ def read_structured(asked: Any, at: str) -> StructuredOptions | None:
     except msgspec.ValidationError as problem:
         hint = "it takes mode (schema_enforced, tool_use_workaround, prompt_guided, none) and retries (0 to 5)"
         raise InvalidRequest(f"{at}: {problem}", hint=hint, param=at) from problem
+
+
+def read_cache(asked: Any, at: str) -> CacheOptions | None:
+    """Return how a call uses kept replies, None where nothing is said of it. Raises InvalidRequest naming `at`."""
+    if asked is None or isinstance(asked, CacheOptions):
+        return asked
+    if isinstance(asked, dict):
+        refuse_unknown(asked, CacheOptions.__struct_fields__, f"{at}.")
+    try:
+        return msgspec.convert(asked, CacheOptions)
+    except msgspec.ValidationError as problem:
+        reasons = ", ".join(get_args(CacheAllowance))
+        hint = (
+            f"it takes mode (use, refresh, off), max_age_seconds, ttl_seconds, tags (at most 16) and allow ({reasons})"
+        )
+        raise InvalidRequest(f"{at}: {problem}", hint=hint, param=at) from problem
+
+
+def read_cache_control(value: str, options: CacheOptions | None) -> CacheOptions | None:
+    """Return the options with what a `Cache-Control` header says of this request; what it says to others does not count.
+
+    Source: RFC 9111, section 5.2.1: `no-store`, `no-cache`, and `max-age`, of which a number that cannot be read is 0.
+    """
+    said = [part.strip().lower().partition("=") for part in value.split(",")]
+    names = {name.strip(): number.strip().strip('"') for name, _, number in said}
+    changed: dict[str, Any] = {}
+    if "no-store" in names:
+        changed["mode"] = "off"
+    elif "no-cache" in names:
+        changed["mode"] = "refresh"
+    if "max-age" in names:
+        number = names["max-age"]
+        changed["max_age_seconds"] = (
+            float(number) if number.isascii() and number.isdigit() and len(number) < 10 else 0.0
+        )
+    return msgspec.structs.replace(options or CacheOptions(), **changed) if changed else options
 
 
 def policy_of(asked: Any, at: str, *, also: Sequence[str] = ()) -> ReasoningPolicy:

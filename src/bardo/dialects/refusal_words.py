@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bardo.values.context_overflow import Overflow
-from bardo.values.errors import BardoError, UpstreamRefused
+from bardo.values.errors import BardoError, ContextOverflow, UpstreamRefused
 
 
 def own_refusal(error: BardoError, *dialects: str) -> UpstreamRefused | None:
@@ -19,9 +19,10 @@ def message_in(words: Callable[[Overflow], str], error: BardoError, *dialects: s
     overflow = overflow_of(error)
     if overflow is None or own_refusal(error, *dialects) is not None:
         return str(error)
-    return f"{words(overflow)} (the provider said: {error.message})"
+    whose = "the provider said: " if isinstance(error, UpstreamRefused) else ""
+    return f"{words(overflow)} ({whose}{error.message})"
 
 
 def overflow_of(error: BardoError) -> Overflow | None:
     """Return what a refusal says of a prompt that is too long; None where the error is about something else."""
-    return error.overflow if isinstance(error, UpstreamRefused) else None
+    return error.overflow if isinstance(error, UpstreamRefused | ContextOverflow) else None

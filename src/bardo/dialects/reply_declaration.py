@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, get_args
 from bardo.dialects.citations import CitationForm
 from bardo.dialects.declaration import Lack
 from bardo.dialects.pictures import PictureForm
+from bardo.dialects.searches import SearchForm
 from bardo.values import events
 from bardo.values.events import Event, FinishReason
 from bardo.values.usage import Usage
@@ -46,7 +47,7 @@ EVENTS_NOT_DECLARED: dict[type, str] = {
 }
 """The other events, and why no dialect declares them."""
 
-USAGE_NOT_DECLARED = frozenset({"raw", "cost_usd"})
+USAGE_NOT_DECLARED = frozenset({"raw", "cost_usd", "details"})
 """Counts that bardo itself gives beside the reply, or that are the provider's own."""
 
 COMMON = frozenset(
@@ -78,8 +79,9 @@ class ReplyDeclaration:
     count where nobody gave them. `framing` are fields of its own replies that hold nothing for
     clients of other dialects: what the request said, ids, times, bills, and how blocks are wrapped. `within` names content inside of such
     fields, `usual` the values of other fields that say nothing; a type stands for all of its values. `places` are those of content that
-    several dialects have in one form: `logprobs`. `citations` is where web pages that the answer cites stand, and `pictures` how pictures
-    do. `shared` are fields of the reply as a whole that the dialects which declare them have under one name, with the same words.
+    several dialects have in one form: `logprobs`. `citations` is where web pages that the answer cites stand, `searches` how searches of
+    the web are shown, and `pictures` how pictures are. `shared` are fields of the reply as a whole that the dialects which declare them
+    have under one name, with the same words.
     `refusal_words` is the dotted path of the field that says in words why a reply was refused, where the words are not the model's own,
     and `refusal_field` the field of the choice where clients read such words beside the reason to finish.
     """
@@ -96,6 +98,7 @@ class ReplyDeclaration:
     places: Mapping[str, Place] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
     citations: CitationForm | None = None
+    searches: SearchForm | None = None
     pictures: PictureForm | None = None
     refusal_words: str = ""
     refusal_field: str = ""

@@ -11,22 +11,18 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
+from bardo.dialects.reply_values import ReplyValues
 from bardo.dialects.signed_blocks import EMPTY, SignedBlocks
 from bardo.dialects.text_states import HeldState
 from bardo.values.blocks import Opaque
-from bardo.values.collected import CarriedFields
 from bardo.values.errors import BardoError
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
     Event,
-    Extension,
     Failed,
-    Finish,
     OpaqueState,
     RefusalChunk,
-    ReplyFields,
-    ReplyStart,
     ThinkChunk,
     ThinkEnd,
     ThinkStart,
@@ -34,10 +30,8 @@ from bardo.values.events import (
     ToolCallEnd,
     ToolCallStart,
     UnknownContent,
-    UsageUpdate,
 )
 from bardo.values.request import Request
-from bardo.values.usage import Usage
 
 BlockEvent = (
     ThinkStart
@@ -58,24 +52,19 @@ Writer = TypeVar("Writer", bound=BlockWriter)
 FramesOf = TypeVar("FramesOf", bound=Frames)
 
 
-class SerialEncoder(Generic[Writer, FramesOf]):
+class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
     """Encode one streamed reply. `name` is the dialect's name: fields of other dialects are left out.
 
     `signed_blocks` hold opaque state of a block that has ended; a dialect with another place for it overrides `add_late_state`.
     `hides_thinking`: the caller asked, in this dialect, for thinking without its text.
     """
 
-    name = ""
     signed_blocks: SignedBlocks | None = None
 
     def __init__(self, request: Request, frames: FramesOf) -> None:
+        super().__init__(request)
         policy = request.reasoning
-        self.start = ReplyStart(model=request.model)
         self.hides_thinking = request.dialect == self.name and policy is not None and policy.visible is False
-        self.usage = Usage()
-        self.finish_event: Finish | None = None
-        self.extension: dict[str, Any] = {}
-        self.fields = CarriedFields(self.name)
         self.frames = frames
         self.closed: dict[int, Writer] = {}
         self.has_calls = False
@@ -209,34 +198,10 @@ class SerialEncoder(Generic[Writer, FramesOf]):
             if not item.choice:  # type: ignore[union-attr]
                 self.begin()
                 self._take_or_hold(item)  # type: ignore[arg-type]
-        elif (take := _TAKE_OF_REPLY.get(item.__class__)) is not None:
-            take(self, item)
-
-    def take_start(self, item: ReplyStart) -> None:
-        """Take the id, the model and the time of the reply."""
-        self.start = ReplyStart(
-            id=item.id or self.start.id,
-            model=item.model or self.start.model,
-            created=self.start.created if item.created is None else item.created,
-        )
-
-    def _take_usage(self, item: UsageUpdate) -> None:
-        self.usage = item.usage
-
-    def _take_own_fields(self, item: ReplyFields) -> None:
-        if item.dialect == self.name and not item.choice:
-            self.take_reply_fields(item)
-
-    def _take_finish(self, item: Finish) -> None:
-        if not item.choice:
-            self.finish_event = item
-
-    def _take_extension(self, item: Extension) -> None:
-        self.extension |= item.fields
-
-    def take_reply_fields(self, item: ReplyFields) -> None:
-        """Keep fields of the dialect's own for the start or the end of the reply."""
-        self.fields.merge(self.name, item.fields)
+        elif item.__class__ is Failed:
+            self.fail(item.error)
+        else:
+            self.take_value(item)
 
     def fail(self, error: BardoError) -> None:
         """Write what waited, leave the broken block open, and say what happened."""
@@ -347,12 +312,4 @@ _TAKE: dict[type, Callable[[SerialEncoder[Any, Any], Any], None]] = {
     OpaqueState: SerialEncoder._take_state,
     BlockFields: SerialEncoder._take_fields,
     UnknownContent: SerialEncoder._take_unknown,
-}
-_TAKE_OF_REPLY: dict[type, Callable[[SerialEncoder[Any, Any], Any], None]] = {
-    ReplyStart: lambda encoder, item: encoder.take_start(item),
-    UsageUpdate: SerialEncoder._take_usage,
-    ReplyFields: SerialEncoder._take_own_fields,
-    Finish: SerialEncoder._take_finish,
-    Extension: SerialEncoder._take_extension,
-    Failed: lambda encoder, item: encoder.fail(item.error),
 }

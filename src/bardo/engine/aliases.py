@@ -22,16 +22,17 @@ MOST_MODELS = 32
 
 
 class ThinkingRules(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What an operator says of thinking.
+    """What an operator says of thinking, and of the layers that work on a call.
 
     `effort` holds where the caller asks for none, `forced_effort` always, `max_effort` bounds what is asked. `reasoning` is how thinking is
-    shown where the caller does not say.
+    shown where the caller does not say, and `pipeline` names the profile whose layers work on the call then; empty: nothing is said.
     """
 
     effort: Amount | None = None
     forced_effort: Amount | None = None
     max_effort: Amount | None = None
     reasoning: Literal["include", "omit", "tags"] | None = None
+    pipeline: str = ""
 
 
 class Alias(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=True):

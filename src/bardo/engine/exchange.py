@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Sequence
 
 from bardo.engine.endpoints import Planned, endpoint_targets, is_missing_endpoint, plan_at_best
+from bardo.engine.failover import moves_on
 from bardo.engine.kept_choices import KeptChoices
 from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, UntakenField
 from bardo.engine.planning import Attempt, Draft
@@ -63,7 +64,7 @@ def attempts(
                 raise
             failed = (*failed, (own, problem.message))
             continue
-        if failure is None or not failure.retryable:
+        if failure is None or not moves_on(failure):
             return
         failed = (*failed, (own, failure.message))
 
@@ -110,6 +111,14 @@ def _mended(
         yield RefusedForm(attempt.target, form)
     draft.settle(forms)
     return draft.freeze()
+
+
+def is_about_form(attempt: Attempt, failure: BardoError) -> bool:
+    """Return whether a provider refuses the form in which an answer is asked for: the same request would be refused again.
+
+    llama-cpp-python says so with status 500, as of 2026-11.
+    """
+    return attempt.answer is not None and bool(refused_forms(attempt.answer, failure))
 
 
 def _without_field(

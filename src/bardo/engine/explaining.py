@@ -91,13 +91,14 @@ def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: s
     taken = next(
         place
         for place, target in enumerate(targets)
-        if (target.provider.id, target.model) == (asked.provider.id, asked.model)
+        if (target.provider.place, target.model) == (asked.provider.place, asked.model)
     )
     skipped = [*problems[:taken], *[""] * len(targets)]
     candidates = [
         Candidate(
             provider=target.provider.id,
             model=target.model,
+            address=target.provider.address,
             why=why or _why(target, request.model),
             passed_over=skipped[place],
         )
@@ -109,6 +110,7 @@ def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: s
     return Route(
         provider=provider.id,
         model=asked.model,
+        address=provider.address,
         dialect=provider.row.dialect,
         candidates=tuple(candidates),
         endpoint="" if attempt.endpoint is None else attempt.endpoint.why,

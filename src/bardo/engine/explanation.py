@@ -21,6 +21,8 @@ __all__ = ["AnswerForm", "Candidate", "Explanation", "FieldSource", "PlannedRece
 class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     """A provider that may serve the model, and why it may. `passed_over` says why it is not asked, empty where it could be.
 
+    `address` names the one of its servers, where it has several.
+
     Of a request that says what it needs: `reasons` are the words for programs (`lacks:visible_thinking`) of `passed_over`, `relaxed`
     says that it does not meet every requirement, and `degraded` names what it lacks. `score` and `estimated_cost_usd` (of the call, in
     USD) are None where they are not known.
@@ -35,6 +37,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     score: float | None = None
     estimated_cost_usd: float | None = None
     degraded: tuple[str, ...] = ()
+    address: str = ""
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +54,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str = ""
     strategy: str = ""
     more: int = 0
+    address: str = ""
 
 
 class FieldSource(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,6 +130,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     `key_variables` names the environment variables it would be read from. `fields` says of each part of the body where it comes from.
     `intent` is what the call needs and `profile` how it is answered, where the request, or the workload that it names, says so.
     `forwarded`: the reply's frames would go to the client as they come. `structured` tells how an answer in a schema is asked for.
+    `pipeline` are the receipts of the layers that worked on the request, None where it has none.
     """
 
     url: str
@@ -143,3 +148,4 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     intent: Intent | None = None
     profile: InferenceProfile | None = None
     structured: AnswerForm | None = None
+    pipeline: dict[str, Any] | None = None

@@ -11,6 +11,7 @@ from bardo.values.blocks import Carried, UnknownBlock
 from bardo.values.degradation import Degradation
 from bardo.values.inference_events import (
     CacheStats,
+    CallStarted,
     InferenceEvent,
     ProfileApplied,
     ProfileDegraded,
@@ -28,11 +29,21 @@ _ADDRESSES = ("url", "uri")
 _MOST_LOOKED_AT = 10_000
 
 
-def events_of_plan(attempt: Attempt) -> Iterator[InferenceEvent]:
-    """Yield the events of an attempt that is about to be sent."""
+def events_of_plan(attempt: Attempt, cause: str = "first") -> Iterator[InferenceEvent]:
+    """Yield the events of an attempt that is about to be sent; `cause` says why it is made."""
     request = attempt.request
     if request is None:
         return
+    target = attempt.target
+    yield CallStarted(
+        subsystem=_subsystem(request),
+        provider=target.provider.id,
+        model=target.model,
+        model_asked=request.model,
+        client_dialect=request.dialect,
+        streamed=request.stream,
+        cause=cause,
+    )
     subsystem, profile = _subsystem(request), request.options.profile
     if profile is not None:
         written = attempt.written or request

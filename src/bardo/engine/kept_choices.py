@@ -41,7 +41,7 @@ class KeptChoices:
         own = targets[0]
         self._request, self._targets, self._knowledge = request, targets, knowledge
         self._row, self._first = own.provider.row, knowledge.of(own)
-        self._route: tuple[Hashable, ...] = (own.provider.id, own.model, request.dialect, may_forward)
+        self._route: tuple[Hashable, ...] = (own.provider.place, own.model, request.dialect, may_forward)
 
     def find(self) -> KeptChoice | None:
         """Return the choice that was made for a request of this kind, with all that is known now; None where there is none."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
+from bardo.engine.hosted_search.plan import SearchPolicy
 from bardo.engine.refused_fields import RefusedField
 from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Target
@@ -50,7 +51,8 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     `known` is all that is known of its model's control, and `layers` what of it an operator and live servers say. `prompt` is None where
     no server showed its prompts. `seen_start` is how earlier replies began, `seen_start_off` how those to requests without thinking did.
     `refused_forms` are the ways to ask for an answer in a schema that the target refused, `refused_fields` the fields. `missing`: the
-    server has no such endpoint. `features` is what the server says of features (`features.toml`), by their names.
+    server has no such endpoint. `features` is what the server says of features (`features.toml`), by their names. `context` is how many
+    tokens a prompt and its answer may have together, None where nobody says it.
     """
 
     known: Known
@@ -62,6 +64,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     missing: bool = False
     refused_fields: tuple[RefusedField, ...] = ()
     features: Mapping[str, bool] = {}
+    context: int | None = None
 
     def opens_thinking(self, toggles: Mapping[str, Any]) -> bool | None:
         """Return whether the server's prompt for a request with these template arguments opens the thinking; None where nobody knows."""
@@ -72,22 +75,39 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
         return self.seen_start_off if off else self.seen_start
 
 
+class CachingPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """Which hints all prompts get: keys, which are those of one `tenant` alone, and `markers`."""
+
+    tenant: str = ""
+    markers: bool = True
+
+
+def no_searches(provider: str) -> int:
+    """Return that a provider was asked to search in no call of today."""
+    return 0
+
+
 class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the plans of one call are made from: read once, when the call begins.
 
     `formats` None stands for the formats that come with bardo. `budgets` is the one table between levels and tokens. With
-    `prompt_words` models without a control of their thinking are told in the system prompt. `structured` is how
-    answers in a schema are asked for. `today` dates what a refusal teaches. `facts` holds the targets of which more is known than the
-    catalog says. `plans` are those that were made with these settings before.
+    `prompt_words` models without a control of their thinking are told in the system prompt. `structured` is how answers in a schema are
+    asked for, `search` when the gateway searches the web for a model, None for never. `caching` is how providers are told
+    what to cache of every prompt, None where only workloads say so. `today` dates what a refusal teaches. `facts` holds the targets of
+    which more is known than the catalog says. `plans` are those that were made with these settings before.
+    `searches_today` tells of a provider in how many calls of today it was asked to search the web.
     """
 
     formats: FormatRegistry | None = None
     budgets: PortableBudgets = PORTABLE
     prompt_words: bool = False
     structured: StructuredSettings = StructuredSettings()
+    search: SearchPolicy | None = None
+    caching: CachingPolicy | None = None
     today: datetime.date = datetime.date.min
     facts: Mapping[PlaceName, TargetFacts] = {}
     plans: PlanCache[Any] = msgspec.field(default_factory=PlanCache)
+    searches_today: Callable[[str], int] = no_searches
 
     def of(self, target: Target) -> TargetFacts:
         """Return what is known of a target; of one that nobody resolved, what the catalog says."""
@@ -129,4 +149,4 @@ def control_target(target: Target) -> ControlTarget:
 
 def place_name(target: Target) -> PlaceName:
     """Return the key of a target in `Knowledge.facts`."""
-    return target.provider.id, target.provider.row.dialect, target.model
+    return target.provider.place, target.provider.row.dialect, target.model

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from bardo.accounting.price import Price
 from bardo.catalog.features import Fact, features
 from bardo.catalog.matching import plain_id
-from bardo.catalog.model_prices import ModelPrice, model_prices
+from bardo.catalog.model_quality import model_qualities
 from bardo.catalog.profile_fields import profile_fields
 from bardo.catalog.routing_rows import routing_rows
 from bardo.engine.knowledge import TargetFacts, control_target
@@ -18,15 +19,17 @@ from bardo.routing.candidate_index import spelled
 from bardo.routing.candidates import Candidate, Prices
 from bardo.structured.modes import SchemaTarget, rungs_of
 from bardo.tools import tool_call_format_for_model
+from bardo.values.cost import usd
 
-_NO_PRICE = ModelPrice(match=())
 _FREE = Prices(input=0.0, output=0.0)
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _LITTLE = ("minimal", "low")
 
 
-def candidate_of(target: Target, facts: TargetFacts | None = None, *, private: bool = False) -> Candidate:
-    """Return a target as routing compares it.
+def candidate_of(
+    target: Target, facts: TargetFacts | None = None, *, private: bool = False, price: Price | None = None
+) -> Candidate:
+    """Return a target as routing compares it, at a price, None where that is not known.
 
     `facts` None: nothing is known beside the catalog. `private`: the operator says that the provider keeps nothing of a call.
     """
@@ -34,14 +37,14 @@ def candidate_of(target: Target, facts: TargetFacts | None = None, *, private: b
     known = know(control_target(target)) if facts is None else facts.known
     name, names = spelled(target.model), _names(target.model)
     said = {**({} if facts is None else facts.features), **({"privacy": True} if private else {})}
-    price = model_prices().find(row.id, name) or _NO_PRICE
+    quality = model_qualities().find(name)
     return Candidate(
         provider=provider.id,
         model=target.model,
         features=features().of(row.id, names, set(_facts(target, known)), said),
         prices=_prices(price, provider),
-        rating=None if price.quality is None else routing_rows().quality[price.quality],
-        payments=features().payments(row.id),
+        rating=None if quality is None else routing_rows().quality[quality],
+        payments=row.payment,
     )
 
 
@@ -55,12 +58,11 @@ def _names(model: str) -> set[str]:
     return {spelled(model), plain_id(model.rpartition("/")[2])}
 
 
-def _prices(price: ModelPrice, provider: Provider) -> Prices | None:
-    if on_own_machine(provider):
-        return _FREE
-    if price.input is None or price.output is None:
-        return None
-    return Prices(input=price.input, output=price.output)
+def _prices(price: Price | None, provider: Provider) -> Prices | None:
+    rates = None if price is None else price.schedule.rates
+    if rates is None or rates.input is None or rates.output is None:
+        return _FREE if on_own_machine(provider) else None
+    return Prices(input=usd(rates.input), output=usd(rates.output))
 
 
 def on_own_machine(provider: Provider) -> bool:
@@ -85,8 +87,8 @@ def _facts(target: Target, known: Known) -> Iterator[Fact]:
         yield "field:web_search"
     if _takes("predicted_output", target):
         yield "field:predicted_output"
-    if on_own_machine(target.provider):
-        yield "own_machine"
+    if target.provider.row.private or on_own_machine(target.provider):
+        yield "private"
 
 
 def _holds_to_schemas(at: Target) -> bool:

@@ -14,12 +14,15 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.engine.controlling import dialects_of, repaired
 from bardo.engine.forwarded_body import as_it_came
+from bardo.engine.hosted_search.plan import SearchPlan, with_search
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
 from bardo.engine.profile_fields import with_content_of_profile
+from bardo.engine.prompt_caching import CacheHints, with_cache_hints
 from bardo.engine.refused_fields import without_fields
 from bardo.engine.request_shape import bare
 from bardo.engine.route import RouteRecord, Target
+from bardo.engine.search_budget import within_budget
 from bardo.engine.shape_plan import ShapePlan, plan_shape, settled
 from bardo.engine.text_formats import PLAIN, TextFormats
 from bardo.engine.typed.plan import AnswerPlan, answer_plan
@@ -29,7 +32,7 @@ from bardo.structured.modes import Form
 from bardo.values.blocks import Origin
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import UpstreamRefused
-from bardo.values.request import Message, Request
+from bardo.values.request import TRACE_HEADERS, Message, Request
 from bardo.values.wire import WireRequest
 
 
@@ -49,6 +52,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     stamp of what the provider makes, `ask` what it is asked by to leave out thinking that does not hold. `answer` is how an answer in a
     schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
     endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
+    `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
     """
 
     target: Target
@@ -65,6 +69,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     written: Request | None = None
     endpoint: EndpointChoice | None = None
     route: RouteRecord | None = None
+    search: SearchPlan | None = None
+    caching: CacheHints | None = None
     degraded: tuple[Degradation, ...] = ()
 
     @property
@@ -97,6 +103,7 @@ class Draft:
         "refused_fields",
         "request",
         "route",
+        "search",
         "shaped",
         "target",
     )
@@ -112,6 +119,9 @@ class Draft:
         route: RouteRecord | None = None,
     ) -> None:
         row = target.provider.row
+        self.search: SearchPlan | None = None
+        if knowledge.search is not None:
+            request, self.search = with_search(request, row, knowledge.search)
         if request.dialect and not (row.quirks.own_tools and request.dialect == row.dialect):
             request, may_forward = _as_functions(request, row, may_forward=may_forward)
         request, unplaced = with_content_of_profile(request, target)
@@ -171,9 +181,10 @@ class Draft:
 
     def ask_again(self, attempt: Attempt, turns: Sequence[Message]) -> None:
         """Take over what was decided for an earlier attempt, with further turns at the end."""
-        assert attempt.answer is not None
-        self.origin, self.ask, self.answer = attempt.origin, attempt.ask, attempt.answer
-        before = attempt.answer.request
+        self.origin, self.ask, self.answer, self.search = attempt.origin, attempt.ask, attempt.answer, attempt.search
+        before = msgspec.structs.replace(self.request, model=self.target.model)
+        if attempt.answer is not None:
+            before = attempt.answer.request
         self._control(msgspec.structs.replace(before, messages=(*before.messages, *turns), body=None))
 
     def freeze(self) -> Attempt:
@@ -189,6 +200,10 @@ class Draft:
         if wire is None:
             written, refitted = done.with_content(asked)
             wire = dialect(row.dialect).encode_request(written, row)
+        wire, hints = with_cache_hints(wire, self.target, self.knowledge.caching)
+        unsearched: tuple[Degradation, ...] = ()
+        if row.searches_per_day is not None:
+            wire, unsearched = within_budget(wire, self.target, self.knowledge.searches_today(self.target.provider.id))
         plan, reported = done.plan, (*done.degraded, *refitted, *wire.degraded)
         if self.refused_fields:
             wire, taken, lost = without_fields(wire, self.refused_fields)
@@ -210,7 +225,9 @@ class Draft:
             answer=self.answer,
             written=written,
             route=self.route,
-            degraded=distinct((*self.degraded, *shaping, *reported, *self._lacking())),
+            search=self.search,
+            caching=hints,
+            degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
         )
 
     def _lacking(self) -> Iterator[Degradation]:
@@ -259,13 +276,7 @@ def _as_functions(request: Request, row: ProviderRow, *, may_forward: bool) -> t
     return plain, may_forward and plain is request
 
 
-def plan(
-    request: Request,
-    target: Target,
-    *,
-    knowledge: Knowledge = BUILTIN,
-    may_forward: bool = True,
-) -> Attempt:
+def plan(request: Request, target: Target, *, knowledge: Knowledge = BUILTIN, may_forward: bool = True) -> Attempt:
     """Return what is sent to one target for a request without earlier reasoning, and how its reply is treated."""
     draft = Draft(request, target, knowledge, may_forward=may_forward)
     draft.settle()
@@ -281,7 +292,10 @@ def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge
 
 
 def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
-    """Return the wire request with the client's dialect headers, where the provider speaks that dialect."""
-    if request.dialect != spoken or not (request.headers or request.client_headers):
-        return wire
-    return msgspec.structs.replace(wire, headers={**wire.headers, **request.client_headers, **request.headers})
+    """Return the wire request with the client's dialect headers, where the provider speaks that dialect, and those of a trace."""
+    program = request.client_headers
+    if request.dialect == spoken:
+        own = {**program, **request.headers}
+    else:
+        own = {name: program[name] for name in TRACE_HEADERS if name in program}
+    return msgspec.structs.replace(wire, headers={**wire.headers, **own}) if own else wire

@@ -85,8 +85,8 @@ def form_at(row: ProfileField, target: Target) -> FieldForm | HostedForm | None:
 
 def _hosted(name: str, target: Target) -> HostedForm | None:
     provider = target.provider.row
-    forms = (tool.form_of(provider.dialect) for tool in hosted_tools() if tool.name == name)
-    return next((form for form in forms if form is not None and form.runs_at(provider.id, target.model)), None)
+    tool = next((tool for tool in hosted_tools() if tool.name == name), None)
+    return None if tool is None else tool.form_at(provider.dialect, provider.id, target.model)
 
 
 def _marked(request: Request, name: str, form: FieldForm, value: Any) -> Request:

@@ -1,6 +1,9 @@
-"""How many tokens a prompt has, said before its provider has counted them: some dialects name the number where a stream begins."""
+"""How many tokens a prompt has, said before its provider has counted them: from the text, corrected for each model by earlier counts."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
 
 from bardo.engine.route import Target
 from bardo.engine.token_counting import estimate_request
@@ -9,29 +12,72 @@ from bardo.values.request import Request
 _MOST_MODELS = 512
 _LATEST = 0.25
 """The share of the latest count in a model's correction."""
+_LEAST, _MOST = 0.2, 5.0
+"""What a correction may be. A count outside is no count of this prompt: a provider that adds its own, or counts none of what was cached."""
+CountExactly = Callable[[Request], int | None]
+
+
+class ExactCounters(Protocol):
+    """Tokenizers that an operator has: returns what counts for a model, None where none does."""
+
+    def __call__(self, model: str) -> CountExactly | None: ...
 
 
 class PromptEstimates:
-    """Estimates from the text, corrected for each model by what its provider counted for earlier prompts."""
+    """Estimates from the text, corrected for each model by what its provider counted for earlier prompts.
+
+    `exact` finds tokenizers, whose counts go before estimates; None where the operator has none.
+    """
 
     def __init__(self) -> None:
         self._corrections: dict[tuple[str, str], float] = {}
+        self.exact_counters: ExactCounters | None = None
+        self.learned = 0
+        """How many counts were taken."""
 
     def estimate(self, request: Request, target: Target) -> int:
         """Return about how many tokens the prompt has for a target."""
-        return round(estimate_request(request) * self._corrections.get(_key(target), 1.0))
+        exact = self.exact(request, target.model)
+        return self.corrected(self.measure(request), target.provider.id, target.model) if exact is None else exact
+
+    def measure(self, request: Request) -> int:
+        """Return about how many tokens the prompt has, for no model in particular."""
+        return estimate_request(request)
+
+    def exact(self, request: Request, model: str) -> int | None:
+        """Return how many tokens the prompt has by the operator's own tokenizer of a model; None where there is none."""
+        if self.exact_counters is None:
+            return None
+        count = self.exact_counters(model)
+        return None if count is None else count(request)
+
+    def corrected(self, measured: int, provider: str, model: str) -> int:
+        """Return what a model is likely to count for a prompt that was measured."""
+        return round(measured * self._corrections.get((provider, model), 1.0))
 
     def learn(self, estimate: int, counted: int, target: Target) -> None:
-        """Take what was counted for a prompt that was estimated. The oldest model's correction goes where there are too many."""
-        if not estimate or not counted:
+        """Take what was counted for a prompt that was estimated for a target."""
+        before = self._corrections.get((target.provider.id, target.model), 1.0)
+        self.learn_measured(round(estimate / before), counted, target.provider.id, target.model)
+
+    def learn_measured(self, measured: int, counted: int, provider: str, model: str) -> None:
+        """Take what was counted for a prompt that was measured. The model that was longest not counted goes where there are too many."""
+        if measured <= 0 or counted <= 0:
             return
-        key = _key(target)
+        self.learned += 1
+        found = min(max(counted / measured, _LEAST), _MOST)
+        key = provider, model
         before = self._corrections.pop(key, None)
-        found = counted / estimate * (1.0 if before is None else before)
         self._corrections[key] = found if before is None else before + _LATEST * (found - before)
         if len(self._corrections) > _MOST_MODELS:
             del self._corrections[next(iter(self._corrections))]
 
+    def corrections(self) -> list[tuple[str, str, float]]:
+        """Return the correction of each model: its provider, its name and the factor."""
+        return [(provider, model, round(factor, 4)) for (provider, model), factor in self._corrections.items()]
 
-def _key(target: Target) -> tuple[str, str]:
-    return target.provider.id, target.model
+    def restore(self, corrections: Iterable[tuple[str, str, float]]) -> None:
+        """Take corrections of an earlier run, for models of which nothing is known yet."""
+        for provider, model, factor in corrections:
+            if len(self._corrections) < _MOST_MODELS and _LEAST <= factor <= _MOST:
+                self._corrections.setdefault((provider, model), factor)

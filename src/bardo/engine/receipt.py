@@ -3,18 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from bardo.accounting.call_cost import with_escalations
 from bardo.engine.planning import Attempt
 from bardo.engine.route import RouteRecord, Target
+from bardo.engine.verification import VERIFICATION
 from bardo.reasoning import control
 from bardo.reasoning.control import observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
+from bardo.values.attempts import AttemptRecord
+from bardo.values.cost import CallCost, add_costs, exact_dollars, usd
 from bardo.values.degradation import UNLISTED, Degradation, unlisted
+from bardo.values.reasoning import ReasoningChain
 from bardo.values.request import Request
 from bardo.values.response import Response
+
+
+class CallFacts(NamedTuple):
+    """What is told of a call beside its reply: its id, the attempt that was answered, what it cost, and all of its attempts."""
+
+    request_id: str
+    attempt: Attempt
+    cost: CallCost
+    attempts: tuple[AttemptRecord, ...]
+    payment: dict[str, Any] | None = None
+    verification: dict[str, Any] | None = None
+
 
 _MAX_NAMES = 1_500
 """Characters of `X-Bardo-Degraded`. Proxies allow about 8 kB for all headers of a reply."""
@@ -53,8 +70,8 @@ def call_headers(request_id: str, target: Target, degraded: tuple[Degradation, .
     return headers
 
 
-def late_headers(response: Response, attempt: Attempt) -> list[tuple[str, str]]:
-    """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0."""
+def late_headers(response: Response, attempt: Attempt, cost: CallCost) -> list[tuple[str, str]]:
+    """Return the headers that only a finished reply has. A count that nobody reported is `unknown`, not 0; a cost is left out then."""
     chain = response.reasoning
     known = chain.reported or chain.tokens_approx or chain.empty
     headers = []
@@ -64,36 +81,33 @@ def late_headers(response: Response, attempt: Attempt) -> list[tuple[str, str]]:
     headers.append(("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown"))
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
-    if response.usage.cost_usd is not None:
-        headers.append(("X-Bardo-Cost-Usd", _dollars(response.usage.cost_usd)))
-    return headers
+    return [*headers, *cost_headers(cost)]
 
 
-def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response]]) -> list[tuple[str, str]]:
-    """Return the headers of finished calls that one request asked for: of each its id, its attempt and its response.
+def cost_headers(cost: CallCost) -> list[tuple[str, str]]:
+    """Return the header that tells what a call cost, in exact dollars; none where that is not known."""
+    return [] if cost.nanos is None else [("X-Bardo-Cost-Usd", exact_dollars(cost.nanos))]
+
+
+def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response, CallCost]]) -> list[tuple[str, str]]:
+    """Return the headers of finished calls that one request asked for: of each its id, its attempt, its response and its cost.
 
     Ids are listed in the order of the calls. Providers, models, degradations and reasoning are listed once each. Tokens and costs are
     summed; a sum with an unknown part is unknown.
     """
-    each = [dict([*early_headers(*call), *late_headers(call[2], call[1])]) for call in calls]
+    each = [dict([*early_headers(*call[:3]), *late_headers(call[2], call[1], call[3])]) for call in calls]
     if len(each) == 1:
         return list(each[0].items())
     merged = {name: ", ".join(dict.fromkeys(one[name] for one in each if name in one)) for name in each[0]}
-    if degraded := tuple(one for _, _, response in calls for one in response.degraded):
+    if degraded := tuple(one for _, _, response, _ in calls for one in response.degraded):
         merged["X-Bardo-Degraded"] = _names(degraded)
     tokens = [one["X-Bardo-Reasoning-Tokens"] for one in each]
     merged["X-Bardo-Reasoning-Tokens"] = "unknown" if "unknown" in tokens else str(sum(map(int, tokens)))
-    if any(response.reasoning.tokens_approx for _, _, response in calls):
+    if any(response.reasoning.tokens_approx for _, _, response, _ in calls):
         merged["X-Bardo-Reasoning-Tokens-Approx"] = "true"
     merged.pop("X-Bardo-Cost-Usd", None)
-    costs = [response.usage.cost_usd for _, _, response in calls]
-    if None not in costs:
-        merged["X-Bardo-Cost-Usd"] = _dollars(sum(cost for cost in costs if cost is not None))
+    merged |= dict(cost_headers(add_costs(cost for _, _, _, cost in calls)))
     return list(merged.items())
-
-
-def _dollars(cost: float) -> str:
-    return f"{cost:.10f}".rstrip("0").rstrip(".")
 
 
 def _names(degraded: tuple[Degradation, ...]) -> str:
@@ -118,19 +132,22 @@ def _printable(text: str, longest: int = 400) -> str:
     return "".join(letter if letter.isascii() and letter.isprintable() else "?" for letter in text)
 
 
-def extension(
-    request: Request, response: Response, attempt: Attempt, request_id: str, *, forwarded: bool
-) -> dict[str, Any]:
+def extension(request: Request, response: Response, call: CallFacts, *, forwarded: bool) -> dict[str, Any]:
     """Return the `bardo` object with what the client asked to have included."""
+    attempt = call.attempt
     fields: dict[str, Any] = {
-        "request_id": request_id,
+        "request_id": call.request_id,
         "provider": attempt.target.provider.id,
         "model": attempt.target.model,
-        "cost_usd": response.usage.cost_usd,
+        **cost_extension(call.cost, call.attempts),
         "degraded": msgspec.to_builtins(response.degraded),
     }
+    if call.payment is not None:
+        fields["payment"] = call.payment
+    if VERIFICATION in request.options.include:
+        fields[VERIFICATION] = call.verification
     if "reasoning_chain" in request.options.include:
-        fields["reasoning_chain"] = chain_fields(response.reasoning)
+        fields["reasoning_chain"] = chain_fields(_with_cost(response.reasoning, call.cost))
     if "receipt" in request.options.include:
         fields["receipt"] = receipt(response, attempt, forwarded=forwarded)
     if "route" in request.options.include:
@@ -138,13 +155,51 @@ def extension(
     return fields
 
 
-def with_receipt(
-    request: Request, response: Response, attempt: Attempt, request_id: str, *, forwarded: bool
-) -> Response:
+def cost_extension(cost: CallCost, attempts: tuple[AttemptRecord, ...]) -> dict[str, Any]:
+    """Return the fields of the `bardo` object that tell what a call cost, and by which attempts; what is not known is None."""
+    return {
+        "cost_usd": _usd(cost.nanos),
+        "cost": {
+            "usd": _usd(cost.nanos),
+            "nanos": cost.nanos,
+            "parts": cost.parts,
+            "reported_usd": _usd(cost.reported_nanos),
+            "computed_usd": _usd(cost.computed_nanos),
+            "difference_usd": _usd(cost.difference_nanos),
+            "saved_usd": _usd(cost.saved_nanos),
+            "source": cost.source or None,
+        },
+        "attempts": [{**msgspec.to_builtins(one), "usd": _usd(one.nanos)} for one in attempts],
+    }
+
+
+def with_earlier_calls(cost: CallCost, attempt: Attempt | None) -> CallCost:
+    """Return what a request cost whose earlier calls had answers that were not good enough: theirs is the cost of escalation."""
+    cascade = None if attempt is None or attempt.route is None else attempt.route.fields.get("cascade")
+    if not cascade:
+        return cost
+    earlier = [one["cost_nanos"] for one in cascade["calls"]]
+    return with_escalations(cost, earlier)
+
+
+def _usd(nanos: int | None) -> float | None:
+    return None if nanos is None else usd(nanos)
+
+
+def _with_cost(chain: ReasoningChain, cost: CallCost) -> ReasoningChain:
+    """Return the chain with what its tokens cost; None where they were not counted, or have no known price."""
+    is_free = cost.nanos == 0 or (cost.nanos is not None and not chain.reasoning_tokens)
+    nanos = cost.parts.get("thinking", 0 if is_free else None)
+    if not chain.reported or nanos is None:
+        return chain
+    return msgspec.structs.replace(chain, cost=msgspec.structs.replace(chain.cost, usd=usd(nanos)))
+
+
+def with_receipt(request: Request, response: Response, call: CallFacts, *, forwarded: bool) -> Response:
     """Return the response with the `bardo` object a Python caller always gets: ids, cost and receipt; its thinking has steps."""
-    fields = extension(request, response, attempt, request_id, forwarded=forwarded)
-    bardo = {**fields, "receipt": receipt(response, attempt, forwarded=forwarded)}
-    chain = msgspec.structs.replace(response.reasoning, control=bardo["receipt"])
+    fields = extension(request, response, call, forwarded=forwarded)
+    bardo = {**fields, "receipt": receipt(response, call.attempt, forwarded=forwarded)}
+    chain = msgspec.structs.replace(_with_cost(response.reasoning, call.cost), control=bardo["receipt"])
     return with_steps(msgspec.structs.replace(response, bardo=bardo, reasoning=chain))
 
 
@@ -160,6 +215,8 @@ def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[st
         fields["endpoint"] = msgspec.to_builtins(attempt.endpoint)
     if attempt.route is not None:
         fields["route"] = attempt.route.fields
+    if attempt.caching is not None:
+        fields["prompt_caching"] = msgspec.to_builtins(attempt.caching)
     return {**fields, **_transformed(response), "forwarded": forwarded}
 
 

@@ -13,6 +13,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
 from bardo.dialects.base import PlainReplyDecoder, ReturningDecoder, SwitchableDecoder
 from bardo.dialects.call_ids import FillCallIds
+from bardo.engine.reply_beginning import ReplyBeginning, is_content
 from bardo.engine.reply_framing import RepeatedFrames, ReplyFraming
 from bardo.engine.reply_stages import (
     CallIds,
@@ -20,7 +21,6 @@ from bardo.engine.reply_stages import (
     FoldStage,
     TextObserver,
     counting_ids,
-    is_content,
     observe,
     pass_through,
     passed_to_the_end,
@@ -31,7 +31,7 @@ from bardo.reasoning.inline import InlineReasoning, ThinkingPlace
 from bardo.streams.frames import MAX_FRAME_BYTES, Frame, FramingError
 from bardo.streams.stage import Stage
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, MalformedReply, ProviderError
+from bardo.values.errors import BardoError, EmptyReply, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed, ReplyStart, ToolCallChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
@@ -44,7 +44,7 @@ class ReplyReader:
     `formats` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
     `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `stages` look at the events
-    last. `fold` is the reply so far. `repeats`: what was read last held only frames like the one before, so that only text is new.
+    last. `fold` is the reply so far, `beginning` how it began. `repeats`: what was read last held only frames like the one before.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ReplyReader:
         self._repeated = RepeatedFrames.of(self._framing.inner, self._decoder)
         self._read_plain = self._decoder.read_plain if isinstance(self._decoder, PlainReplyDecoder) else None
         self._streamed = streamed
-        self._begun = self._has_content = False
+        self.beginning = ReplyBeginning()
         make_id = make_id or counting_ids()
         self._ids = CallIds(make_id)
         calls = language.calls_in_frames
@@ -116,11 +116,6 @@ class ReplyReader:
         return self.switchable is not None and self.switchable.lacks_ids
 
     @property
-    def begun(self) -> bool:
-        """Whether a first event has come: comments, pings and empty lines are none."""
-        return self._begun
-
-    @property
     def over(self) -> bool:
         """Whether the reply said its own last event: nothing that follows belongs to it."""
         return self._decoder.over
@@ -143,6 +138,10 @@ class ReplyReader:
     def response_with_reasoning(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""
         return (self._all or self.fold).response()
+
+    def unfiltered_response(self) -> Response | None:
+        """Return the reply as the model gave it, where something of it is left out for the client; else None."""
+        return None if self._all is None else self._all.response()
 
     @property
     def holds_all(self) -> bool:
@@ -187,7 +186,8 @@ class ReplyReader:
         if plain is None:
             pieces = [*self.read(body, joined=False), *self.read_rest()]
             return [event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces])
-        self._begun = self._has_content = self._framing.begun = True
+        self._framing.begun = True
+        self.beginning.note_whole()
         return self._note(passed_to_the_end([*plain, *self._decoder.finish()], self._stages)), body
 
     def _plain(self, body: bytes) -> Sequence[Event] | None:
@@ -240,8 +240,8 @@ class ReplyReader:
     def _read_one(self, frame: Frame) -> EventsAndBytes:
         plain = self._read_plain(frame.raw) if self._read_plain is not None and frame.data is frame.raw else None
         readable, decoded = (frame, plain) if plain is not None else self._decode(frame)
-        if decoded and not self._has_content:
-            self._begun, self._has_content = True, any(map(is_content, decoded))
+        if decoded and not self.beginning.has_token:
+            self.beginning.note(decoded)
         events = self._through(decoded)
         if self._failure is None:
             return events, without_quoted(readable.raw, events, self._secrets) if self._watch.seen else readable.raw
@@ -273,8 +273,8 @@ class ReplyReader:
     def _flush(self) -> list[Event]:
         """Return what the decoder and each stage still had to say; a reply that says nothing at all is a failure."""
         last = self._ids.filled(self._decoder.finish())
-        if not self._has_content and not any(map(is_content, last)):
-            last = [*last, Failed(MalformedReply(f"the reply of {self._provider} is empty", provider=self._provider))]
+        if not self.beginning.has_content and not any(map(is_content, last)):
+            last = [*last, Failed(EmptyReply(f"the reply of {self._provider} is empty", provider=self._provider))]
         return passed_to_the_end(last, self._stages)
 
     def _through(self, events: Sequence[Event]) -> Sequence[Event]:
@@ -284,6 +284,8 @@ class ReplyReader:
         """Take events of frames that repeat. Only pieces of text do, which most stages do not look at."""
         if not events:
             return events
+        if not self.beginning.has_token:
+            self.beginning.note(events)
         if not self._passes_text or type(events[0]) is ToolCallChunk or not observe(events, self._observers):
             return self._through(events)
         self.fold.feed_run(events)

@@ -14,7 +14,6 @@ from bardo.streams.stage import Stage
 from bardo.values.blocks import has_no_arguments
 from bardo.values.events import (
     BlockFields,
-    Degraded,
     Event,
     Failed,
     Finish,
@@ -27,12 +26,10 @@ from bardo.values.events import (
     ToolCallChunk,
     ToolCallEnd,
     ToolCallStart,
-    UsageUpdate,
     WithheldThought,
 )
 from bardo.values.fold import ResponseFold
 
-_NO_CONTENT = frozenset({ReplyStart, ReplyFields, UsageUpdate, Degraded})
 _LONGEST_NAME = 500
 _LONGEST_HELD = 64
 _FREE_TEXT = ("custom", "custom_tool_call")
@@ -271,14 +268,6 @@ def passed_to_the_end(last: Sequence[Event], stages: Sequence[Stage[Event, Event
         if held := stage.finish():
             events += pass_through(held, stages[position + 1 :])
     return events
-
-
-def is_content(event: Event) -> bool:
-    """Whether an event is more than the beginning and end of a reply without content."""
-    if type(event) is Finish:
-        # A word that is new is one; what stands there instead of a word is none.
-        return event.reason != "unknown" or event.raw.isidentifier()
-    return type(event) not in _NO_CONTENT
 
 
 def counting_ids() -> Callable[[], str]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from functools import cached_property, lru_cache
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
@@ -27,13 +27,37 @@ _LATEST = ":latest"
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A provider as configured. `models` is what it is known to serve: from the configuration, or discovered."""
+    """A provider as configured. `models` is what it is known to serve: from the configuration, or discovered.
+
+    `addresses` are the base URLs of all its servers where it has several: `base_url` is the first of them then, or in one of `servers` that
+    server's, which `address` names without what may be secret of it.
+    """
 
     id: str
     row: ProviderRow
     base_url: str
     models: tuple[str, ...] = ()
     configured_models: bool = False
+    addresses: tuple[str, ...] = ()
+    address: str = ""
+
+    @cached_property
+    def servers(self) -> tuple[Provider, ...]:
+        """The provider at each of its addresses; itself where it has one."""
+        if self.address or len(self.addresses) < 2:
+            return (self,)
+        named = zip(self.addresses, address_names(self.addresses), strict=True)
+        return tuple([msgspec.structs.replace(self, base_url=url, address=name) for url, name in named])
+
+    @cached_property
+    def place(self) -> str:
+        """What its health and its facts are kept by: its id, with the address where it is one of several servers."""
+        return f"{self.id} at {self.address}" if self.address else self.id
+
+    @property
+    def base_urls(self) -> tuple[str, ...]:
+        """The base URLs of all its servers."""
+        return self.addresses or (self.base_url,)
 
     @cached_property
     def endpoints(self) -> tuple[Provider, ...]:
@@ -95,6 +119,19 @@ def _address(base_url: str, path: str) -> str:
     return f"{address}{'&' if '?' in path else '?'}{query}" if query else address
 
 
+def address_names(base_urls: Sequence[str]) -> list[str]:
+    """Return what each address of a provider is called: its host and port, and its path too where these are not enough.
+
+    Users, passwords and queries, which may be secret, are in no name.
+    """
+    parts = [urlsplit(url) for url in base_urls]
+    hosts = [one.netloc.rpartition("@")[2] for one in parts]
+    return [
+        host if hosts.count(host) == 1 else f"{host}{one.path.rstrip('/')}"
+        for host, one in zip(hosts, parts, strict=True)
+    ]
+
+
 def endpoints_of(target: Target) -> list[Target]:
     """Return the target at each endpoint of its provider, itself first."""
     others = target.provider.endpoints[1:]
@@ -104,7 +141,7 @@ def endpoints_of(target: Target) -> list[Target]:
 def target_names(targets: Sequence[Target]) -> list[str]:
     """Return what each target is called in a report: its provider, and the model there where these differ."""
     several = any(target.model != targets[0].model for target in targets)
-    return [f"{one.provider.id}/{one.model}" if several else one.provider.id for one in targets]
+    return [f"{one.provider.place}/{one.model}" if several else one.provider.place for one in targets]
 
 
 def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:

@@ -42,7 +42,7 @@ def plan_shape(request: Request, target: Target, facts: TargetFacts, knowledge: 
     if shape is None:
         return _made(bare(request), target, facts, knowledge)
     row = target.provider.row
-    place = target.provider.id, row.dialect, shape
+    place = target.provider.place, row.dialect, shape
     kept: ShapePlan | None = knowledge.plans.find(place, row, facts)
     if kept is not None:
         return kept

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bardo.dialects import dialect
 from bardo.dialects.operations import CountForm
@@ -79,23 +79,23 @@ def _estimated(request: Request, target: Target, why: str) -> UnaryAttempt[Token
     )
 
 
-def estimate_request(request: Request) -> int:
-    """Estimate the input tokens of a request: its text, its tools, and four for each message."""
+def estimate_request(request: Request, count_text: Callable[[str], int] = estimate_tokens) -> int:
+    """Estimate the input tokens of a request: its text, its tools, and four for each message. `count_text` counts those of a text."""
     count = 0
     for message in request.messages:
         count += 4
         for block in message.blocks:
             match block:
                 case TextBlock(text=text):
-                    count += estimate_tokens(text)
+                    count += count_text(text)
                 case ToolCallBlock(name=name, arguments=arguments):
-                    count += estimate_tokens(name + arguments)
+                    count += count_text(name + arguments)
                 case ToolResultBlock():
-                    count += estimate_tokens(block.text)
+                    count += count_text(block.text)
                 case ReasoningBlock():
-                    count += estimate_tokens(block.readable)
+                    count += count_text(block.readable)
                 case ImageBlock():
                     count += _IMAGE_TOKENS
                 case DocumentBlock(text=text):
-                    count += estimate_tokens(text) or _DOCUMENT_TOKENS
-    return count + sum(estimate_tokens(f"{tool.name}{tool.description}{tool.schema}") for tool in request.tools)
+                    count += count_text(text) or _DOCUMENT_TOKENS
+    return count + sum(count_text(f"{tool.name}{tool.description}{tool.schema}") for tool in request.tools)

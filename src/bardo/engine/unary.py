@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from bardo.dialects.operations import decode_body
 from bardo.dialects.wire import WrongShape
+from bardo.engine.failover import moves_on
 from bardo.engine.route import Target, target_names
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, MalformedReply, Unsupported
@@ -58,8 +59,10 @@ class UnaryAttempt(Generic[Result]):
 
 
 Plan: TypeAlias = Callable[[Target], UnaryAttempt[Result]]
-Course: TypeAlias = Generator[tuple[UnaryAttempt[Result], tuple[Degradation, ...]], BardoError | None, None]
-"""Yields attempts, each with the providers that failed before it, to be answered with its error or None."""
+Try: TypeAlias = tuple[UnaryAttempt[Result], tuple[Degradation, ...]]
+"""An attempt, and the providers that failed before it."""
+Course: TypeAlias = Generator[Try[Result], BardoError | None, None]
+"""Yields attempts, to be answered with their errors or None."""
 
 
 def unary_attempts(targets: Sequence[Target], plan: Plan[Result]) -> Course[Result]:
@@ -81,6 +84,6 @@ def unary_attempts(targets: Sequence[Target], plan: Plan[Result]) -> Course[Resu
         again = None if failure is None else attempt.fallback(failure)
         if again is not None:
             failure = yield again, lost
-        if failure is None or not failure.retryable:
+        if failure is None or not moves_on(failure):
             return
         failed = (*failed, (own, failure.message))

@@ -5,7 +5,10 @@ The fields that the caller gives go before those of the workload, but for a lock
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any
 
 import msgspec
 
@@ -23,6 +26,8 @@ from bardo.values.request import BardoOptions, Request
 
 PRIVACY = "privacy"
 """The feature of a provider that keeps nothing of a call."""
+NOTHING_FOUND: Mapping[str, Any] = MappingProxyType({})
+_NO_INTENT = Intent()
 ANY_MODEL = "auto"
 """The workload that asks for nothing: a caller names it to have a model chosen by an intent alone."""
 
@@ -67,6 +72,21 @@ def needs_of(request: Request, found: Found, workloads: Workloads) -> Needs | No
     request = msgspec.structs.replace(request, options=merged, degraded=(*request.degraded, *pressed, *refused))
     own = not locked and options.profile is not None and options.profile.reasoning_effort is not None
     return Needs(request=request, workload=workload, models=models, vitality=options.vitality, own_effort=own)
+
+
+def with_found(needs: Needs, found: Mapping[str, Any]) -> Needs:
+    """Return needs with fields of the intent that layers found, where neither the caller nor the workload says anything else."""
+    options = needs.request.options
+    intent = options.intent or Intent()
+    open_fields = {
+        name: value
+        for name, value in found.items()
+        if name not in options.intent_fields and getattr(intent, name) == getattr(_NO_INTENT, name)
+    }
+    if not open_fields:
+        return needs
+    options = msgspec.structs.replace(options, intent=msgspec.structs.replace(intent, **open_fields))
+    return msgspec.structs.replace(needs, request=msgspec.structs.replace(needs.request, options=options))
 
 
 def check_features(intent: Intent) -> None:

@@ -60,6 +60,8 @@ class Refusals(NamedTuple):
 class Candidates(Protocol):
     """Who may be asked, as a search finds them."""
 
+    def __iter__(self) -> Iterator[Candidate]: ...
+
     def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[Ranked, ...]]:
         """Yield groups in the order in which they are asked: of each the best is."""
         ...
@@ -82,7 +84,7 @@ class CandidateList:
         """Yield each candidate that can do it, by itself."""
         for one in self.candidates:
             if one.meets(intent, conditions):
-                yield (_ranked(one, intent),)
+                yield (ranked(one, intent),)
 
     def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Refusals:
         """Return who cannot do it, and why."""
@@ -209,15 +211,16 @@ def _best_of(candidates: Iterable[Candidate], intent: Intent, conditions: Condit
     for one in candidates:
         if not one.meets(intent, conditions):
             continue
-        ranked = _ranked(one, intent)
-        if any(other.beats(ranked) for other in best):
+        found = ranked(one, intent)
+        if any(other.beats(found) for other in best):
             continue
-        best = [other for other in best if not ranked.beats(other)]
-        best.append(ranked)
+        best = [other for other in best if not found.beats(other)]
+        best.append(found)
     return tuple(best)
 
 
-def _ranked(one: Candidate, intent: Intent) -> Ranked:
+def ranked(one: Candidate, intent: Intent) -> Ranked:
+    """Return how good a candidate is in each respect."""
     return Ranked(
         candidate=one,
         preferred=sum([name in one.features for name in intent.prefer]),

@@ -6,8 +6,8 @@ from typing import Literal
 
 import msgspec
 
-from bardo.catalog.features import Payment
 from bardo.catalog.routing_rows import CallSize, routing_rows
+from bardo.catalog.rows import Payment
 from bardo.routing import reasons
 from bardo.values.intent import Intent, Quality, Resolution
 
@@ -55,6 +55,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 
     `rating` is the quality of its answers from 0 to 1, `latency_ms` the time in which nine of ten calls are answered; None where nobody
     knows. `payments` are the ways in which the provider is paid. Calls that are private go to candidates with the feature `privacy` only.
+    `stay_discount` is how much less a million tokens of this call cost because their beginning is cached there, in USD.
     """
 
     provider: str
@@ -65,6 +66,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     latency_ms: int | None = None
     payments: tuple[Payment, ...] = ()
     health: Health = "unknown"
+    stay_discount: float = 0.0
 
     def refusals(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> tuple[str, ...]:
         """Return every reason (`reasons.py`) for which it cannot do what the intent requires; none where it can."""
@@ -124,7 +126,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
         """Return the blended price of a million tokens, in USD; None where no price is known."""
         if diem and "diem" in self.payments:
             return 0.0
-        return None if self.prices is None else self.prices.blended
+        return None if self.prices is None else max(0.0, self.prices.blended - self.stay_discount)
 
     def _is_above(self, cap: Quality | None) -> bool:
         return cap is not None and self.rating is not None and self.rating > _ROWS.quality[cap]

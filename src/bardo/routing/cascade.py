@@ -55,6 +55,7 @@ class EscalatedCall(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cost_usd: float | None = None
+    cost_nanos: int | None = None
 
 
 def judge(response: Response, *, fits_schema: bool = True, rules: CascadeRules | None = None) -> Verdict | None:

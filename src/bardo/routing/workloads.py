@@ -32,7 +32,9 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
 
     `intent` is what it needs, `fallbacks` the models that are tried in order after the intent's own. `profile` is how it is answered;
     where that is `locked`, the profile goes before what the caller asks for. `private`: only providers that keep nothing of a call are
-    asked. `escalate` are models that are asked in order where an answer is not good enough. `route` are the
+    asked. `escalate` are models that are asked in order where an answer is not good enough. `verify` is a second model that is asked
+    whether it agrees with the answer. `pipeline` names the profile whose layers
+    work on its calls, empty where nothing is said. `route` are the
     steps by which models are looked for where none is named. `tier` names the tier that decides whether a model is asked at all.
     `pressure` is how an agent's falling vitality changes it, None where it is no part of an agent. `about` is a sentence for people.
     """
@@ -44,6 +46,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     locked: bool = False
     private: bool = False
     escalate: tuple[str, ...] = ()
+    verify: str = ""
+    pipeline: str = ""
     route: tuple[RouteStep, ...] = ()
     tier: str = ""
     pressure: SubsystemPressure | None = None
@@ -70,6 +74,8 @@ class WorkloadRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     locked: bool | None = None
     private: bool | None = None
     escalate: tuple[str, ...] | None = None
+    verify: str | None = None
+    pipeline: str | None = None
     route: tuple[RouteStep, ...] | None = None
     tier: str | None = None
     about: str | None = None

@@ -12,6 +12,7 @@ from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.faults import KINDS, Fault, parse_fault
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.prefix_cache import PrefixCache
 from bardo.simulators.presets import PRESETS, presets
 from bardo.simulators.provider import Provider
 from bardo.simulators.script import Script
@@ -26,19 +27,25 @@ from bardo.simulators.simulated import (
 from bardo.simulators.simulator import Running, Simulator
 from bardo.simulators.thinking_behaviour import THINKING_BEHAVIOURS, ThinkingBehaviour
 from bardo.simulators.turns import ToolCall, Turn, Usage
+from bardo.simulators.x402 import SELLER_BEHAVIOURS, PaidSimulator, PaymentTerms, SimulatedNetwork
 
 __all__ = [
     "KINDS",
     "PRESETS",
+    "SELLER_BEHAVIOURS",
     "THINKING_BEHAVIOURS",
     "Conversation",
     "Fault",
     "Gate",
     "Incoming",
+    "PaidSimulator",
+    "PaymentTerms",
+    "PrefixCache",
     "Provider",
     "Running",
     "Script",
     "SeenRequest",
+    "SimulatedNetwork",
     "SimulatedProvider",
     "Simulator",
     "ThinkingBehaviour",

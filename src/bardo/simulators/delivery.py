@@ -69,10 +69,14 @@ Action: TypeAlias = Head | Send | Pause | Hold | Await | End | Leave
 
 @dataclass(frozen=True, slots=True)
 class Troubles:
-    """How one provider words an error: as a reply of some status, and inside a stream that began well."""
+    """How one provider words an error: as a reply of some status, and inside a stream that began well.
+
+    `alive` is what it sends while a model has not begun; nothing where it sends nothing.
+    """
 
     reply: Callable[[int], Reply]
     events: Callable[[], Sequence[bytes]]
+    alive: bytes = b""
 
 
 def deliver(reply: Reply, fault: Fault | None, troubles: Troubles, *, pace: float = 0.0) -> Iterator[Action]:
@@ -100,6 +104,10 @@ def deliver(reply: Reply, fault: Fault | None, troubles: Troubles, *, pace: floa
             return _malformed(reply, fault)
         case "error-event":
             return _error_event(reply, fault, troubles)
+        case "error-body":
+            return _good(replace(troubles.reply(fault.status), status=200), 0.0)
+        case "keep-alive":
+            return _keep_alive(reply, fault, troubles)
         case "stall" | "cut" | "early-end":
             return _broken_off(reply, fault)
 
@@ -179,6 +187,19 @@ def _error_event(reply: Reply, fault: Fault, troubles: Troubles) -> Iterator[Act
     if not reply.streamed:
         return _good(troubles.reply(500), 0.0)
     return _good(replace(reply, frames=(*reply.frames[: fault.after], *troubles.events())), 0.0)
+
+
+def _keep_alive(reply: Reply, fault: Fault, troubles: Troubles) -> Iterator[Action]:
+    """Send signs of life for ever after some events; before a whole reply they are blanks, which JSON allows."""
+    yield _head(reply, None)
+    for frame in reply.frames[: fault.after] if reply.streamed else ():
+        yield Send(frame)
+    sign = troubles.alive if reply.streamed else b" "
+    if not sign:
+        yield Hold()
+    while True:
+        yield Pause(fault.delay)
+        yield Send(sign)
 
 
 def _broken_off(reply: Reply, fault: Fault) -> Iterator[Action]:

@@ -26,6 +26,8 @@ Kind: TypeAlias = Literal[
     "lying",  # a page of HTML that says it is what was asked for
     "oversized",  # one event, or the body, of `size` bytes
     "error-event",  # an error in the provider's own form inside a stream that began well
+    "error-body",  # an error in the provider's own form as a whole body, with status 200
+    "keep-alive",  # signs of life and nothing else after some events, until the client leaves
 ]
 
 _SEPARATOR = "+fault:"
@@ -52,7 +54,7 @@ class Fault:
 
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_VALUE_MEANS = {"status": "status", "slow": "delay", "drip": "size", "oversized": "size"}
+_VALUE_MEANS = {"status": "status", "slow": "delay", "drip": "size", "oversized": "size", "error-body": "status"}
 _OPTIONS = ("status", "retry-after", "after", "delay", "size", "times")
 
 

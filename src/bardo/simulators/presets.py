@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bardo.simulators.provider import Provider
+from bardo.simulators.providers.agent_hosts import OMLX, Bankr, BlockRun, Lucebox
 from bardo.simulators.providers.anthropic import Anthropic
 from bardo.simulators.providers.bedrock import Bedrock
 from bardo.simulators.providers.cerebras import Cerebras
@@ -32,7 +33,9 @@ from bardo.simulators.providers.zai import ZAI
 _PROVIDERS: tuple[type[Provider], ...] = (
     Anthropic,
     Azure,
+    Bankr,
     Bedrock,
+    BlockRun,
     Cerebras,
     Cohere,
     DS4,
@@ -45,9 +48,11 @@ _PROVIDERS: tuple[type[Provider], ...] = (
     InlineThinkImplicit,
     LMStudio,
     LlamaServer,
+    Lucebox,
     MiniMax,
     Mistral,
     Moonshot,
+    OMLX,
     Ollama,
     OllamaNative,
     OpenAIChat,

@@ -17,6 +17,7 @@ from bardo.simulators.fields import at
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.refusal import Refusal, trouble
 from bardo.simulators.reply import Reply
+from bardo.simulators.turns import Usage
 
 
 class Provider(ABC):
@@ -34,10 +35,14 @@ class Provider(ABC):
     """What the paths below are relative to, where that is not the base path."""
     needs_key: ClassVar[bool] = True
     """Servers on one's own machine take any request unless they were given a key."""
+    lists_to_all: ClassVar[bool] = False
+    """Whether the list of models is given without a key too."""
     has_tools: ClassVar[bool] = True
     """Whether a request can offer tools at all."""
     models: ClassVar[tuple[str, ...]]
     """The models listed where the server was given none."""
+    sign_of_life: ClassVar[bytes] = b": keep-alive\n\n"
+    """What a stream sends while its model has not begun; empty where it sends nothing."""
     beside_it: ClassVar[tuple[type[Provider], ...]] = ()
     """Other dialects that the same server speaks, each at its own paths; their `name` is only for their ids."""
     off_switches: ClassVar[tuple[tuple[str, object], ...]] = ()
@@ -64,6 +69,10 @@ class Provider(ABC):
     def wrong_key(self, given: str) -> Refusal:
         """Word the refusal of a wrong key."""
         return Refusal("wrong_key", f"Incorrect API key provided: {masked(given)}.")
+
+    def counted(self, exchange: Exchange) -> Usage:
+        """Give the tokens of a reply whose usage nobody wrote down, with those that this provider caches."""
+        return exchange.usage
 
     def reasoning_is_off(self, exchange: Exchange) -> bool:
         """Whether the request switched reasoning off in this provider's own way."""
@@ -120,7 +129,9 @@ class Provider(ABC):
 
     def troubles(self) -> Troubles:
         """Give this provider's words for errors that faults ask for."""
-        return Troubles(reply=lambda status: self.refuse(trouble(status)), events=self.error_events)
+        return Troubles(
+            reply=lambda status: self.refuse(trouble(status)), events=self.error_events, alive=self.sign_of_life
+        )
 
     def unknown_path(self, incoming: Incoming) -> Refusal:
         """Word the refusal of a path that does not exist."""

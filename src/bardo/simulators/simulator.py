@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
+import json
 import re
-import threading
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 
+from bardo.simulators.batches import batch_server
 from bardo.simulators.delivery import Action, deliver, held
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.faults import Fault, named_fault
-from bardo.simulators.fields import Fields, rows, text
+from bardo.simulators.fields import Fields, compact, fields, rows, text
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.json_asked import with_json_asked
+from bardo.simulators.prefix_cache import PrefixCache, prompt_text
 from bardo.simulators.presets import PRESETS
 from bardo.simulators.provider import Provider
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply
 from bardo.simulators.script import Script
 from bardo.simulators.thinking_behaviour import BehaviourKind, ThinkingBehaviour
+from bardo.simulators.threads import in_thread
+from bardo.simulators.turns import Usage, tokens_of
 from bardo.simulators.wire import listening, refusing
 
 LOOPBACK = "127.0.0.1"
@@ -49,6 +51,7 @@ class Simulator:
     `key` is the only key taken (None: any that is not empty), `models` the only models known (empty: any),
     `delta_size` the characters of a streamed delta, `pace` the seconds between events, `fault` what goes wrong with
     every request, `thinking_behaviour` how the model takes what it is told of its thinking (None: it thinks as scripted).
+    `prefix_cache` is what the server keeps of prompts, None: nothing is counted as read from a cache but what the provider's own says.
     `requests` holds what arrived.
     """
 
@@ -63,6 +66,7 @@ class Simulator:
         thinking_behaviour: ThinkingBehaviour | BehaviourKind | None = None,
         delta_size: int = 8,
         pace: float = 0.0,
+        prefix_cache: PrefixCache | None = None,
     ) -> None:
         if preset not in PRESETS:
             raise ValueError(f"no simulator is called {preset!r}; there are: {', '.join(sorted(PRESETS))}")
@@ -77,11 +81,14 @@ class Simulator:
             ThinkingBehaviour(thinking_behaviour) if isinstance(thinking_behaviour, str) else thinking_behaviour
         )
         self._gate: Gate | None = None
+        self.prefix_cache = prefix_cache
         self._delta_size = max(1, delta_size)
         self._pace = pace
         self._asked = 0
         self._begun = 0
         self._met: dict[Fault, int] = {}
+        self.batches = batch_server(preset, self._play_item)
+        """The batch API of the provider, None where it has none."""
 
     @property
     def models(self) -> Sequence[str]:
@@ -113,34 +120,10 @@ class Simulator:
     @contextmanager
     def running(self, *, host: str = LOOPBACK, port: int = 0) -> Iterator[Running]:
         """Serve in a thread of its own, for programs without an event loop."""
-        started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]] = Future()
-        thread = threading.Thread(
-            target=lambda: asyncio.run(self._until_stopped(started, host, port)),
-            name=f"simulator-{self.provider.name}",
-        )
-        thread.start()
-        try:
-            loop, stop, base_url = started.result()
-            try:
-                root = base_url.removesuffix(self.provider.base_path)
-                yield Running(root, base_url, self.requests)
-            finally:
-                loop.call_soon_threadsafe(stop.set)
-        finally:
-            thread.join()
-
-    async def _until_stopped(
-        self, started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event, str]], host: str, port: int
-    ) -> None:
-        stop = asyncio.Event()
-        try:
-            async with self.serve(host=host, port=port) as base_url:
-                started.set_result((asyncio.get_running_loop(), stop, base_url))
-                await stop.wait()
-        except OSError as error:
-            if started.done():
-                raise
-            started.set_exception(error)
+        name = f"simulator-{self.provider.name}"
+        with in_thread(lambda: self.serve(host=host, port=port), name) as base_url:
+            root = base_url.removesuffix(self.provider.base_path)
+            yield Running(root, base_url, self.requests)
 
     def _running(self, address: str) -> Running:
         return Running(address, address + self.provider.base_path, self.requests)
@@ -175,6 +158,9 @@ class Simulator:
             provider.admit(incoming, self._key)
             return described, None
         path = _below_base(provider, incoming)
+        batch = self._about_batches(provider, incoming, path)
+        if batch is not None:
+            return batch, None
         asks = provider.answers(incoming, path)
         listed = provider.catalog(path, self.models)
         plain, fault = _without_fault(incoming)
@@ -183,10 +169,33 @@ class Simulator:
             raise provider.unknown_path(incoming)
         if incoming.method != ("GET" if listed is not None else "POST"):
             raise provider.wrong_method(incoming)
-        provider.admit(incoming, self._key)
+        if listed is None or not provider.lists_to_all:
+            provider.admit(incoming, self._key)
         if beside is not None and (model := text(plain.fields.get("model"))):
             provider.known(model.removeprefix("models/"), self._models)
         return (beside, fault) if beside is not None else self._play(provider, incoming, path)
+
+    def _about_batches(self, provider: Provider, incoming: Incoming, path: str) -> Reply | None:
+        """Answer a request about files or batches; None where it is about neither."""
+        if self.batches is None:
+            return None
+        provider.admit(incoming, self._key)
+        return self.batches.answer(incoming, path)
+
+    def _play_item(self, incoming: Incoming, path: str, body: Fields) -> tuple[int, Fields]:
+        """Have the model answer one request of a batch."""
+        raw = compact(body)
+        one = replace(incoming, method="POST", path=f"{_prefix(self.provider)}{path}", query={}, raw=raw, body=body)
+        provider = self._asked_provider(one)
+        try:
+            if body.get("stream"):
+                raise Refusal("bad_value", "Streaming is not supported in batches.", parameter="stream")
+            reply, fault = self._answer(provider, one)
+            if fault is not None and fault.kind == "status":
+                reply = provider.troubles().reply(fault.status)
+        except Refusal as refusal:
+            reply = provider.refuse(refusal)
+        return reply.status, fields(json.loads(reply.body))
 
     def _play(self, provider: Provider, incoming: Incoming, path: str) -> tuple[Reply, Fault | None]:
         """Have the model answer."""
@@ -207,6 +216,10 @@ class Simulator:
             delta_size=self._delta_size,
         )
         exchange = self._as_asked(provider, exchange)
+        if turn.usage is None:
+            exchange = replace(exchange, usage=provider.counted(exchange))
+        if self.prefix_cache is not None:
+            exchange = replace(exchange, usage=_with_cache(exchange, self.prefix_cache))
         reply = provider.stream(exchange) if asked.streamed else provider.whole(exchange)
         return reply, fault or turn.fault
 
@@ -229,6 +242,13 @@ class Simulator:
         met = self._met.get(fault, 0)
         self._met[fault] = met + 1
         return fault if met < fault.times else None
+
+
+def _with_cache(exchange: Exchange, cache: PrefixCache) -> Usage:
+    """Return what a request used, with what of its prompt came from the server's cache."""
+    written = prompt_text(exchange.body)
+    cached, tokens = cache.take(written), max(1, tokens_of(len(written)))
+    return replace(exchange.usage, input_tokens=tokens, cached_input_tokens=min(cached, tokens - 1))
 
 
 def _named_fault(model: str) -> tuple[str, Fault | None]:

@@ -4,8 +4,11 @@ BardoError
 ├── CallerError               the caller changes the request
 │   ├── InvalidRequest        400  malformed JSON, a wrong type, a missing field
 │   │   └── UnknownPreviousResponse  400  the response that a request goes on from is not kept
+│   ├── ContextOverflow       400  the prompt is longer than any model that may be asked takes
 │   ├── NotStored             404  no such response, conversation or item is kept
-│   ├── Forbidden             403  a host name or a web page this gateway does not serve
+│   ├── Unauthorized          401  no key, or one that this gateway does not know
+│   ├── OverBudget            402  the budget of a key is used up
+│   ├── Forbidden             403  a host name, a web page or a model that this caller may not use
 │   ├── UnknownModel          404  no provider here serves that model
 │   ├── UnknownRoute          404  no such endpoint
 │   ├── MethodNotAllowed      405
@@ -13,6 +16,7 @@ BardoError
 │   ├── ClientMisuse          400  a client of the library after its end, or in another event loop
 │   ├── TooLarge              413  a body over the limit
 │   ├── UnsupportedMediaType  415  a body that is not JSON by its content type
+│   ├── RateLimited           429  a key has made as many calls as it may
 │   ├── HeadersTooLarge       431  too many headers, or too large ones
 │   └── Unsupported           400  the target cannot express what was asked
 ├── OperatorError             whoever runs bardo changes its configuration
@@ -23,6 +27,7 @@ BardoError
 │   ├── UpstreamTimeout       504  no answer, or a stream that stopped, within the time allowed
 │   ├── UpstreamRefused       the provider's own status, message, code and retry-after
 │   ├── MalformedReply        502  an answer that is not what its dialect says
+│   │   └── EmptyReply        502  an answer that ended before it said anything
 │   └── BrokenStream          502  a stream that ended before its end
 ├── Unavailable               503  the gateway cannot take the request now; a later try may work
 │   ├── Overloaded            503  a bound on connections or on memory is reached
@@ -34,7 +39,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.values.context_overflow import find_overflow
+from bardo.values.context_overflow import Overflow, find_overflow
 from bardo.values.error_kinds import RETRYABLE_STATUSES, Kind, kind_of_status
 
 
@@ -45,6 +50,8 @@ class BardoError(Exception):
     kind: Kind = "server"
     retryable = False
     request_id = ""
+    cost_nanos: int | None = None
+    """What the call cost all the same, in nano-dollars; None where that is not known."""
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(message)
@@ -81,8 +88,47 @@ class InvalidRequest(CallerError):
         self.param = param
 
 
+class ContextOverflow(CallerError):
+    """The prompt is longer than any model that may be asked takes. `overflow` are its estimated tokens and the limit."""
+
+    def __init__(self, message: str, *, hint: str = "", overflow: Overflow) -> None:
+        super().__init__(message, hint=hint)
+        self.overflow = overflow
+
+
+class Unauthorized(CallerError):
+    """The request has no key, or one that this gateway does not know, or no longer."""
+
+    status = 401
+    kind: Kind = "authentication"
+
+
+class RateLimited(CallerError):
+    """The key has made as many calls as it may for now. `limit` names the limit, `retry_after` are seconds."""
+
+    status = 429
+    kind: Kind = "rate_limit"
+
+    def __init__(self, message: str, *, hint: str = "", limit: str = "", retry_after: float = 1.0) -> None:
+        super().__init__(message, hint=hint)
+        self.limit = limit
+        self.retry_after = retry_after
+
+
+class OverBudget(CallerError):
+    """The call may cost more than is left of its key's budget. `limit` names it, `retry_after` are seconds until it begins anew."""
+
+    status = 402
+    kind: Kind = "billing"
+
+    def __init__(self, message: str, *, hint: str = "", limit: str = "", retry_after: float = 1.0) -> None:
+        super().__init__(message, hint=hint)
+        self.limit = limit
+        self.retry_after = retry_after
+
+
 class Forbidden(CallerError):
-    """The request names a host, or comes from a web page, that this gateway does not serve."""
+    """The request names a host, a web page or a model that this caller may not use."""
 
     status = 403
     kind: Kind = "permission"
@@ -195,11 +241,14 @@ class MissingKey(OperatorError):
 
 
 class ProviderError(BardoError):
-    """The provider failed. `provider` is its id in the configuration."""
+    """The provider failed. `provider` is its id in the configuration. `reached`: the request may have reached it, and may be billed."""
 
     status = 502
     kind: Kind = "upstream"
     retryable = True
+    rest_seconds: float | None = None
+    """How long the provider asks to wait, by its headers and its words; None where it does not say."""
+    reached = True
 
     def __init__(self, message: str, *, hint: str = "", provider: str = "") -> None:
         super().__init__(message, hint=hint)
@@ -208,6 +257,8 @@ class ProviderError(BardoError):
 
 class Unreachable(ProviderError):
     """No connection to the provider."""
+
+    reached = False
 
 
 class UpstreamTimeout(ProviderError):
@@ -258,6 +309,10 @@ class UpstreamRefused(ProviderError):
 
 class MalformedReply(ProviderError):
     """An answer that is not what its dialect says it is."""
+
+
+class EmptyReply(MalformedReply):
+    """An answer that ended, as it seems properly, before it said anything."""
 
 
 class BrokenStream(ProviderError):

@@ -77,6 +77,11 @@ class ResponseFold:
         """Whether all text is held."""
         return self._room >= 0
 
+    @property
+    def usage(self) -> Usage:
+        """What the reply has used, as far as it was reported."""
+        return self._usage
+
     def feed(self, event: Event) -> tuple[()]:
         """Take one event."""
         _TAKE[type(event)](self, event)

@@ -67,13 +67,71 @@ class CacheStats(_Event, frozen=True, kw_only=True, tag="inference:cache_stats")
     savings_usd: float | None
 
 
+class CallStarted(_Event, frozen=True, kw_only=True, tag="call:started"):
+    """An attempt is about to be sent. `cause` says why it is made: `first`, `retry`, `failover` and others."""
+
+    provider: str
+    model: str
+    model_asked: str
+    client_dialect: str
+    streamed: bool
+    cause: str
+
+
+class ReasoningText(_Event, frozen=True, kw_only=True, tag="call:reasoning"):
+    """A piece of thinking, as it arrives. Only where the operator keeps content."""
+
+    text: str
+
+
+class CallFinished(_Event, frozen=True, kw_only=True, tag="call:finished"):
+    """A call has ended, as its row in the log says. A number that is None is unknown. `degraded` names what was changed or lost."""
+
+    provider: str
+    model: str
+    outcome: str
+    error: str | None
+    seconds: float
+    attempts: int
+    input_tokens: int | None
+    output_tokens: int | None
+    reasoning_tokens: int | None
+    cost_usd: float | None
+    verdict: str | None
+    degraded: tuple[str, ...]
+
+
+class HealthChanged(_Event, frozen=True, kw_only=True, tag="health:changed"):
+    """A target went down or came back, or one of its keys rests. `reason` is empty where it is healthy again."""
+
+    provider: str
+    model: str
+    state: str
+    reason: str
+
+
 InferenceEvent = (
-    ProfileApplied | ProfileDegraded | SchemaValidated | SchemaFallback | ReasoningCaptured | WebSearchUsed | CacheStats
+    ProfileApplied
+    | ProfileDegraded
+    | SchemaValidated
+    | SchemaFallback
+    | ReasoningCaptured
+    | WebSearchUsed
+    | CacheStats
+    | CallStarted
+    | ReasoningText
+    | CallFinished
+    | HealthChanged
 )
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An event, and the call that it is about, by the id that the log has."""
+    """An event, and the call that it is about, by the id that the log has: empty where it is about none.
+
+    `key_id` is the key that the call came with, None where keys are not asked for. `at` is Unix time, 0 where nobody said.
+    """
 
     request_id: str
     event: InferenceEvent
+    key_id: str | None = None
+    at: float = 0.0

@@ -133,6 +133,27 @@ class StructuredOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     retries: Annotated[int, msgspec.Meta(ge=0, le=5)] | None = None
 
 
+CacheAllowance = Literal["multi_turn", "tools", "time_words", "pii", "sampling", "media"]
+"""What keeps a call from being answered by a kept reply, unless the operator or the caller allows it."""
+
+
+class CacheOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How one call uses kept replies.
+
+    `mode`: `use` is given one and keeps its own, `refresh` is given none and keeps its own, `off` is given none and keeps none. A kept
+    reply is not older than `max_age_seconds`, and the reply to this call is kept for `ttl_seconds`; None is what is configured. `tags`
+    are names by which the operator removes it. `allow` are reasons for which a call would not be answered so, and that do not count.
+    """
+
+    mode: Literal["use", "refresh", "off"] = "use"
+    max_age_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
+    ttl_seconds: Annotated[float, msgspec.Meta(gt=0, le=31_536_000)] | None = None
+    tags: Annotated[
+        tuple[Annotated[str, msgspec.Meta(min_length=1, max_length=64)], ...], msgspec.Meta(max_length=16)
+    ] = ()
+    allow: tuple[CacheAllowance, ...] = ()
+
+
 class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the caller asks of bardo itself, from the body's `bardo` object or the `X-Bardo-*` headers.
 
@@ -147,7 +168,12 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     `intent` is what the call needs, where routing shall find who answers; `intent_fields` names the fields of it that the caller gave,
     which go before those of a workload. `profile` is how the call shall be answered; where it is `profile_locked`, it goes before the
     caller's own fields. `vitality`, from 0 (dying) to 1 (healthy), is what is left of the agent that asks. `private`: only providers that
-    keep nothing of a call may be asked.
+    keep nothing of a call may be asked. `hosted_only`: tools that providers run are run by nobody else. `deadline_seconds`: within which
+    the call has to be answered. `allow_stale`: how old, in seconds, the reply to an earlier, equal call may be that is given where nobody
+    answers; None allows none. `verify` is a second model that is asked whether it agrees with the answer; None leaves that to the
+    workload, and an empty name is none. `cache` is how the call uses kept replies, None as is configured. `pipeline` names the profile
+    whose layers work on the call, None leaves that to the configuration; `layers` turns single layers on and off.
+    `session` is the caller's own id of the conversation that the call belongs to.
     """
 
     include: tuple[str, ...] = ()
@@ -165,6 +191,18 @@ class BardoOptions(msgspec.Struct, frozen=True, kw_only=True):
     profile_locked: bool = False
     vitality: float | None = None
     private: bool = False
+    hosted_only: bool = False
+    deadline_seconds: float | None = None
+    allow_stale: float | None = None
+    verify: str | None = None
+    cache: CacheOptions | None = None
+    pipeline: str | None = None
+    layers: tuple[tuple[str, bool], ...] = ()
+    session: str = ""
+
+
+TRACE_HEADERS = ("traceparent", "tracestate")
+"""Headers of W3C Trace Context, which providers of every dialect get."""
 
 
 class KeptAs(msgspec.Struct, frozen=True, kw_only=True):

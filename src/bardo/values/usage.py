@@ -11,6 +11,26 @@ from typing import Any
 import msgspec
 
 
+class UsageDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts that only the price of a call depends on; they are parts of the counts of `Usage`.
+
+    `cache_write_1h_tokens` went into a cache of an hour, `searches` are those that the provider made, and `service_tier` is the provider's
+    own word for how the call was served, empty where it says nothing. The `billed` counts are what the provider charges for where it
+    leaves some of the tokens out.
+    """
+
+    cache_write_1h_tokens: int | None = None
+    audio_input_tokens: int | None = None
+    cached_audio_tokens: int | None = None
+    image_input_tokens: int | None = None
+    audio_output_tokens: int | None = None
+    image_output_tokens: int | None = None
+    billed_input_tokens: int | None = None
+    billed_output_tokens: int | None = None
+    searches: int | None = None
+    service_tier: str = ""
+
+
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
     """What one call used. `raw` is the provider's own usage object, untouched."""
 
@@ -20,6 +40,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cached_input_tokens: int | None = None
     cache_write_tokens: int | None = None
     cost_usd: float | None = None
+    details: UsageDetails | None = None
     raw: Any = None
 
     @property

@@ -10,6 +10,7 @@ from bardo.dialects.anthropic_messages.encode_reply import Encoder, encode_respo
 from bardo.dialects.anthropic_messages.encode_request import DECLARATION, encode_body, encode_control, has_blank_stop
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
 from bardo.dialects.anthropic_messages.operations import MODELS, TOKEN_COUNT
+from bardo.dialects.anthropic_messages.searches import SEARCHES
 from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import lacking
 from bardo.dialects.reply_declaration import ReplyDeclaration
@@ -40,6 +41,7 @@ DIALECT = Dialect(
             **lacking("the client's dialect holds one answer", "choices"),
         },
         citations=CITATIONS,
+        searches=SEARCHES,
         # Anthropic's SDK, types/refusal_stop_details.py, 2026-11.
         refusal_words="stop_details.explanation",
         finish_words=frozenset(REASONS),

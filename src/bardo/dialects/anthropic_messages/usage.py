@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.billed_counts import anthropic_details
 from bardo.dialects.counts import doubted, output_with_reasoning, whole
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -35,6 +36,7 @@ def decode_usage(
         reasoning_tokens=reasoning,
         cached_input_tokens=cached,
         cache_write_tokens=written,
+        details=anthropic_details(raw),
         raw=raw,
     )
     doubts = [doubt for name in (*_INPUTS, "output_tokens") for doubt in doubted(f"usage.{name}", raw.get(name))]

@@ -19,6 +19,7 @@ from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
+    over_budget_status=400,
     model_field="",
     stream_framing="eventstream",
     decode_request=decode_request,

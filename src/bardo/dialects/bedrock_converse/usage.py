@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.dialects.billed_counts import bedrock_details
 from bardo.dialects.counts import doubted, whole
 from bardo.dialects.operations import CountForm, count_of
 from bardo.dialects.wire import encode_json
@@ -28,7 +29,12 @@ def decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
     if fresh is not None and not _is_inside(cache, fresh, output, whole(raw.get("totalTokens"))):
         fresh += cache
     usage = Usage(
-        input_tokens=fresh, output_tokens=output, cached_input_tokens=cached, cache_write_tokens=written, raw=raw
+        input_tokens=fresh,
+        output_tokens=output,
+        cached_input_tokens=cached,
+        cache_write_tokens=written,
+        details=bedrock_details(raw),
+        raw=raw,
     )
     return usage, tuple(doubt for name in names for doubt in doubted(f"usage.{name}", raw.get(name)))
 

@@ -18,6 +18,7 @@ from bardo.dialects.bedrock_invoke.payloads import NAME
 
 DIALECT = Dialect(
     name=NAME,
+    over_budget_status=400,
     model_field="",
     stream_framing="eventstream",
     decode_request=decode_request,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.billed_counts import cohere_details
 from bardo.dialects.counts import doubted, output_with_reasoning, whole
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -31,6 +32,7 @@ def decode_usage(
         output_tokens=output,
         reasoning_tokens=reasoning,
         cached_input_tokens=whole(counts["cached_input"]),
+        details=cohere_details(raw),
         raw=raw,
     )
     doubts = [doubt for name, count in counts.items() for doubt in doubted(f"usage.{name}_tokens", count)]

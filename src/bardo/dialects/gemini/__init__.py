@@ -24,6 +24,7 @@ from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
+    over_budget_status=429,
     model_field="modelVersion",
     stream_framing="sse",
     decode_request=requests_in.decode_request,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from bardo.dialects.gemini.constants import NAME
 from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.values.context_overflow import in_gemini_words
 from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, OverBudget, RateLimited, UpstreamRefused
 
 _TYPE = "type.googleapis.com/google.rpc."
 _QUOTED = 500
@@ -37,12 +38,17 @@ def encode_error(error: BardoError) -> bytes:
     """Write the error body. `error` is its first key: Google's SDK looks for it there in a stream."""
     upstream = _own_object(error)
     body = {
-        "code": error.status,
+        "code": 429 if isinstance(error, OverBudget) else error.status,
         "message": message_in(in_gemini_words, error, *_OWN),
-        "status": upstream.get("status") or _STATUSES[error.kind],
+        "status": upstream.get("status") or _status_of(error),
         "details": [*_details(error), *upstream.get("details", ())],
     }
     return msgspec.json.encode({"error": body})
+
+
+def _status_of(error: BardoError) -> str:
+    # Gemini has one word for too many calls and for too much money.
+    return "RESOURCE_EXHAUSTED" if isinstance(error, OverBudget) else _STATUSES[error.kind]
 
 
 def decode_error(status: int, body: bytes, headers: dict[str, str], provider: str) -> UpstreamRefused:
@@ -89,6 +95,9 @@ def _details(error: BardoError) -> list[dict[str, Any]]:
         metadata["param"] = error.param
     info = {"@type": _TYPE + "ErrorInfo", "reason": error.code.upper(), "domain": "bardo", "metadata": metadata}
     delay = error.retry_after if isinstance(error, UpstreamRefused) else None
+    if isinstance(error, RateLimited | OverBudget):
+        delay = str(max(1, ceil(error.retry_after)))
+        metadata["limit"] = error.limit
     if delay and delay.isdecimal() and not _retry_delay(_list(_own_object(error).get("details"))):
         return [info, {"@type": _TYPE + "RetryInfo", "retryDelay": f"{delay}s"}]
     return [info]

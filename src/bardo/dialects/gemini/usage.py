@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.billed_counts import gemini_details
 from bardo.dialects.counts import cache_within_input
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -44,6 +45,7 @@ def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) ->
         output_tokens=thoughts if output is None else output,
         reasoning_tokens=thoughts,
         cached_input_tokens=cached,
+        details=gemini_details(raw),
         raw=raw,
     )
     return usage, degraded

@@ -20,6 +20,7 @@ from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
+    over_budget_status=429,
     stream_framing="sse",
     decode_request=decode_request,
     as_functions=with_plain_choice,

@@ -11,7 +11,7 @@ from bardo.dialects.refusal_words import message_in, own_refusal
 from bardo.dialects.wire import encode_json
 from bardo.values.context_overflow import in_gemini_words
 from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, InvalidRequest, UpstreamRefused
+from bardo.values.errors import BardoError, InvalidRequest, OverBudget, UpstreamRefused
 
 _CODES: dict[Kind, str] = {
     "invalid_request": "invalid_request",
@@ -56,10 +56,15 @@ def error_fields(error: BardoError) -> dict[str, Any]:
     code = None if own is None else own.upstream_code
     param = error.param if isinstance(error, InvalidRequest) else None if own is None else own.param
     return {
-        "code": code if code in _STATUSES else _CODES[error.kind],
+        "code": code if code in _STATUSES else _code_of(error),
         "message": message_in(in_gemini_words, error, *_OWN),
         "bardo": {"code": error.code, **({"param": param} if param else {})},
     }
+
+
+def _code_of(error: BardoError) -> str:
+    # Gemini has one word for too many calls and for too much money.
+    return "resource_exhausted" if isinstance(error, OverBudget) else _CODES[error.kind]
 
 
 def refusal_in_reply(error: Any, provider: str) -> UpstreamRefused:

@@ -37,6 +37,7 @@ MODELS = ModelsForm(encode_list=_list, encode_model=lambda model: encode_json(_m
 
 DIALECT = Dialect(
     name=NAME,
+    over_budget_status=429,
     stream_framing="sse",
     decode_request=lambda body, arrival: decode_request(body),
     declaration=DECLARATION,

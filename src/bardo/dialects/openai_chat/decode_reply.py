@@ -21,7 +21,7 @@ from bardo.dialects.openai_chat.repeated import Repetition
 from bardo.dialects.openai_chat.reply_fields import ReplyFieldsDecoder
 from bardo.streams.frames import Frame
 from bardo.streams.sse import FrameEnds
-from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
+from bardo.values.errors import BrokenStream, EmptyReply, MalformedReply, ProviderError
 from bardo.values.events import Event, Failed
 
 MAX_CHOICES = 256
@@ -133,7 +133,7 @@ class ChatDecoder(PlainReplyDecoder, RepeatingDecoder, SwitchableDecoder, Return
         ended = self.complete
         events = self._close(settle=ended)
         if not self._seen:
-            return [*events, *self._fail(MalformedReply("the reply is empty", provider=self._provider))]
+            return [*events, *self._fail(EmptyReply("the reply is empty", provider=self._provider))]
         if not ended:
             events += self._fail(BrokenStream("the stream ended before its end", provider=self._provider))
         return events

@@ -7,6 +7,7 @@ from typing import Any
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow, Quirks
 from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.hosted_tools import is_asked_otherwise
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import DEVELOPER, NAME
 from bardo.dialects.openai_chat.encode_messages import MessageWriter
@@ -79,6 +80,8 @@ def differs(request: Request, row: ProviderRow) -> bool:
     for limit in _LIMITS:
         if limit in body and limit != row.quirks.output_limit_field:
             return True
+    if request.extra and is_asked_otherwise(request, row):
+        return True
     if row.quirks.signed_calls and has_unsigned_calls(request.model, body.get("messages"), row.quirks):
         return True
     return not row.quirks.developer_role and _names_developer(request)

@@ -11,7 +11,7 @@ from bardo.dialects.openai_chat.constants import NAME
 from bardo.dialects.refusal_words import message_in, overflow_of, own_refusal
 from bardo.values.context_overflow import in_openai_words
 from bardo.values.error_kinds import Kind
-from bardo.values.errors import BardoError, UpstreamRefused
+from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, UpstreamRefused
 
 _TYPES: dict[Kind, str] = {
     "invalid_request": "invalid_request_error",
@@ -28,6 +28,7 @@ _TYPES: dict[Kind, str] = {
     "upstream": "upstream_error",
 }
 
+_UNSPECIFIC = 400
 _OWN = (NAME, "openai_responses")
 _STATUSES: dict[str, int] = {
     "invalid_request_error": 400,
@@ -52,6 +53,8 @@ def error_object(error: BardoError) -> dict[str, Any]:
     kind, code = (own.upstream_type, own.upstream_code) if own is not None else (None, None)
     if overflow_of(error) is not None:
         code = "context_length_exceeded"
+    if isinstance(error, Unauthorized | RateLimited | OverBudget):
+        kind, code = _of_key(error)
     foreign = own is None and isinstance(error, UpstreamRefused)
     return {
         "message": message_in(in_openai_words, error, *_OWN),
@@ -59,6 +62,15 @@ def error_object(error: BardoError) -> dict[str, Any]:
         "param": None if foreign else getattr(error, "param", None),
         "code": code or error.code,
     }
+
+
+def _of_key(error: Unauthorized | RateLimited | OverBudget) -> tuple[str, str]:
+    """Return type and code as OpenAI's own servers write them for what is wrong with a key (2026-11-23)."""
+    if isinstance(error, Unauthorized):
+        return "invalid_request_error", "invalid_api_key"
+    if isinstance(error, OverBudget):
+        return "insufficient_quota", "insufficient_quota"
+    return "tokens" if error.limit == "tokens_per_minute" else "requests", "rate_limit_exceeded"
 
 
 def encode_error(error: BardoError) -> bytes:
@@ -125,5 +137,7 @@ def _status_of(detail: Any) -> int:
         )
         if isinstance(value, int) and not isinstance(value, bool) and 400 <= value <= 599:
             return value
+    # DeepSeek's `code` is `invalid_request_error` whatever went wrong, its `type` says what (2026-10).
     words = (fields.get("code"), fields.get("type"))
-    return next((_STATUSES[word] for word in words if isinstance(word, str) and word in _STATUSES), 502)
+    found = [_STATUSES[word] for word in words if isinstance(word, str) and word in _STATUSES]
+    return next((status for status in found if status != _UNSPECIFIC), found[0] if found else 502)

@@ -97,6 +97,7 @@ def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] |
     if fields:
         events.append(ReplyFields(NAME, fields))
     if reply.usage:
-        usage, doubts = decode_usage(reply.usage, excludes_reasoning=excludes_reasoning)
+        tier = None if reply.service_tier is UNSET else reply.service_tier
+        usage, doubts = decode_usage(reply.usage, excludes_reasoning=excludes_reasoning, tier=tier)
         events += (UsageUpdate(usage), *map(Degraded, doubts))
     return events

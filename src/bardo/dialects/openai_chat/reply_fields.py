@@ -85,6 +85,7 @@ class ReplyFieldsDecoder:
             self._raw or {},
             excludes_reasoning=self._excludes_reasoning,
             cost=self._fields.get("cost"),
+            tier=self._fields.get("service_tier"),
             google=self._google,
         )
         usage = _filled(usage, self._usage)

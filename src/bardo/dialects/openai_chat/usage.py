@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.billed_counts import openai_details
 from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, whole
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -13,11 +14,17 @@ _LARGEST = 1 << 53
 
 
 def decode_usage(
-    raw: dict[str, Any], *, excludes_reasoning: bool | None, cost: Any = None, google: dict[str, Any] | None = None
+    raw: dict[str, Any],
+    *,
+    excludes_reasoning: bool | None,
+    cost: Any = None,
+    tier: Any = None,
+    google: dict[str, Any] | None = None,
 ) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts of one `usage` object, and what in it could not be true.
 
-    `cost` is what stands beside it, `google` Google's own counts of the same reply, which tell whether the output includes reasoning.
+    `cost` and the service `tier` are what stands beside it, `google` Google's own counts of the same reply, which tell whether the output
+    includes reasoning.
     """
     output_details = _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
     # Writer and some replies of Mistral spell it in the singular.
@@ -59,6 +66,7 @@ def decode_usage(
         cached_input_tokens=cached,
         cache_write_tokens=written,
         cost_usd=_dollars(raw, cost),
+        details=openai_details(raw, input_details, output_details, tier),
         raw=raw,
     )
     doubts = doubted("usage.input_tokens", asked) + doubted("usage.output_tokens", output)
@@ -96,8 +104,18 @@ def _dollars(raw: dict[str, Any], beside: Any) -> float | None:
     for cost, name in ((raw.get("cost"), "total_cost"), (beside, "usd")):
         amount = _amount(cost.get(name) if isinstance(cost, dict) else cost)
         if amount is not None:
-            return amount
+            return amount + _upstream_cost(raw)
     return None
+
+
+def _upstream_cost(raw: dict[str, Any]) -> float:
+    """Return what the maker charges besides, where a gateway used the caller's own key: its `cost` is its fee alone then.
+
+    Source: openrouter.ai/docs, "Usage accounting" and "BYOK", 2026-11.
+    """
+    if raw.get("is_byok") is not True:
+        return 0.0
+    return _amount(_object(raw, "cost_details").get("upstream_inference_cost")) or 0.0
 
 
 def _amount(value: Any) -> float | None:

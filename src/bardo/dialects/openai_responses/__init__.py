@@ -16,6 +16,7 @@ from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_res
 from bardo.dialects.openai_responses.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
 from bardo.dialects.openai_responses.first_frame import EitherReply
+from bardo.dialects.openai_responses.searches import SEARCHES
 from bardo.dialects.openai_responses.state import FRAMING, NAME, STATUSES, USUAL, WITHIN
 from bardo.dialects.openai_responses.usage import TOKEN_COUNT
 from bardo.dialects.pictures import RESPONSES_PICTURES
@@ -23,6 +24,7 @@ from bardo.dialects.reply_declaration import Place, ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
+    over_budget_status=429,
     stream_framing="sse",
     decode_request=decode_request,
     as_functions=as_functions,
@@ -32,6 +34,7 @@ DIALECT = Dialect(
     encode_body=encode_body,
     encode_control=encode_control,
     reply=ReplyDeclaration(
+        searches=SEARCHES,
         citations=annotations_form("annotations"),
         pictures=RESPONSES_PICTURES,
         places={"logprobs": Place("logprobs")},

@@ -43,7 +43,9 @@ class ReplyFrame:
         self.give_fields(out, additional)
         usage = self._response.get("usage")
         if usage is not None:
-            counts, doubts = decode_usage(fields_of(usage), self._excludes_reasoning)
+            counts, doubts = decode_usage(
+                fields_of(usage), self._excludes_reasoning, self._response.get("service_tier")
+            )
             out.append(UsageUpdate(counts))
             out.extend(Degraded(doubt) for doubt in doubts)
         if status == "failed":

@@ -16,8 +16,8 @@ from bardo.values.request import Effort
 
 ANY_WORD: tuple[Effort, ...] = ("low", "medium", "high")
 """The levels of a model that takes one and of which nobody lists any: its chat template prints the word as it is."""
-LayerName = Literal["operator", "L1", "L2", "L3"]
-_ORDER: tuple[LayerName, ...] = ("operator", "L1", "L2", "L3")
+LayerName = Literal["operator", "L1", "listing", "L2", "L3"]
+_ORDER: tuple[LayerName, ...] = ("operator", "L1", "listing", "L2", "L3")
 _FIELDS = Facts.__struct_fields__
 
 
@@ -30,7 +30,8 @@ class ControlTarget(msgspec.Struct, frozen=True):
 
 
 class Layer(msgspec.Struct, frozen=True):
-    """What one source says: an operator's override, live introspection (L1), the catalog (L2), the provider's static form (L3)."""
+    """What one source says: an operator's override, live introspection (L1), the provider's list
+    of models as it was kept (listing), the catalog (L2), the provider's static form (L3)."""
 
     name: LayerName
     facts: Facts
@@ -64,7 +65,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def unknown_server(self) -> bool:
         """Whether nothing is known of the server: no row, no operator and no word of its own."""
-        return self.endpoint.unknown_server and not {"operator", "L1"} & set(self.layers.values())
+        return self.endpoint.unknown_server and not {"operator", "L1", "listing"} & set(self.layers.values())
 
     @cached_property
     def control(self) -> tuple[Control, ...]:

@@ -4,7 +4,7 @@
 """
 
 from bardo.reasoning.replay.guard import amended
-from bardo.reasoning.replay.keys import has_history, keys_in, turns_of, wanted
+from bardo.reasoning.replay.keys import has_history, keys_in, turns_in, turns_of, wanted
 from bardo.reasoning.replay.memory import Kept, Memory, Origins, decode_kept, encode_kept, is_only_text, remember
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.reasoning.replay.restore import NOTHING, Recalled, Restored, restore
@@ -26,6 +26,7 @@ __all__ = [
     "prefix_of",
     "remember",
     "restore",
+    "turns_in",
     "turns_of",
     "wanted",
 ]

@@ -109,6 +109,30 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     return tuple(turns)
 
 
+def turns_in(turns: Sequence[TurnKeys], asked: Request, sent: Request) -> tuple[TurnKeys, ...]:
+    """Return the turns of the client's own conversation with their places in the one that is sent, which layers have changed.
+
+    Replies are kept under the keys of what the client asks, so these are what they are found by. Turns that are not sent are left out.
+    """
+    if asked.messages is sent.messages or not turns:
+        return tuple(turns)
+    places = [place for place, message in enumerate(sent.messages) if message.role == "assistant"]
+    if len(places) == len(turns):
+        return tuple(
+            turn if turn.place == place else msgspec.structs.replace(turn, place=place)
+            for turn, place in zip(turns, places, strict=True)
+        )
+    found: list[TurnKeys] = []
+    for turn in reversed(turns):
+        said = _turn_digest("", asked.messages[turn.place])
+        while places and _turn_digest("", sent.messages[places[-1]]) != said:
+            places.pop()
+        if not places:
+            break
+        found.append(msgspec.structs.replace(turn, place=places.pop()))
+    return tuple(reversed(found))
+
+
 def wanted(request: Request) -> list[str]:
     """Return every key that may be needed to send a request; nothing where no model has spoken yet."""
     return keys_in(turns_of(request))

@@ -126,11 +126,13 @@ def remember(
     fields: Mapping[int, dict[str, Any]] | None = None,
     *,
     omits_ids: bool = False,
+    shown: Response | None = None,
 ) -> list[Memory]:
     """Return what is kept of each choice of a reply; nothing for most.
 
     `request` is the client's, `sent` what the provider got: with what was restored. `reader` made the reply. `fields` are those that
     the provider takes back unmodified, by choice. `omits_ids`: clients of the request's dialect may send calls back without their ids.
+    `shown` is the reply as the client got it, and so sends it back, where that is not what the provider said.
     """
     known = rules or builtin_replay()
     choices = enumerate((response, *response.alternatives))
@@ -142,8 +144,10 @@ def remember(
     if not worth or response.error is not None:
         return []
     prefix = prefix_of(sent) if known.binding(reader) is not None else None
+    returned = {} if shown is None else dict(enumerate(one.blocks for one in (shown, *shown.alternatives)))
     return [
-        _memory(blocks, choice, request, reader, prefix, (fields or {}).get(choice, {})) for choice, blocks in worth
+        _memory(blocks, returned.get(choice, blocks), choice, request, reader, prefix, (fields or {}).get(choice, {}))
+        for choice, blocks in worth
     ]
 
 
@@ -183,6 +187,7 @@ def _answers_tools(request: Request) -> bool:
 
 def _memory(
     blocks: Sequence[ReplyBlock],
+    returned: Sequence[ReplyBlock],
     choice: int,
     request: Request,
     reader: Reader,
@@ -191,7 +196,7 @@ def _memory(
 ) -> Memory:
     parts = [part for block in blocks if (part := _part(block)) is not None] if _worth(blocks, request) else []
     kept = Kept(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
-    keys = [*reply_keys(request, blocks), *(state_key(state) for state in kept.states)]
+    keys = [*reply_keys(request, returned), *(state_key(state) for state in kept.states)]
     return Memory(tuple(dict.fromkeys(keys)), kept, choice)
 
 

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import msgspec
 
-from bardo.routing.learned.text_form import FORM_FEATURES, form_of
+from bardo.embedding.text_form import FORM_FEATURES, form_of
 
 Point = tuple[float, ...]
 FINE, COARSE = 64, 16

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, at, compact
 from bardo.simulators.incoming import Incoming
+from bardo.simulators.prompt_cache import PromptCache
 from bardo.simulators.provider import Provider
-from bardo.simulators.providers import anthropic_request, anthropic_thinking
+from bardo.simulators.providers import anthropic_cache, anthropic_request, anthropic_thinking
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, named_event, streamed, whole
+from bardo.simulators.turns import Usage
 
 _FINISH = {"stop": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
 _ERROR_TYPES = {
@@ -26,6 +29,8 @@ _ERROR_TYPES = {
     504: "timeout_error",
     529: "overloaded_error",
 }
+# Of most models; some have half of it, and some four times as much.
+_LEAST_CACHED = 1024
 _REQUEST_ID = "req_011CWdMEehrhsdujMyQ9pChP"
 _PING = b'event: ping\ndata: {"type": "ping"}\n\n'
 
@@ -39,6 +44,20 @@ class Anthropic(Provider):
     prefix = ""
     models = ("claude-haiku-4-5-20251001", "claude-sonnet-5")
     off_switches = (("thinking.type", "disabled"),)
+    sign_of_life = _PING
+
+    def __init__(self) -> None:
+        self._cache = PromptCache(least=_LEAST_CACHED)
+
+    def counted(self, exchange: Exchange) -> Usage:
+        counts = self._cache.take(exchange.model, anthropic_cache.marked_prefixes(exchange.body))
+        usage = exchange.usage
+        return replace(
+            usage,
+            input_tokens=max(usage.input_tokens, counts.read + counts.written + 1),
+            cached_input_tokens=counts.read,
+            cache_write_tokens=counts.written,
+        )
 
     def given_key(self, incoming: Incoming) -> str:
         return incoming.headers.get("x-api-key", "") or incoming.bearer

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.fields import Fields, at, fields, joined_text, number, rows, text
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.providers import anthropic_thinking
+from bardo.simulators.providers import anthropic_cache, anthropic_thinking
 from bardo.simulators.refusal import Refusal
 
 _KNOWN = frozenset(
@@ -82,6 +82,7 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     _check_calls_answered(messages)
     _check_end(messages[-1], text(body.get("model")))
     _check_forced(body)
+    anthropic_cache.check(body)
     anthropic_thinking.check(incoming)
     return Conversation(
         model=text(body.get("model")),

@@ -41,6 +41,7 @@ class Bedrock(Provider):
     name = "bedrock"
     dialect = "bedrock_converse"
     catalog_name = "bedrock"
+    sign_of_life = b""
     base_path = ""
     models = ("us.anthropic.claude-sonnet-4-5-20250929-v1:0", "openai.gpt-oss-120b-1:0", "us.amazon.nova-2-lite-v1:0")
     off_switches = (

@@ -29,6 +29,7 @@ class OllamaNative(Provider):
     name = "ollama_native"
     dialect = "ollama"
     catalog_name = "ollama"
+    sign_of_life = b""
     base_path = "/api"
     needs_key = False
     models = ("gpt-oss:120b", "qwen3:latest")

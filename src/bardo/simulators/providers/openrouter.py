@@ -37,8 +37,10 @@ class OpenRouter(Chat):
 
     name = "openrouter"
     catalog_name = "openrouter"
+    sign_of_life = COMMENT
     beside_it = (OpenRouterMessages,)
     embeds = "any"
+    lists_to_all = True
     base_path = "/api/v1"
     models = ("anthropic/claude-haiku-4.5", "google/gemini-3-flash-preview", "openai/gpt-5", "x-ai/grok-4.1-fast")
     reasoning_field = "reasoning"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 from bardo.simulators.chat import Chat
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, fields, without
 from bardo.simulators.marks import HEXADECIMAL
 from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply
 from bardo.simulators.turns import ToolCall
 
 _PARAMETERS: Fields = {
@@ -27,11 +30,13 @@ _PARAMETERS: Fields = {
 
 
 class Venice(Chat):
-    """api.venice.ai/api/v1."""
+    """api.venice.ai/api/v1. `balances` are what is left of the account, as the headers of each reply say it."""
 
+    balances: Mapping[str, str] = MappingProxyType({"diem": "12.5", "usd": "3.25"})
     name = "venice"
     catalog_name = "venice"
     embeds = "any"
+    lists_to_all = True
     base_path = "/api/v1"
     models = ("qwen3-5-9b", "zai-org-glm-4.7")
     owner = "venice.ai"
@@ -42,6 +47,16 @@ class Venice(Chat):
         ("venice_parameters.disable_thinking", True),
     )
     hiding_switches = (("venice_parameters.strip_thinking_response", True),)
+
+    def whole(self, exchange: Exchange) -> Reply:
+        return self._with_balances(super().whole(exchange))
+
+    def stream(self, exchange: Exchange) -> Reply:
+        return self._with_balances(super().stream(exchange))
+
+    def _with_balances(self, reply: Reply) -> Reply:
+        told = tuple((f"x-venice-balance-{name}", amount) for name, amount in self.balances.items())
+        return replace(reply, headers=(*reply.headers, *told))
 
     def completion(self, exchange: Exchange) -> Fields:
         return {
@@ -126,8 +141,16 @@ class Venice(Chat):
             "defaultReasoningEffort": "medium",
             "supportsFunctionCalling": True,
             "supportsResponseSchema": True,
+            "supportsTeeAttestation": model.startswith(("e2ee-", "tee-")),
         }
-        return {**super().model_row(model), "type": "text", "model_spec": {"capabilities": capabilities}}
+        specification: Fields = {
+            "privacy": "private",
+            "availableContextTokens": 256000,
+            "pricing": {"input": {"usd": 0.1, "diem": 0.1}, "output": {"usd": 0.15, "diem": 0.15}},
+            "traits": [],
+            "capabilities": capabilities,
+        }
+        return {**super().model_row(model), "type": "text", "model_spec": specification}
 
 
 def _cost(exchange: Exchange) -> Fields:

@@ -76,8 +76,10 @@ class VLLM(Chat):
         return call.id or f"chatcmpl-tool-{exchange.token(f'call{place}', 16, HEXADECIMAL)}"
 
     def usage(self, exchange: Exchange) -> Fields:
-        """vLLM does not count reasoning."""
-        return {**without(super().usage(exchange), ["completion_tokens_details"]), "prompt_tokens_details": None}
+        """vLLM does not count reasoning, and tells of cached tokens only where there are some (and `--enable-prompt-tokens-details`)."""
+        cached = exchange.usage.cached_input_tokens
+        details = {"cached_tokens": cached} if cached else None
+        return {**without(super().usage(exchange), ["completion_tokens_details"]), "prompt_tokens_details": details}
 
     def choice(self, delta: Fields, finish: str | None) -> Fields:
         choice: Fields = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}

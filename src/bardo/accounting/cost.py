@@ -1,0 +1,183 @@
+"""Work out what a call cost from a price and the tokens that the provider counted.
+
+All sums are exact: tokens times nano-dollars per million tokens are whole millionths of a nano-dollar. Only the total is rounded, half to
+even, and the parts are rounded so that they add up to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias
+
+import msgspec
+
+from bardo.accounting.plain_cost import plain_cost
+from bardo.accounting.price import BATCH, Price, Rates, Schedule
+from bardo.values.cost import UNKNOWN_COST, CallCost, Cause, apportion, nanos_of
+from bardo.values.usage import Usage, UsageDetails
+
+_PER_MILLION = 1_000_000
+_NO_DETAILS = UsageDetails()
+# What a token costs beside one of plain input where no price is known: the usual relation in the shipped table of prices.
+_USUAL_RATES = Rates(input=100, cache_read=10, cache_write=125, output=400)
+
+
+_Line: TypeAlias = tuple[Cause, int, int | None]
+"""What tokens are a part of, how many they are, and what they cost per million; None where nobody knows."""
+
+
+def cost_of(price: Price | None, usage: Usage, *, batch: bool = False) -> CallCost:
+    """Return what a call cost: as the provider reports it, else by its price; unknown where neither is known.
+
+    Where both are known the provider's figure is the cost, and ours splits it. Where only the provider's is known it is split by the usual
+    relation of prices, so the parts are an estimate then. `batch`: the call was part of a batch.
+    """
+    reported = None if usage.cost_usd is None or usage.cost_usd < 0 else nanos_of(usage.cost_usd)
+    computed = UNKNOWN_COST if price is None else computed_cost(price, usage, batch=batch)
+    if reported is None:
+        return computed
+    weights = computed.parts if computed.nanos else _usual_weights(usage)
+    parts = _split(reported, weights) or ({"fee": reported} if reported else {})
+    return msgspec.structs.replace(computed, nanos=reported, parts=parts, reported_nanos=reported, source="provider")
+
+
+def computed_cost(price: Price, usage: Usage, *, batch: bool = False) -> CallCost:
+    """Return what a call cost by its price; unknown where a count, a rate or the price of its service tier is missing."""
+    plain = None if batch else plain_cost(price, usage)
+    return step_by_step(price, usage, batch=batch) if plain is None else plain
+
+
+def step_by_step(price: Price, usage: Usage, *, batch: bool = False) -> CallCost:
+    """Return what `computed_cost` does, for any price and any call."""
+    usage = _billed(usage)
+    schedule = _schedule_of(price, usage, batch=batch)
+    if schedule is None or usage.input_tokens is None:
+        return UNKNOWN_COST
+    parts = _parts(schedule, usage)
+    details = usage.details or _NO_DETAILS
+    searches = details.searches or 0
+    if parts is None or (searches and price.search_fee is None):
+        return UNKNOWN_COST
+    fee = price.request_fee + searches * (price.search_fee or 0)
+    if fee:
+        parts["fee"] = fee * _PER_MILLION
+    total = _rounded(sum(parts.values()))
+    return CallCost(
+        nanos=total,
+        parts=_split(total, parts),
+        computed_nanos=total,
+        saved_nanos=_saved(schedule, usage),
+        source=price.source,
+    )
+
+
+def estimate(price: Price | None, input_tokens: int | None, most_output_tokens: int | None) -> int | None:
+    """Return the nano-dollars of a call that gives all tokens it may, nothing of it cached; None where that is not known."""
+    if price is None or input_tokens is None or most_output_tokens is None:
+        return None
+    if price.plain is not None and input_tokens <= price.plain.most_input:
+        return input_tokens * price.plain.input + most_output_tokens * price.plain.answer
+    usage = Usage(input_tokens=input_tokens, output_tokens=most_output_tokens)
+    return computed_cost(price, usage).nanos
+
+
+def _billed(usage: Usage) -> Usage:
+    """Return the tokens that the provider charges for, where it says that these are other ones."""
+    details = usage.details
+    if details is None or (details.billed_input_tokens is None and details.billed_output_tokens is None):
+        return usage
+    billed = _first(details.billed_input_tokens, usage.input_tokens)
+    cached = usage.cached_input_tokens
+    return msgspec.structs.replace(
+        usage,
+        input_tokens=billed,
+        cached_input_tokens=cached if cached is None or billed is None else min(cached, billed),
+        output_tokens=_first(details.billed_output_tokens, usage.output_tokens),
+    )
+
+
+def _schedule_of(price: Price, usage: Usage, *, batch: bool) -> Schedule | None:
+    tier = BATCH if batch else (usage.details or _NO_DETAILS).service_tier
+    return price.variants.get(tier) or (price.schedule if tier in price.usual_tiers else None)
+
+
+def _parts(schedule: Schedule, usage: Usage) -> dict[Cause, int] | None:
+    """Return millionths of nano-dollars by cause; None where a rate that is needed is not known."""
+    parts: dict[Cause, int] = {}
+    for cause, tokens, rate in _lines(usage, _rates_of(schedule, usage)):
+        if tokens and rate is None:
+            return None
+        if tokens and rate:
+            parts[cause] = parts.get(cause, 0) + tokens * rate
+    return parts
+
+
+def _rates_of(schedule: Schedule, usage: Usage) -> Rates:
+    """Return the rates of all tokens of a call: those of the last tier that its input is above."""
+    reached = [tier for tier in schedule.tiers if (usage.input_tokens or 0) > tier.above]
+    return reached[-1].rates if reached else schedule.rates
+
+
+def _lines(usage: Usage, rates: Rates) -> Iterator[_Line]:
+    """Yield the tokens of a call by what they cost. A kind without a rate costs what the kind does that it is a part of."""
+    details = usage.details or _NO_DETAILS
+    cached, written = usage.cached_input_tokens or 0, usage.cache_write_tokens or 0
+    read_rate, write_rate = _first(rates.cache_read, rates.input), _first(rates.cache_write, rates.input)
+    heard, seen = details.audio_input_tokens or 0, details.image_input_tokens or 0
+    heard_cached = min(details.cached_audio_tokens or 0, heard, cached)
+    long_lived = min(details.cache_write_1h_tokens or 0, written)
+    fresh = max(0, (usage.input_tokens or 0) - cached - written)
+    fresh_heard = min(heard - heard_cached, fresh)
+    fresh_seen = min(seen, fresh - fresh_heard)
+    yield ("input", fresh - fresh_heard - fresh_seen, rates.input)
+    yield ("input", fresh_heard, _first(rates.audio_input, rates.input))
+    yield ("input", fresh_seen, _first(rates.image_input, rates.input))
+    yield ("cache_read", cached - heard_cached, read_rate)
+    yield ("cache_read", heard_cached, _first(rates.cached_audio, read_rate))
+    yield ("cache_write", written - long_lived, write_rate)
+    yield ("cache_write", long_lived, _first(rates.cache_write_1h, write_rate))
+    yield from _output_lines(usage, details, rates)
+
+
+def _output_lines(usage: Usage, details: UsageDetails, rates: Rates) -> Iterator[_Line]:
+    output = usage.output_tokens
+    if output is None:
+        # Models without a price of output give none: vectors are counted by their input alone.
+        yield ("answer", int(rates.output is not None), None)
+        return
+    thought = min(usage.reasoning_tokens or 0, output)
+    spoken = min(details.audio_output_tokens or 0, output - thought)
+    drawn = min(details.image_output_tokens or 0, output - thought - spoken)
+    yield ("answer", output - thought - spoken - drawn, rates.output)
+    yield ("answer", spoken, _first(rates.audio_output, rates.output))
+    yield ("answer", drawn, _first(rates.image_output, rates.output))
+    yield ("thinking", thought, _first(rates.reasoning, rates.output))
+
+
+def _saved(schedule: Schedule, usage: Usage) -> int | None:
+    """Return what the cache saved, beside the same tokens as plain input; None where the provider counts no cache."""
+    if usage.cached_input_tokens is None and usage.cache_write_tokens is None:
+        return None
+    plain = msgspec.structs.replace(usage, cached_input_tokens=None, cache_write_tokens=None)
+    without, with_cache = _parts(schedule, plain), _parts(schedule, usage)
+    if without is None or with_cache is None:
+        return None
+    return _rounded(sum(without.values()) - sum(with_cache.values()))
+
+
+def _usual_weights(usage: Usage) -> dict[Cause, int]:
+    return _parts(Schedule(rates=_USUAL_RATES), usage) or {}
+
+
+def _split(total: int, parts: Mapping[Cause, int]) -> dict[Cause, int]:
+    return {cause: nanos for cause, nanos in apportion(total, parts).items() if nanos}
+
+
+def _rounded(amount: int) -> int:
+    """Return millionths of a nano-dollar as whole nano-dollars, half to even."""
+    whole, rest = divmod(amount, _PER_MILLION)
+    return whole + (rest * 2 > _PER_MILLION or (rest * 2 == _PER_MILLION and whole % 2 == 1))
+
+
+def _first(rate: int | None, other: int | None) -> int | None:
+    return other if rate is None else rate

@@ -1,0 +1,61 @@
+"""How programs are told where the gateway is, from `catalog/data/agents.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import NamedTuple
+
+import msgspec
+
+_NO_PROXY = ("NO_PROXY", "no_proxy")
+
+
+class AgentRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One program, by the name of its command; an empty name is any other.
+
+    `arguments` go before those of the user. Those of `model_arguments` and `model_environment` are for calls with a model. `unset` are
+    variables that would lead the program elsewhere.
+    """
+
+    command: str
+    title: str
+    environment: dict[str, str] = {}
+    model_environment: dict[str, str] = {}
+    arguments: tuple[str, ...] = ()
+    model_arguments: tuple[str, ...] = ()
+    unset: tuple[str, ...] = ()
+
+    def start(
+        self, arguments: Sequence[str], environment: Mapping[str, str], *, address: str, key: str, model: str
+    ) -> AgentStart:
+        """Return what the program is started with. `environment` is that of this process, which stays as it is."""
+        told = {**self.environment, **(self.model_environment if model else {})}
+        first = (*self.arguments, *(self.model_arguments if model else ()))
+        filled = [_filled(one, address, key, model) for one in first]
+        own = {name: value for name, value in environment.items() if name not in self.unset}
+        own |= {name: _filled(value, address, key, model) for name, value in told.items()}
+        for name in _NO_PROXY:
+            # The gateway is on this machine, which a proxy does not reach.
+            own[name] = ",".join(filter(None, (own.get(name, ""), "127.0.0.1,localhost")))
+        return AgentStart([*filled, *arguments], own)
+
+
+class AgentStart(NamedTuple):
+    """The arguments and the environment of a program."""
+
+    arguments: list[str]
+    environment: dict[str, str]
+
+
+def _filled(text: str, address: str, key: str, model: str) -> str:
+    return text.replace("{address}", address).replace("{key}", key).replace("{model}", model)
+
+
+@cache
+def agent_rows() -> dict[str, AgentRow]:
+    """Return the rows that come with bardo, by command."""
+    text = files("bardo.catalog").joinpath("data/agents.toml").read_text(encoding="utf-8")
+    return {row.command: row for row in msgspec.convert(tomllib.loads(text)["agent"], list[AgentRow])}

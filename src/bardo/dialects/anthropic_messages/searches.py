@@ -1,0 +1,64 @@
+"""Searches of the web in Anthropic's form: a `server_tool_use` block, and a `web_search_tool_result` block behind it.
+
+Source: https://docs.claude.com/en/docs/agents-and-tools/tool-use/web-search-tool, as of 2026-11.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bardo.dialects.searches import SearchForm, SearchPart, SearchResults, WebPage, seal_text, unseal_text
+
+_TOOL = "web_search"
+_CALL, _RESULT = "server_tool_use", "web_search_tool_result"
+_OWN_ID = "srvtoolu_bardo"
+
+
+def _write(key: str, query: str, results: SearchResults) -> list[dict[str, Any]]:
+    use = f"{_OWN_ID}{key}"
+    content: Any = [
+        {
+            "type": "web_search_result",
+            "url": page.url,
+            "title": page.title,
+            "encrypted_content": seal_text(page.text),
+            "page_age": page.date or None,
+        }
+        for page in results.pages
+    ]
+    if results.error:
+        content = {"type": "web_search_tool_result_error", "error_code": results.error}
+    return [
+        {"type": _CALL, "id": use, "name": _TOOL, "input": {"query": query}},
+        {"type": _RESULT, "tool_use_id": use, "content": content},
+    ]
+
+
+def _read(block: dict[str, Any]) -> SearchPart | None:
+    if block.get("type") == _CALL and block.get("name") == _TOOL:
+        given = block.get("input")
+        query = given.get("query") if isinstance(given, dict) else None
+        name = str(block.get("id"))
+        return SearchPart(id=name, query=query if isinstance(query, str) else "", own=name.startswith(_OWN_ID))
+    if block.get("type") != _RESULT:
+        return None
+    name, content = str(block.get("tool_use_id")), block.get("content")
+    listed = [one for one in content if isinstance(one, dict)] if isinstance(content, list) else []
+    own = name.startswith(_OWN_ID) or any(unseal_text(one.get("encrypted_content")) is not None for one in listed)
+    if not isinstance(content, list):
+        return SearchPart(id=name, results=SearchResults(error="unavailable"), own=own)
+    pages = [_page(one) for one in listed if isinstance(one.get("url"), str)]
+    return SearchPart(id=name, results=SearchResults(pages=tuple(pages)), own=own)
+
+
+def _page(value: dict[str, Any]) -> WebPage:
+    title, date = value.get("title"), value.get("page_age")
+    return WebPage(
+        url=value["url"],
+        title=title if isinstance(title, str) else "",
+        text=unseal_text(value.get("encrypted_content")) or "",
+        date=date if isinstance(date, str) else "",
+    )
+
+
+SEARCHES = SearchForm(write=_write, read=_read)

@@ -1,0 +1,178 @@
+"""OpenAI's batches and files as its clients know them: what a request and a line of its file say, and the objects of the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.dialects.jsonfield import decode_object, take
+from bardo.values.errors import InvalidRequest
+
+ENDPOINTS = ("/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions")
+"""The endpoints whose requests a batch may hold."""
+_MOST_METADATA, _LONGEST_NAME, _LONGEST_VALUE = 16, 64, 512
+_LONGEST_ID = 512
+_LEAST_SECONDS, _MOST_SECONDS = 3600, 30 * 24 * 3600
+
+
+class BatchLine(msgspec.Struct, frozen=True):
+    """One request of a file: the client's own id of it, and its body as it was written."""
+
+    custom_id: str
+    body: bytes
+
+
+class NewBatch(msgspec.Struct, frozen=True, kw_only=True):
+    """What a client asks for. `output_seconds` is after how long the files of results go."""
+
+    input_file_id: str
+    endpoint: str
+    window: str
+    metadata: dict[str, str] | None = None
+    output_seconds: int | None = None
+
+
+class LineProblem(msgspec.Struct, frozen=True, kw_only=True):
+    """What is wrong with a line of a file of requests, in OpenAI's words; `line` counts from 1."""
+
+    code: str
+    message: str
+    param: str | None = None
+    line: int | None = None
+
+
+class _Line(msgspec.Struct):
+    custom_id: Any = None
+    method: Any = None
+    url: Any = None
+    body: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_decode_line = msgspec.json.Decoder(_Line).decode
+
+
+def decode_new_batch(body: bytes) -> NewBatch:
+    """Read a request for a batch. Raises InvalidRequest naming the field."""
+    fields = decode_object(body)
+    for name in ("input_file_id", "endpoint", "completion_window"):
+        if not isinstance(fields.get(name), str) or not fields[name]:
+            raise InvalidRequest(f"Missing required parameter: '{name}'.", param=name)
+    if fields["endpoint"] not in ENDPOINTS:
+        listed = ", ".join(f"'{one}'" for one in ENDPOINTS)
+        message = f"Invalid value: '{fields['endpoint'][:100]}'. Supported values are: {listed}."
+        raise InvalidRequest(message, param="endpoint")
+    if fields["completion_window"] != "24h":
+        message = f"Invalid value: '{fields['completion_window'][:100]}'. Supported values are: '24h'."
+        raise InvalidRequest(message, param="completion_window")
+    known = {"input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after", "bardo"}
+    for name in fields:
+        if name not in known:
+            raise InvalidRequest(f"Unknown parameter: '{name[:100]}'.", param=name[:100])
+    return NewBatch(
+        input_file_id=fields["input_file_id"],
+        endpoint=fields["endpoint"],
+        window=fields["completion_window"],
+        metadata=_metadata(fields.get("metadata")),
+        output_seconds=expiry_seconds(fields.get("output_expires_after"), "output_expires_after"),
+    )
+
+
+def _metadata(given: Any) -> dict[str, str] | None:
+    if given is None:
+        return None
+    found = take(given, dict, "metadata")
+    if len(found) > _MOST_METADATA:
+        raise InvalidRequest(f"metadata may have {_MOST_METADATA} keys, and has {len(found)}", param="metadata")
+    for name, value in found.items():
+        if not isinstance(value, str) or len(name) > _LONGEST_NAME or len(value) > _LONGEST_VALUE:
+            message = f"metadata takes names of {_LONGEST_NAME} and texts of {_LONGEST_VALUE} characters"
+            raise InvalidRequest(message, param=f"metadata.{name[:_LONGEST_NAME]}")
+    return found
+
+
+def expiry_seconds(given: Any, param: str) -> int | None:
+    """Return after how long a file goes. Raises InvalidRequest."""
+    if given is None:
+        return None
+    fields = take(given, dict, param)
+    seconds = fields.get("seconds")
+    if isinstance(seconds, str) and seconds.isascii() and seconds.isdigit():
+        seconds = int(seconds[:9])
+    if fields.get("anchor") != "created_at" or isinstance(seconds, bool) or not isinstance(seconds, int):
+        raise InvalidRequest(f"{param} takes an anchor, created_at, and seconds", param=param)
+    if not _LEAST_SECONDS <= seconds <= _MOST_SECONDS:
+        message = f"seconds must be from {_LEAST_SECONDS} to {_MOST_SECONDS}"
+        raise InvalidRequest(message, param=f"{param}.seconds")
+    return seconds
+
+
+def read_line(line: bytes, number: int, *, endpoint: str, seen: set[str]) -> BatchLine | LineProblem:
+    """Return the request of a line, or what is wrong with it. `seen` are the ids of the lines before; this one's is added."""
+    try:
+        fields = _decode_line(line)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return LineProblem(code="invalid_json_line", message="This line is not parseable as valid JSON.", line=number)
+    custom_id = fields.custom_id
+    if not isinstance(custom_id, str) or not custom_id:
+        return LineProblem(
+            code="missing_required_parameter", message="custom_id is required", param="custom_id", line=number
+        )
+    if len(custom_id) > _LONGEST_ID:
+        message = f"custom_id may have {_LONGEST_ID} characters"
+        return LineProblem(code="invalid_custom_id", message=message, param="custom_id", line=number)
+    if custom_id in seen:
+        message = f"The custom_id {custom_id!r} for this request is a duplicate of another request."
+        return LineProblem(code="duplicate_custom_id", message=message, param="custom_id", line=number)
+    if fields.method != "POST":
+        return LineProblem(code="invalid_method", message="The method must be POST.", param="method", line=number)
+    if fields.url != endpoint:
+        message = f"The URL provided for this request does not match the batch endpoint, {endpoint}."
+        return LineProblem(code="mismatched_url", message=message, param="url", line=number)
+    body = bytes(fields.body)
+    if not body.lstrip().startswith(b"{"):
+        return LineProblem(code="invalid_request", message="body must be an object", param="body", line=number)
+    seen.add(custom_id)
+    return BatchLine(custom_id, body)
+
+
+def file_object(file: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a file as clients see it."""
+    expires = file["expires_at"]
+    return {
+        "id": file["id"],
+        "object": "file",
+        "bytes": file["size"],
+        "created_at": int(file["created_at"]),
+        "expires_at": None if expires is None else int(expires),
+        "filename": file["name"],
+        "purpose": file["purpose"],
+        "status": "processed",
+        "status_details": None,
+    }
+
+
+def list_object(objects: Sequence[dict[str, Any]], *, more: bool) -> dict[str, Any]:
+    """Return a page of a list."""
+    ends = (
+        {"first_id": objects[0]["id"], "last_id": objects[-1]["id"]} if objects else {"first_id": None, "last_id": None}
+    )
+    return {"object": "list", "data": list(objects), **ends, "has_more": more}
+
+
+def result_line(
+    *,
+    request_id: str,
+    custom_id: str,
+    status: int | None,
+    body: msgspec.Raw,
+    code: str,
+    message: str,
+    bardo: dict[str, Any],
+) -> bytes:
+    """Return a line of a file of results or of errors."""
+    response = None if status is None else {"status_code": status, "request_id": request_id, "body": body}
+    error = {"code": code, "message": message} if status is None else None
+    line = {"id": f"batch_{request_id}", "custom_id": custom_id, "response": response, "error": error, "bardo": bardo}
+    return msgspec.json.encode(line) + b"\n"

@@ -1,0 +1,206 @@
+"""Put markers of a cached prefix into the JSON of a prompt: behind its tools, its system prompt, and the turns that come again.
+
+The values are changed as bytes: a long history is not written again for a marker in its last turn.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bardo.catalog.prompt_caching import CachePlace, CachingRule
+from bardo.dialects.wire import encode_json
+from bardo.engine.forwarded_body import with_fields
+
+_BYTES_PER_TOKEN = 4
+_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+# Anthropic refuses a marker in thinking, in an empty text, and at a tool that is loaded later (its answers with status 400).
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+_MARKER = b'{"type":"ephemeral"}'
+_POINT = b'{"cachePoint":{"type":"default"}}'
+
+
+class Marked(NamedTuple):
+    """The fields of a body that markers changed, and the places in which they stand."""
+
+    changes: dict[str, Any]
+    places: tuple[str, ...]
+
+
+class _Block(msgspec.Struct):
+    """What decides whether a block can be marked."""
+
+    type: str = ""
+    text: str | None = None
+    defer_loading: bool = False
+
+
+class _Turn(msgspec.Struct):
+    """Who speaks."""
+
+    role: str = ""
+
+
+_read_block = msgspec.json.Decoder(_Block).decode
+_read_turn = msgspec.json.Decoder(_Turn).decode
+
+
+def marked(fields: dict[str, msgspec.Raw], rule: CachingRule, least: int) -> Marked:
+    """Return what markers change in a body, where its prefix has at least so many tokens, by estimate."""
+    return _Marker(fields, rule, least).run()
+
+
+class _Marker:
+    """Marks one body. `_least` is how many bytes a prefix has at least."""
+
+    def __init__(self, fields: dict[str, msgspec.Raw], rule: CachingRule, least: int) -> None:
+        self._fields = fields
+        self._rule = rule
+        self._least = least * _BYTES_PER_TOKEN
+        self._changes: dict[str, Any] = {}
+        self._places: list[str] = []
+
+    def run(self) -> Marked:
+        """Mark what may be marked, the places that save most first where not all may be."""
+        if self._rule.form == "chat":
+            self._mark_chat()
+        else:
+            tools = self._tools_bytes()
+            system = bytes(self._fields.get("system", b""))
+            before = len(tools) + len(system)
+            self._mark_turns("messages", before, room=max(0, self._rule.most - bool(tools) - bool(system)))
+            self._mark_head("system", system, before)
+            self._mark_tools(tools)
+        return Marked(self._changes, tuple(reversed(self._places)))
+
+    def _may(self, place: CachePlace, size: int) -> bool:
+        return place in self._rule.places and size >= self._least and len(self._places) < self._rule.most
+
+    def _put(self, place: str, field: str, value: bytes | None) -> None:
+        if value is not None:
+            self._changes[field] = msgspec.Raw(value)
+            self._places.append(place)
+
+    def _tools_bytes(self) -> bytes:
+        if self._rule.form == "converse":
+            config = bytes(self._fields.get("toolConfig", b""))
+            return bytes(_fields(config).get("tools", b"")) if config.startswith(b"{") else b""
+        return bytes(self._fields.get("tools", b""))
+
+    def _mark_tools(self, tools: bytes) -> None:
+        if not tools.startswith(b"[") or not self._may("tools", len(tools)):
+            return
+        done = self._marked_list(tools)
+        if self._rule.form != "converse":
+            self._put("tools", "tools", done)
+        elif done is not None:
+            config = bytes(self._fields["toolConfig"])
+            self._put("tools", "toolConfig", _changed(config, {"tools": msgspec.Raw(done)}))
+
+    def _mark_head(self, field: CachePlace, value: bytes, size: int) -> None:
+        if value and self._may(field, size):
+            self._put(field, field, self._marked_content(value))
+
+    def _mark_turns(self, field: str, before: int, *, room: int) -> None:
+        """Mark the last turn of a conversation that goes on, and that which was the last one the time before."""
+        turns = bytes(self._fields.get(field, b""))
+        if not turns.startswith(b"["):
+            return
+        items = [bytes(item) for item in _items(turns)]
+        for place in _stable_turns([role_of(item) for item in items])[:room]:
+            size = before + sum(map(len, items[: place + 1]))
+            done = self._marked_turn(items[place]) if self._may("messages", size) else None
+            if done is not None:
+                turns = _with_item(turns, items, place, done)
+                items[place] = done
+                self._put("messages", field, turns)
+
+    def _mark_chat(self) -> None:
+        """Mark the last message of the system that heads a prompt, and the turns of a conversation that goes on."""
+        turns = bytes(self._fields.get("messages", b""))
+        items = [bytes(item) for item in _items(turns)] if turns.startswith(b"[") else []
+        roles = [role_of(item) for item in items]
+        head = next((place for place, role in enumerate(roles) if role not in ("system", "developer")), len(roles)) - 1
+        before = len(bytes(self._fields.get("tools", b"")))
+        # Parts of a tool's result are not known to take a marker.
+        stable = [place for place in _stable_turns(roles) if roles[place] == "user"]
+        chosen = [*stable[: self._rule.most - 1], *([head] if head >= 0 else [])]
+        for place in chosen:
+            where: CachePlace = "system" if place == head else "messages"
+            size = before + sum(map(len, items[: place + 1]))
+            done = self._marked_turn(items[place]) if self._may(where, size) else None
+            if done is not None:
+                turns = _with_item(turns, items, place, done)
+                items[place] = done
+                self._put(where, "messages", turns)
+
+    def _marked_turn(self, turn: bytes) -> bytes | None:
+        content = self._marked_content(bytes(_fields(turn).get("content", b""))) if turn.startswith(b"{") else None
+        return None if content is None else _changed(turn, {"content": msgspec.Raw(content)})
+
+    def _marked_content(self, content: bytes) -> bytes | None:
+        """Return a text, or a list of blocks, with a marker at its end; None where none can stand there."""
+        if content.startswith(b'"') and content != b'""' and self._rule.form != "converse":
+            return b'[{"type":"text","text":' + content + b',"cache_control":' + _MARKER + b"}]"
+        return self._marked_list(content) if content.startswith(b"[") else None
+
+    def _marked_list(self, blocks: bytes) -> bytes | None:
+        """Return a list of blocks or tools with a marker at the last one that takes one; None where none does."""
+        items = [bytes(item) for item in _items(blocks)]
+        if self._rule.form == "converse":
+            return blocks.rstrip()[:-1] + b"," + _POINT + b"]" if items else None
+        for place in range(len(items) - 1, -1, -1):
+            if _markable(items[place]):
+                done = items[place].rstrip()[:-1] + b',"cache_control":' + _MARKER + b"}"
+                return _with_item(blocks, items, place, done)
+        return None
+
+
+def role_of(turn: bytes) -> str:
+    """Return who speaks in a turn; empty for what is no message."""
+    try:
+        return _read_turn(turn).role
+    except msgspec.MsgspecError:
+        return ""
+
+
+def _stable_turns(roles: list[str]) -> list[int]:
+    """Return which turns end a prefix that comes again, the longest first: none where the conversation has just begun.
+
+    The last turn is sent again with the next one; the user's turn before the last answer ended the prompt of the time before, and a marker
+    there finds what was cached then, however many blocks have come since.
+    """
+    answers = [place for place, role in enumerate(roles) if role == "assistant"]
+    if not answers:
+        return []
+    last = len(roles) - 1
+    before = next(
+        (place for place in range(answers[-1] - 1, -1, -1) if roles[place] not in ("assistant", "system")), -1
+    )
+    # An answer that the client began is another one the next time.
+    return [place for place in (last, before) if place >= 0 and (place != last or roles[place] != "assistant")]
+
+
+def _markable(item: bytes) -> bool:
+    if item == b"{}" or not item.startswith(b"{"):
+        return False
+    try:
+        block = _read_block(item)
+    except msgspec.MsgspecError:
+        return False
+    return block.type not in _UNMARKABLE and block.text != "" and not block.defer_loading
+
+
+def _with_item(array: bytes, items: list[bytes], place: int, item: bytes) -> bytes:
+    """Return the JSON of an array with another item in one place, all other bytes as they are."""
+    end = len(array)
+    for later in reversed(items[place:]):
+        end = array.rfind(later, 0, end)
+    return array[:end] + item + array[end + len(items[place]) :]
+
+
+def _changed(value: bytes, changes: dict[str, Any]) -> bytes:
+    fields = _fields(value)
+    return with_fields(value, dict(fields), changes) or encode_json({**fields, **changes})

@@ -1,0 +1,222 @@
+"""The health of every provider and model, by the calls that were made: no call is made to find out.
+
+A connection that fails counts for its whole provider, every other fault for the model at that provider. What a caller did wrong counts for
+nobody, and a rate limit is a rest of the key that met it. Time is an argument, in seconds of one clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+from bardo.routing.attempt_outcome import AttemptOutcome
+from bardo.routing.candidates import Health
+from bardo.routing.circuit import Circuit, HealthPolicy
+from bardo.routing.health_window import Fault
+from bardo.routing.key_rests import KeyRests, Rest
+from bardo.routing.latency import UNKNOWN_LATENCY, Latency, LatencyRing
+
+_OF_A_KEY = frozenset({"rate_limited", "key_refused", "overloaded"})
+MOST_MODELS = 1024
+"""Clients choose the names of models: of more of them, those that nobody calls are forgotten."""
+
+
+class HealthStore(Protocol):
+    """Where the health of targets is kept. A store that several processes share holds a copy here that it brings up to date on its own.
+
+    An empty `model` stands for the whole provider. `revision` changes when a target goes down, comes back, or answers faster or slower.
+    """
+
+    @property
+    def revision(self) -> int: ...
+
+    @property
+    def troubled(self) -> bool:
+        """Whether any target is down or may be resting: False costs nothing to find out."""
+        ...
+
+    @property
+    def rests(self) -> KeyRests: ...
+
+    def note(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None: ...
+
+    def down(self, provider: str, model: str, now: float) -> float | None:
+        """Return when a target that is down is due to be tried; None for one that is not down."""
+        ...
+
+    def claim(self, provider: str, model: str, now: float) -> bool:
+        """Whether a call may be sent now. A target that is down is given to one call at a time."""
+        ...
+
+    def count_due(self, now: float) -> int:
+        """Return how many of the targets that are down may be tried now."""
+        ...
+
+    def circuit(self, provider: str, model: str, now: float) -> Circuit | None: ...
+
+    def latency(self, provider: str, model: str) -> Latency: ...
+
+    def p90_ms(self, provider: str, model: str) -> int | None: ...
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield every provider and model that something is known of."""
+        ...
+
+
+class _Target(NamedTuple):
+    circuit: Circuit
+    latency: LatencyRing
+
+
+class MemoryHealth:
+    """The health of targets, in this process."""
+
+    def __init__(self, policy: HealthPolicy | None = None) -> None:
+        self.revision = 0
+        self.rests = KeyRests()
+        self._policy = policy or HealthPolicy()
+        self._providers: dict[str, Circuit] = {}
+        self._models: dict[tuple[str, str], _Target] = {}
+        self._down: set[Circuit] = set()
+
+    @property
+    def troubled(self) -> bool:
+        """Whether any target is down or may be resting."""
+        return bool(self._down or self.rests.states)
+
+    def note(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
+        """Note how one attempt ended."""
+        error = outcome.error
+        if error is None:
+            self._note_success(provider, model, outcome, now)
+            if self.rests.states:
+                self.rests.note(provider, model, outcome, now)
+            return
+        self._note_error(provider, model, outcome, now)
+        if error in _OF_A_KEY:
+            self.rests.note(provider, model, outcome, now)
+
+    def down(self, provider: str, model: str, now: float) -> float | None:
+        """Return when a target that is down is due to be tried; None for one that is not down."""
+        due = [
+            one.due_at for one in self._circuits(provider, model) if one.down_since is not None and not one.is_due(now)
+        ]
+        if due:
+            return max(due)
+        return now if any(one.down_since is not None for one in self._circuits(provider, model)) else None
+
+    def claim(self, provider: str, model: str, now: float) -> bool:
+        """Whether a call may be sent now. A target that is down is given to one call at a time."""
+        if not self._down:
+            return True
+        circuits = self._circuits(provider, model)
+        if not all(one.may_try(now) for one in circuits):
+            return False
+        for one in circuits:
+            one.begin_trial(now)
+        return True
+
+    def count_due(self, now: float) -> int:
+        """Return how many of the targets that are down may be tried now."""
+        return sum(one.is_due(now) for one in self._down)
+
+    def circuit(self, provider: str, model: str, now: float) -> Circuit | None:
+        """Return what is known of a target, as of now; None where nothing is."""
+        found = self._providers.get(provider) if not model else None
+        if model and (target := self._models.get((provider, model))) is not None:
+            found = target.circuit
+        if found is not None:
+            found.window.look(now)
+        return found
+
+    def latency(self, provider: str, model: str) -> Latency:
+        """Return how long the latest calls to a target took."""
+        target = self._models.get((provider, model))
+        return UNKNOWN_LATENCY if target is None else target.latency.latency()
+
+    def p90_ms(self, provider: str, model: str) -> int | None:
+        """Return the time in which nine of ten calls are answered, which changes with `revision`; None where too few were made."""
+        target = self._models.get((provider, model))
+        return None if target is None else target.latency.p90_ms
+
+    def targets(self) -> Iterator[tuple[str, str]]:
+        """Yield every provider and model that something is known of."""
+        yield from ((provider, "") for provider in self._providers)
+        yield from list(self._models)
+
+    def _note_success(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
+        whole = self._providers.get(provider) or self._made_provider(provider)
+        target = self._models.get((provider, model)) or self._made(provider, model, now)
+        if whole.note_success(now):
+            self._close(whole)
+        if target.circuit.note_success(now):
+            self._close(target.circuit)
+        if target.latency.note(outcome.seconds, outcome.first_token_seconds):
+            self.revision += 1
+
+    def _note_error(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
+        error = outcome.error
+        if error == "connection":
+            self._fail(self._providers.get(provider) or self._made_provider(provider), error, now)
+        elif outcome.answered and provider in self._providers and self._providers[provider].note_success(now):
+            self._close(self._providers[provider])
+        match error:
+            case "timeout" | "overloaded" | "server" | "malformed" | "broken":
+                target = self._models.get((provider, model)) or self._made(provider, model, now)
+                self._fail(target.circuit, error, now)
+                return
+        for one in self._circuits(provider, model):
+            one.end_trial()
+
+    def _fail(self, circuit: Circuit, fault: Fault, now: float) -> None:
+        if circuit.note_fault(fault, now):
+            self._down.add(circuit)
+            self.revision += 1
+
+    def _close(self, circuit: Circuit) -> None:
+        self._down.discard(circuit)
+        self.revision += 1
+
+    def _circuits(self, provider: str, model: str) -> list[Circuit]:
+        target = self._models.get((provider, model))
+        found = (self._providers.get(provider), None if target is None else target.circuit)
+        return [one for one in found if one is not None]
+
+    def _made_provider(self, provider: str) -> Circuit:
+        return self._providers.setdefault(provider, Circuit(self._policy))
+
+    def _made(self, provider: str, model: str, now: float) -> _Target:
+        if len(self._models) >= MOST_MODELS:
+            self._forget(now)
+        made = self._models[provider, model] = _Target(Circuit(self._policy), LatencyRing())
+        return made
+
+    def _forget(self, now: float) -> None:
+        """Forget the models that nobody called for a window; where there are few of these, the half that came first and is not down."""
+        idle = [name for name, one in self._models.items() if one.circuit.is_idle(now)]
+        if len(idle) < MOST_MODELS // 8:
+            idle = [name for name, one in self._models.items() if one.circuit.down_since is None][: MOST_MODELS // 2]
+        idle = idle or list(self._models)[: MOST_MODELS // 2]
+        for name in idle:
+            self._down.discard(self._models.pop(name).circuit)
+        self.revision += 1
+
+
+def state_of(circuit: Circuit | None, whole: Circuit | None, rest: Rest | None) -> Health:
+    """Return the state of a target: by its own circuit and its provider's, and by whether its keys rest.
+
+    `degraded`: more of its calls fail than may, and that is not certain yet; or it must wait for a rate limit. `unknown`: too few calls.
+    """
+    known = [one for one in (circuit, whole) if one is not None]
+    if any(one.down_since is not None for one in known) or (rest is not None and rest.refused):
+        return "down"
+    if rest is not None or any(_fails_often(one) for one in known):
+        return "degraded"
+    if circuit is None or circuit.window.calls < circuit.policy.least_calls:
+        return "unknown"
+    return "healthy"
+
+
+def _fails_often(one: Circuit) -> bool:
+    calls = one.window.calls
+    return calls >= one.policy.least_calls and one.window.failed > one.policy.error_rate * calls

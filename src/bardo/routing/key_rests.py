@@ -1,0 +1,127 @@
+"""When the keys of providers may be used again: a key rests after a rate limit at one model, after a refusal at all of them.
+
+Time is an argument. A rest that began later than now was written before the clock went back, and is over.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from bardo.routing.attempt_outcome import AttemptOutcome
+
+LIMITED_SECONDS = 5.0
+"""How long a key rests after a rate limit that does not say for how long."""
+REFUSED_SECONDS = 60.0
+MOST_REFUSED_SECONDS = 3600.0
+"""A key that is refused rests for this long, twice as long each time in a row, up to an hour."""
+# OpenRouter answers 402 where `max_tokens` costs more than is left, and 403 where a prompt is flagged (openrouter.ai/docs, as of 2026-11).
+_OF_ONE_REQUEST = frozenset({402, 403})
+_REFUSALS = 3
+"""So many refusals in a row that may be about one request put a key to rest as 401 does at once."""
+_MOST_MODELS = 256
+_EVERY = ""
+
+
+class Rest(NamedTuple):
+    """Until when a key is not used, since when, and why. `refused`: it was not taken, or has no credit."""
+
+    until: float
+    since: float
+    why: str
+    refused: bool = False
+
+    def lasts(self, now: float) -> bool:
+        """Whether the key still rests."""
+        return self.since <= now < self.until
+
+
+class KeyState:
+    """One key of a provider: its rests by model, and how often in a row it was refused. `""` is the rest at every model."""
+
+    __slots__ = ("refusals", "rests", "times_rested")
+
+    def __init__(self) -> None:
+        self.rests: dict[str, Rest] = {}
+        self.refusals = 0
+        self.times_rested = 0
+
+    def rest_at(self, model: str, now: float) -> Rest | None:
+        """Return the rest that lasts longest at a model; None where the key may be used."""
+        lasting = [one for one in (self.rests.get(_EVERY), self.rests.get(model)) if one is not None and one.lasts(now)]
+        return max(lasting, default=None)
+
+    def note_refusal(self, status: int | None, now: float) -> None:
+        """Note that the key was refused."""
+        self.refusals += 1
+        if status in _OF_ONE_REQUEST and self.refusals < _REFUSALS:
+            return
+        seconds = min(REFUSED_SECONDS * 2**self.times_rested, MOST_REFUSED_SECONDS)
+        self.times_rested = min(self.times_rested + 1, 10)
+        self.rests[_EVERY] = Rest(now + seconds, now, f"the key was refused ({status})", refused=True)
+
+    def note_limit(self, model: str, seconds: float | None, now: float) -> None:
+        """Note that the key has reached a limit at a model."""
+        waits = LIMITED_SECONDS if seconds is None else seconds
+        if len(self.rests) >= _MOST_MODELS and model not in self.rests:
+            self._forget(now)
+        self.rests[model] = Rest(now + waits, now, "rate limit")
+
+    def note_success(self) -> None:
+        """Note that the key was taken."""
+        self.refusals = self.times_rested = 0
+        self.rests.pop(_EVERY, None)
+
+    def _forget(self, now: float) -> None:
+        """Forget the rests that are over, and where there is none the one that ends first."""
+        self.rests = {model: rest for model, rest in self.rests.items() if rest.lasts(now)}
+        if len(self.rests) >= _MOST_MODELS:
+            del self.rests[min(self.rests, key=lambda model: self.rests[model].until)]
+
+
+class KeyRests:
+    """The keys of all providers by their labels, which are the names of their variables. A key without a label is a provider's only one."""
+
+    __slots__ = ("_labels", "states")
+
+    def __init__(self) -> None:
+        self.states: dict[tuple[str, str], KeyState] = {}
+        """The keys that may be resting, by provider and label: none as a rule."""
+        self._labels: dict[str, tuple[str, ...]] = {}
+
+    def register(self, provider: str, labels: tuple[str, ...]) -> None:
+        """Say which keys a provider has."""
+        self._labels[provider] = labels
+
+    def note(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
+        """Note how an attempt with a key ended."""
+        where = (provider, outcome.key)
+        state = self.states.get(where)
+        if outcome.error == "key_refused":
+            self._made(where).note_refusal(outcome.status, now)
+        elif outcome.error == "rate_limited" or (outcome.error == "overloaded" and outcome.rest_seconds is not None):
+            self._made(where).note_limit(model, outcome.rest_seconds, now)
+        elif state is not None and outcome.error is None:
+            state.note_success()
+            if not any(rest.lasts(now) for rest in state.rests.values()):
+                del self.states[where]
+
+    def rest(self, provider: str, key: str, model: str, now: float) -> Rest | None:
+        """Return until when a key rests at a model; None where it may be used."""
+        state = self.states.get((provider, key))
+        return None if state is None else state.rest_at(model, now)
+
+    def rest_of_all(self, provider: str, model: str, now: float) -> Rest | None:
+        """Return the rest of a provider at a model, which ends with that of the first key; None where a key may be used."""
+        if not self.states:
+            return None
+        rests = [self.rest(provider, label, model, now) for label in self._labels.get(provider, ("",))]
+        lasting = [one for one in rests if one is not None]
+        return min(lasting) if lasting and len(lasting) == len(rests) else None
+
+    def count_refused(self, now: float) -> int:
+        """Return how many keys rest because they were refused."""
+        rests = (state.rests.get(_EVERY) for state in self.states.values())
+        return sum(one is not None and one.lasts(now) for one in rests)
+
+    def _made(self, where: tuple[str, str]) -> KeyState:
+        return self.states.setdefault(where, KeyState())

@@ -1,0 +1,256 @@
+"""OpenAI's files and batches, and Groq's, which are of the same form."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from typing import ClassVar
+
+from bardo.simulators.batches.base import BatchServer, Item, Job, Play
+from bardo.simulators.batches.forms import read_form
+from bardo.simulators.fields import Fields, compact, fields, text
+from bardo.simulators.incoming import Incoming
+from bardo.simulators.refusal import Refusal
+from bardo.simulators.reply import Reply, whole
+
+_DAY = 24 * 3600
+_CREATE = ("input_file_id", "endpoint", "completion_window", "metadata", "output_expires_after")
+
+
+class FileServer(BatchServer):
+    """Files that are uploaded for batches, and those that batches write."""
+
+    purposes: ClassVar[tuple[str, ...]] = ("batch",)
+
+    def __init__(self, play: Play) -> None:
+        super().__init__(play)
+        self.files: dict[str, tuple[Fields, bytes]] = {}
+
+    def file_answer(self, incoming: Incoming, path: str) -> Reply | None:
+        """Answer a request about files."""
+        _, _, rest = path.partition("/files")
+        if not path.startswith("/files") or (rest and not rest.startswith("/")):
+            return None
+        name, _, below = rest.strip("/").partition("/")
+        if not name:
+            return self._upload(incoming) if incoming.method == "POST" else self._listed()
+        if name not in self.files:
+            raise Refusal("bad_value", f"No such File object: {name}", parameter="id", status=404)
+        about, content = self.files[name]
+        if incoming.method == "DELETE":
+            del self.files[name]
+            return _json({"id": name, "object": "file", "deleted": True})
+        return whole(content, content_type="application/octet-stream") if below == "content" else _json(about)
+
+    def put_file(self, name: str, content: bytes, purpose: str) -> Fields:
+        """Keep a file, and give what is told of it."""
+        file_id = self.new_id("file-")
+        about: Fields = {
+            "id": file_id,
+            "object": "file",
+            "bytes": len(content),
+            "created_at": int(time.time()),
+            "expires_at": None,
+            "filename": name,
+            "purpose": purpose,
+            "status": "processed",
+            "status_details": None,
+        }
+        self.files[file_id] = (about, content)
+        return about
+
+    def _upload(self, incoming: Incoming) -> Reply:
+        form, name, content = read_form(incoming)
+        purpose = form.get("purpose", "")
+        if purpose not in self.purposes:
+            raise Refusal(
+                "bad_value", f"'{purpose}' is not one of {list(self.purposes)} - 'purpose'", parameter="purpose"
+            )
+        return _json(self.put_file(name, content, purpose))
+
+    def _listed(self) -> Reply:
+        return _json({"object": "list", "data": [about for about, _ in self.files.values()], "has_more": False})
+
+
+class OpenAIBatches(FileServer):
+    """api.openai.com/v1/files and /v1/batches."""
+
+    endpoints: ClassVar[tuple[str, ...]] = (
+        "/v1/responses",
+        "/v1/chat/completions",
+        "/v1/embeddings",
+        "/v1/completions",
+    )
+    windows: ClassVar[tuple[str, ...]] = ("24h",)
+    most_items: ClassVar[int] = 50_000
+    one_model: ClassVar[bool] = True
+    item_url: ClassVar[str] = "/v1"
+
+    def answer(self, incoming: Incoming, path: str) -> Reply | None:
+        found = self.file_answer(incoming, path)
+        if found is not None:
+            return found
+        if path != "/batches" and not path.startswith("/batches/"):
+            return None
+        name, _, below = path.removeprefix("/batches").strip("/").partition("/")
+        if not name:
+            return self._create(incoming) if incoming.method == "POST" else self._list(incoming)
+        job = self.find(name)
+        if below == "cancel":
+            return _json(self._told(self.cancel(job)))
+        return _json(self._told(self.ask(job)))
+
+    def _create(self, incoming: Incoming) -> Reply:
+        body = incoming.fields
+        for name in ("input_file_id", "endpoint", "completion_window"):
+            if not text(body.get(name)):
+                raise Refusal("missing_field", f"Missing required parameter: '{name}'.", parameter=name)
+        unknown = [name for name in body if name not in _CREATE]
+        if unknown:
+            raise Refusal("unknown_field", f"Unknown parameter: '{unknown[0]}'.", parameter=unknown[0])
+        if body["endpoint"] not in self.endpoints:
+            raise Refusal("bad_value", f"Invalid value: '{body['endpoint']}'.", parameter="endpoint")
+        if body["completion_window"] not in self.windows:
+            raise Refusal("bad_value", f"Invalid value: '{body['completion_window']}'.", parameter="completion_window")
+        if body["input_file_id"] not in self.files:
+            raise Refusal("bad_value", f"File not found: {body['input_file_id']}", parameter="input_file_id")
+        if self.refused:
+            raise Refusal("bad_value", self.refused)
+        return _json(self._told(self.add("batch_", [], dict(body), incoming)))
+
+    def ask(self, job: Job) -> Job:
+        if job.state == "new":
+            _, content = self.files[text(job.about.get("input_file_id"))]
+            job.items, job.errors = self._read(content, text(job.about.get("endpoint")))
+            if job.errors:
+                job.state, job.ended = "failed", int(time.time())
+        return super().ask(job)
+
+    def _read(self, content: bytes, endpoint: str) -> tuple[list[Item], list[Fields]]:
+        """Give the items of a file, and what is wrong with it."""
+        items: list[Item] = []
+        errors: list[Fields] = []
+        lines = [line for line in content.split(b"\n") if line.strip()]
+        if not lines:
+            return [], [_problem("empty_file", "The input file is empty.", None)]
+        if len(lines) > self.most_items:
+            return [], [_problem("too_many_tasks", f"The file holds over {self.most_items} requests.", None)]
+        seen: set[str] = set()
+        for number, line in enumerate(lines, 1):
+            item = self._item(line, endpoint, seen)
+            if isinstance(item, Item):
+                items.append(item)
+            else:
+                errors.append(_problem(*item, number))
+        if self.one_model and len({text(item.body.get("model")) for item in items}) > 1:
+            message = "All requests in a batch file must be for the same model."
+            errors.append(_problem("mismatched_model", message, None))
+        return items, errors
+
+    def _item(self, line: bytes, endpoint: str, seen: set[str]) -> Item | tuple[str, str]:
+        try:
+            value = fields(json.loads(line))
+        except ValueError:
+            return "invalid_json_line", "This line is not parseable as valid JSON."
+        key = text(value.get("custom_id"))
+        if set(value) != {"custom_id", "method", "url", "body"} or not key or not isinstance(value["body"], dict):
+            return "missing_required_parameter", "A line has custom_id, method, url and body."
+        if key in seen:
+            return "duplicate_custom_id", f"The custom_id '{key}' for this request is a duplicate."
+        if value["method"] != "POST" or value["url"] != endpoint:
+            return "mismatched_url", "The URL provided for this request does not match the batch endpoint."
+        seen.add(key)
+        return Item(key, endpoint.removeprefix(self.item_url), value["body"])
+
+    def _end(self, job: Job) -> None:
+        super()._end(job)
+        lines = [(item.outcome == "succeeded", compact(self._line(item))) for item in self.results(job)]
+        for name, good in (("output_file_id", True), ("error_file_id", False)):
+            content = b"".join(line + b"\n" for fits, line in lines if fits is good)
+            if content:
+                job.about[name] = self.put_file(f"{job.id}_{name}.jsonl", content, "batch_output")["id"]
+
+    def _line(self, item: Item) -> Fields:
+        line: Fields = {"id": self.new_id("batch_req_"), "custom_id": item.key, "response": None, "error": None}
+        if item.outcome == "expired":
+            message = "This request could not be executed before the completion window expired."
+            return {**line, "error": {"code": "batch_expired", "message": message}}
+        if item.outcome == "canceled":
+            return {**line, "error": {"code": "batch_cancelled", "message": "The batch was cancelled."}}
+        told: Fields = {"status_code": item.status, "request_id": self.new_id("req_"), "body": item.reply}
+        return {**line, "response": told}
+
+    def _told(self, job: Job) -> Fields:
+        outcomes = [item.outcome for item in job.items]
+        about = job.about
+        return {
+            "id": job.id,
+            "object": "batch",
+            "endpoint": about["endpoint"],
+            "errors": {"object": "list", "data": job.errors} if job.errors else None,
+            "input_file_id": about["input_file_id"],
+            "completion_window": about["completion_window"],
+            "status": _word(job),
+            "output_file_id": about.get("output_file_id"),
+            "error_file_id": about.get("error_file_id"),
+            "created_at": job.created,
+            "in_progress_at": job.created if job.asked else None,
+            "expires_at": job.created + _DAY,
+            "completed_at": job.ended,
+            "request_counts": {
+                "total": len(job.items),
+                "completed": outcomes.count("succeeded"),
+                "failed": outcomes.count("errored") + outcomes.count("expired"),
+            },
+            "metadata": about.get("metadata"),
+        }
+
+    def _list(self, incoming: Incoming) -> Reply:
+        newest = list(self.jobs.values())[::-1]
+        after, limit = incoming.query.get("after", ""), int(incoming.query.get("limit", "20"))
+        if not 1 <= limit <= 100:
+            raise Refusal("bad_value", "limit must be from 1 to 100", parameter="limit")
+        page = list(_behind(newest, after))
+        shown = [self._told(job) for job in page[:limit]]
+        ends = (
+            {"first_id": shown[0]["id"], "last_id": shown[-1]["id"]} if shown else {"first_id": None, "last_id": None}
+        )
+        return _json({"object": "list", "data": shown, **ends, "has_more": len(page) > limit})
+
+
+class GroqBatches(OpenAIBatches):
+    """api.groq.com/openai/v1/files and /openai/v1/batches."""
+
+    endpoints = ("/v1/chat/completions",)
+    windows = ("24h", "48h", "72h", "96h", "120h", "144h", "168h", "7d")
+    one_model = False
+
+
+def _behind(jobs: list[Job], after: str) -> Iterator[Job]:
+    """Give the jobs behind the one that is named, all where none is."""
+    found = not after
+    for job in jobs:
+        if found:
+            yield job
+        found = found or job.id == after
+
+
+def _word(job: Job) -> str:
+    if job.state == "failed":
+        return "failed"
+    if job.state == "ended":
+        if job.canceled:
+            return "cancelled"
+        return "expired" if any(item.outcome == "expired" for item in job.items) else "completed"
+    if job.canceled:
+        return "cancelling"
+    return "in_progress" if job.asked else "validating"
+
+
+def _problem(code: str, message: str, line: int | None) -> Fields:
+    return {"code": code, "message": message, "param": None, "line": line}
+
+
+def _json(value: Fields) -> Reply:
+    return whole(compact(value))
