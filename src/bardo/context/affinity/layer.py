@@ -1,0 +1,156 @@
+"""The layer `affinity`: who is asked is put in the order of what each probably has cached, how busy it is, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from bardo.context.affinity.prompt_prefix import PromptPrefix
+from bardo.context.affinity.server_order import LoadBounds, Ordered, ServerState, order_targets, saved_nanos
+from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, TargetFacts
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+NAME = "affinity"
+_WORDS = {
+    "warm": "has about {tokens} tokens of the prompt cached",
+    "cheaper": "has about {tokens} tokens of the prompt cached and costs less so",
+    "loaded": "is less busy than the one that has more of the prompt cached",
+    "spread": "was sent the fewest new tokens lately",
+}
+
+
+class LookAtServers(Effect, frozen=True):
+    """Ask what each target probably has cached of a session's prompt, and how busy it is. The answer is a `Servers`."""
+
+    session: str
+    request: Request
+    targets: tuple[TargetFacts, ...]
+
+
+class Servers(msgspec.Struct, frozen=True):
+    """What is known of each target now, and the beginning of the prompt that other sessions have too."""
+
+    states: tuple[ServerState, ...]
+    prefix: PromptPrefix
+
+
+class ExpectSession(Effect, frozen=True):
+    """Note where a session is about to be sent that its server knows nothing of, with a prompt of about so many tokens."""
+
+    session: str
+    target: TargetFacts
+    prefix: PromptPrefix
+    messages: int
+    tokens: int
+
+
+class NoteSession(Effect, frozen=True):
+    """Note that a session's call was answered, with what the reply says of its tokens.
+
+    `expected` is how many of them each target was expected to have cached, by its provider, address and model.
+    """
+
+    session: str
+    prefix: PromptPrefix
+    messages: int
+    tokens: int
+    cached: int | None
+    expected: Mapping[tuple[str, str, str], int] = {}
+
+
+class ForgetSession(Effect, frozen=True):
+    """Forget where a session was about to be sent: its call was not answered."""
+
+    session: str
+
+
+class AffinityPart:
+    """What the layer does with the reply of one call: it notes what was read from the cache."""
+
+    most_bytes = 0
+
+    def __init__(self, session: str, messages: int, targets: Sequence[TargetFacts], seen: Servers) -> None:
+        self._session = session
+        self._messages = messages
+        self._targets = targets
+        self._seen = seen
+
+    def stage(self) -> None:
+        """Nothing of the reply is changed."""
+        return
+
+    def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
+        """Note who answered, and what was read from its cache; nothing where the provider counts no tokens."""
+        usage = response.usage
+        if usage.input_tokens is None:
+            return (ForgetSession(self._session),)
+        tokens, cached, seen = usage.input_tokens, usage.cached_input_tokens, self._seen
+        expected = {
+            (one.provider, one.address, one.model): state.warm_tokens
+            for one, state in zip(self._targets, seen.states, strict=True)
+        }
+        return (NoteSession(self._session, seen.prefix, self._messages, tokens, cached, expected),)
+
+    def failed(self) -> Iterable[Effect]:
+        """Forget what was expected of the call."""
+        return (ForgetSession(self._session),)
+
+
+class Affinity:
+    """The layer. `bounds` says when a warm prefix is not waited for, `most_servers` how many servers of one provider a call is put to."""
+
+    name = NAME
+
+    def __init__(self, bounds: LoadBounds | None = None, *, most_servers: int = 4) -> None:
+        self._bounds = bounds or LoadBounds()
+        self._most_servers = most_servers
+
+    def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
+        """Put the targets in order, and note where the call goes."""
+        targets = facts.targets
+        seen: Servers = yield LookAtServers(facts.session, request, targets)
+        ordered = order_targets(targets, seen.states, self._bounds, lambda: facts.count_tokens(request, None))
+        places = first_of_each(targets, ordered.places, self._most_servers)
+        first, messages = places[0], len(request.messages)
+        if not seen.states[first].session_tokens:
+            tokens = facts.count_tokens(request, targets[first])
+            yield ExpectSession(facts.session, targets[first], seen.prefix, messages, tokens)
+        return Passed(
+            request=request,
+            receipt=_receipt(targets, seen.states, ordered._replace(places=places)),
+            order=None if places == tuple(range(len(targets))) else places,
+            reply=AffinityPart(facts.session, messages, targets, seen),
+        )
+
+
+def first_of_each(targets: Sequence[TargetFacts], places: Sequence[int], most: int) -> tuple[int, ...]:
+    """Return the places with no more than `most` servers of each provider and model."""
+    if len(places) <= most:
+        return tuple(places)
+    counts: dict[tuple[str, str], int] = {}
+    kept: list[int] = []
+    for place in places:
+        name = (targets[place].provider, targets[place].model)
+        counts[name] = counts.get(name, 0) + 1
+        if not targets[place].address or counts[name] <= most:
+            kept.append(place)
+    return tuple(kept)
+
+
+def _receipt(targets: Sequence[TargetFacts], states: Sequence[ServerState], ordered: Ordered) -> Receipt:
+    place = ordered.places[0]
+    first, state = targets[place], states[place]
+    chosen = f"{first.provider} at {first.address}" if first.address else first.provider
+    saw: dict[str, object] = {"chosen": chosen, "model": first.model, "warm_tokens": state.warm_tokens}
+    if ordered.why:
+        saw["why"] = ordered.why
+    if first.address:
+        saw["servers"] = sum(one.provider == first.provider and one.model == first.model for one in targets)
+    value = saved_nanos(first, state.warm_tokens)
+    if value:
+        saw["worth_usd"] = round(value / 1_000_000_000, 9)
+    decided = first.address or place
+    words = _WORDS[ordered.why].format(tokens=f"{state.warm_tokens:,}") if ordered.why and decided else ""
+    return Receipt(layer=NAME, did=f"put {chosen} first, which {words}" if words else "", saw=saw)

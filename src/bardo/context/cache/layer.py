@@ -1,0 +1,238 @@
+"""The layer `cache`: it answers a call with the reply to an earlier one that asked for the same.
+
+It looks for the reply by the identity of the request; where there is none, it may look for that to a similar question. Else one of several
+equal calls that come at once asks the provider, and the others wait for its reply. A reply is kept when it has come to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, Protocol
+
+import msgspec
+
+from bardo.catalog.matching import matches_glob
+from bardo.context.cache.identity import identity_of
+from bardo.context.cache.look import ForgetSimilar, Look, after_reply
+from bardo.context.cache.refusal import Refusal, refusal_of, refusal_of_reply
+from bardo.context.layer import Answered, Effect, EffectFailed, KeptReply, LayerFacts, LayerSteps, Passed, Receipt
+from bardo.streams.stage import Stage
+from bardo.values.cost import exact_dollars
+from bardo.values.events import Event
+from bardo.values.request import CacheOptions, Request
+from bardo.values.response import Response
+
+NAME = "cache"
+_PLAIN = CacheOptions()
+
+
+class CacheRules(msgspec.Struct, frozen=True, kw_only=True):
+    """What the operator wants of kept replies.
+
+    A reply is kept for `ttl_seconds`; `ttl_seconds_at` has other times, by globs of models and workloads, and 0 keeps none. `allow` are
+    reasons that do not count, `most_temperature` is the highest at which a call is answered so, and `most_bytes` how large a reply may
+    be. `single_flight`: of equal calls at the same time one is sent.
+    """
+
+    ttl_seconds: float = 300.0
+    ttl_seconds_at: Mapping[str, float] = {}
+    allow: tuple[str, ...] = ()
+    most_temperature: float = 1.0
+    most_bytes: int = 1024 * 1024
+    single_flight: bool = True
+
+    def seconds(self, request: Request, facts: LayerFacts) -> float:
+        """Return for how many seconds the reply to a request is kept."""
+        asked = request.options.cache
+        if asked is not None and asked.ttl_seconds is not None:
+            return asked.ttl_seconds
+        if not self.ttl_seconds_at:
+            return self.ttl_seconds
+        names = (facts.workload, request.model, *facts.models)
+        found = (
+            self.ttl_seconds_at[glob] for glob in self.ttl_seconds_at if any(matches_glob(one, glob) for one in names)
+        )
+        return next(found, self.ttl_seconds)
+
+
+class CacheFound(msgspec.Struct, frozen=True, kw_only=True):
+    """What the cache had for one call. `age_seconds` and `saved_nanos` are those of the reply that is given."""
+
+    outcome: Literal["hit", "similar", "miss", "refused"]
+    reason: str = ""
+    age_seconds: float = 0.0
+    saved_nanos: int | None = None
+
+    @property
+    def word(self) -> str:
+        """What the log says: the outcome, with the reason of a refusal."""
+        return f"refused:{self.reason}" if self.outcome == "refused" else self.outcome
+
+    @property
+    def header(self) -> str:
+        """What the header `X-Bardo-Cache` says."""
+        if self.outcome in ("hit", "similar"):
+            saved = "" if self.saved_nanos is None else f"; saved_usd={exact_dollars(self.saved_nanos)}"
+            return f"{self.outcome}; age={self.age_seconds:.0f}{saved}"
+        return f"{self.outcome}; reason={self.reason}" if self.reason else self.outcome
+
+
+class FindReply(Effect, frozen=True):
+    """Look for a kept reply: a KeptReply, or whether the call leads. One that was kept before `since`, in Unix time, is too old.
+
+    `lead`: where there is none and an equal call is under way, its reply is waited for; where none is under way, this call leads, until
+    it yields KeepReply or LeaveReply. `within`: no longer than so many seconds are waited; None is what is configured.
+    """
+
+    tenant: str
+    identity: bytes
+    since: float
+    lead: bool
+    within: float | None = None
+
+
+class KeepReply(Effect, frozen=True):
+    """Keep a reply until `expires`, in Unix time, and give it to those who wait for it."""
+
+    tenant: str
+    identity: bytes
+    reply: KeptReply
+    expires: float
+    model: str
+    tags: tuple[str, ...] = ()
+    index: bytes = b""
+
+
+class LeaveReply(Effect, frozen=True):
+    """Tell those who wait that there is no reply to keep, and why."""
+
+    tenant: str
+    identity: bytes
+    reason: Refusal | Literal["similar"]
+
+
+class Similar(Protocol):
+    """Looks for similar questions: `bardo.context.cache.similar.SimilarAnswers`, which is loaded where it is configured."""
+
+    def look(self, request: Request, facts: LayerFacts) -> Generator[Effect, Any, Look | None]:
+        """Return what may be given in place of the provider's reply, and what that is compared with."""
+        ...
+
+
+class CacheLayer:
+    """Answers with kept replies. Immutable, and shared by all calls."""
+
+    name = NAME
+
+    def __init__(self, rules: CacheRules, similar: Similar | None = None) -> None:
+        self._rules = rules
+        self._similar = similar
+
+    def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
+        """Answer a call with a kept reply, or have its own reply kept."""
+        asked, rules = request.options.cache or _PLAIN, self._rules
+        refusal = refusal_of(request, _allowed(rules.allow, asked.allow), rules.most_temperature)
+        seconds = rules.seconds(request, facts)
+        if refusal is not None or seconds <= 0:
+            return _refused(request, refusal or "no_store")
+        try:
+            identity = identity_of(request, facts.tenant, facts.profile, facts.workload, facts.models)
+        except ValueError:
+            return _refused(request, "unreadable")
+        leads, look = False, None
+        if asked.mode == "use":
+            since = 0.0 if asked.max_age_seconds is None else facts.now - asked.max_age_seconds
+            lead = rules.single_flight and not facts.dry
+            deadline = request.options.deadline_seconds
+            # What is left of it then is for a provider.
+            within = None if deadline is None else deadline / 2
+            kept = yield FindReply(facts.tenant, identity, since, lead, within)
+            if isinstance(kept, KeptReply):
+                return _answered(kept, facts.now)
+            leads = kept is True
+            if self._similar is not None:
+                look = yield from self._looked(self._similar, request, facts)
+            if look is not None and look.serve is not None:
+                kept = yield FindReply(facts.tenant, look.serve.identity, since, False)
+                if isinstance(kept, KeptReply):
+                    if leads:
+                        yield LeaveReply(facts.tenant, identity, "similar")
+                    return _answered(kept, facts.now, look)
+                yield ForgetSimilar(look.scope, look.serve.identity)
+        place = Place(facts.tenant, identity, request.model, asked.tags, facts.now + seconds, rules.most_bytes)
+        found = CacheFound(outcome="miss", reason="" if asked.mode == "use" else asked.mode)
+        receipt = Receipt(layer=NAME, saw={"cache": "miss", **({} if look is None else look.saw)})
+        return Passed(request=request, receipt=receipt, found=found, reply=KeptPart(place, leads=leads, look=look))
+
+    def _looked(self, similar: Similar, request: Request, facts: LayerFacts) -> Generator[Effect, Any, Look | None]:
+        """Look for a similar question; None where that fails, which is no reason to fail the call."""
+        try:
+            return (yield from similar.look(request, facts))
+        except EffectFailed:
+            return None
+
+
+class Place(NamedTuple):
+    """Where the reply to one call is kept, and until when. A reply may have `most_bytes`."""
+
+    tenant: str
+    identity: bytes
+    model: str
+    tags: tuple[str, ...]
+    expires: float
+    most_bytes: int
+
+
+class KeptPart:
+    """Has the reply to one call kept. `leads`: equal calls wait for it. `look` is what a look for similar questions gave."""
+
+    def __init__(self, place: Place, *, leads: bool, look: Look | None = None) -> None:
+        self._look = look
+        self.most_bytes = place.most_bytes
+        self._place = place
+        self._leads = leads
+
+    def stage(self) -> Stage[Event, Event] | None:
+        """Return None: the reply passes as it is."""
+        return None
+
+    def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
+        """Keep a reply that is whole, and tell those who wait for it."""
+        place, refusal = self._place, refusal_of_reply(response, kept)
+        if refusal is not None or kept is None:
+            return self._left(refusal or "too_large")
+        look, index = self._look, b""
+        compared: Iterable[Effect] = ()
+        if look is not None:
+            index, compared = look.index(response.text), after_reply(look, response.text)
+        keep = KeepReply(place.tenant, place.identity, kept, place.expires, place.model, place.tags, index)
+        return (keep, *compared)
+
+    def failed(self) -> Iterable[Effect]:
+        """Tell those who wait that there is no reply."""
+        return self._left("error")
+
+    def _left(self, reason: Refusal) -> Iterable[Effect]:
+        return (LeaveReply(self._place.tenant, self._place.identity, reason),) if self._leads else ()
+
+
+def _refused(request: Request, refusal: Refusal) -> Passed:
+    receipt = Receipt(layer=NAME, saw={"cache": f"refused:{refusal}"})
+    return Passed(request=request, receipt=receipt, found=CacheFound(outcome="refused", reason=refusal))
+
+
+def _answered(kept: KeptReply, now: float, look: Look | None = None) -> Answered:
+    age = max(0.0, now - kept.kept_at)
+    found = CacheFound(outcome="hit" if look is None else "similar", age_seconds=age, saved_nanos=kept.cost_nanos)
+    alike = "an equal call" if look is None else "a similar question"
+    did = f"answered with the reply to {alike} {age:.0f} s ago"
+    saw = {"cache": found.word, "saved_nanos": kept.cost_nanos, "age_seconds": round(age, 3)}
+    saw |= {} if look is None else look.saw
+    return Answered(reply=kept, receipt=Receipt(layer=NAME, did=did, saw=saw), found=found)
+
+
+@lru_cache(maxsize=64)
+def _allowed(configured: tuple[str, ...], asked: tuple[str, ...]) -> frozenset[str]:
+    """Return the reasons that do not count for one call."""
+    return frozenset((*configured, *asked))

@@ -1,0 +1,89 @@
+"""What the cache asks for about similar questions, and what it gets: nothing here decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from bardo.context.cache.confidence import Evidence
+from bardo.context.cache.index import IndexedQuestion, encode_index, packed
+from bardo.context.layer import Effect
+
+LONGEST_ANSWER = 2_000
+"""How many characters of an answer are kept to be compared."""
+
+
+class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+    """An entry with a similar question. `own` are the comparisons of this entry, `pool` those of all entries this similar."""
+
+    identity: bytes
+    cosine: float
+    question: str
+    answer: str
+    own: Evidence
+    pool: Evidence
+
+
+class LoadWords(Effect, frozen=True):
+    """Have the tables of words loaded that questions are read with: the first time it takes a fifth of a second."""
+
+
+class FindSimilar(Effect, frozen=True):
+    """Look for entries of one scope, the most similar first: a tuple of Candidate."""
+
+    tenant: str
+    scope: bytes
+    fingerprint: str
+    vector: tuple[float, ...]
+    least_cosine: float
+    most: int
+
+
+class ForgetSimilar(Effect, frozen=True):
+    """Forget an entry of the index: its reply is no longer kept."""
+
+    scope: bytes
+    identity: bytes
+
+
+class CompareAnswers(Effect, frozen=True):
+    """Compare a kept answer with the one that the model gave to a similar question, and remember how it went."""
+
+    identity: bytes
+    fingerprint: str
+    cosine: float
+    kept: str
+    fresh: str
+
+
+class CountSimilar(Effect, frozen=True):
+    """Count a look-up: `nothing` was found, the guard `refused` what was, or a reply was `served`, `rechecked` or only `shadowed`."""
+
+    fingerprint: str
+    outcome: Literal["nothing", "refused", "shadowed", "rechecked", "served"]
+
+
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """What a look for similar questions gave: the entry to serve, or to compare with, and how this call's own reply is found later."""
+
+    serve: Candidate | None = None
+    against: Candidate | None = None
+    fingerprint: str = ""
+    scope: bytes = b""
+    vector: tuple[float, ...] = ()
+    question: str = ""
+    saw: dict[str, Any] = {}
+
+    def index(self, answer: str) -> bytes:
+        """Return what the call's own reply is found by."""
+        vector, answer = packed(self.vector), answer[:LONGEST_ANSWER]
+        return encode_index(IndexedQuestion(self.fingerprint, self.scope, vector, self.question, answer))
+
+
+def after_reply(look: Look, answer: str) -> Iterable[Effect]:
+    """Return what is to be done with the model's own answer to a question that a kept reply could have answered."""
+    if look.against is not None:
+        kept, found = look.against.answer, look.against
+        yield CompareAnswers(found.identity, look.fingerprint, found.cosine, kept, answer[:LONGEST_ANSWER])

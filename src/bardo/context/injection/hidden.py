@@ -1,0 +1,92 @@
+"""Text that a person does not see and a model reads: letters without a glyph, comments, pieces of chat templates, encoded sentences."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bardo.catalog.injection_rows import injection_rows
+
+_TAG_LETTERS = range(0xE0020, 0xE007F)
+_INVISIBLE = re.compile(
+    "[\u200b\u200c\u200d\u2060\u2061-\u2064\ufeff\u00ad\u180e\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f\ufe00-\ufe0f]"
+)
+_MANY = 8
+"""Emoji and some scripts need a few invisible letters; so many in a row, or between Latin letters, spell something."""
+_RUN = re.compile(f"{_INVISIBLE.pattern}{{{_MANY},}}")
+_BETWEEN_LETTERS = re.compile("[A-Za-z][\u200b\u200c\u200d\u2060\u00ad][A-Za-z]")
+_DIRECTION = re.compile("[\u202d\u202e]")
+_COMMENT = re.compile(r"<!--(.{1,4000}?)-->", re.DOTALL)
+_UNSEEN = re.compile(
+    r"<(\w{1,20})\s[^<>]{0,300}?(?:display\s*:\s*none|visibility\s*:\s*hidden|font-size\s*:\s*0|opacity\s*:\s*0\b|\bhidden\b)"
+    r"[^<>]{0,300}>([^<]{1,4000})<",
+    re.IGNORECASE,
+)
+_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/]{24,4000}={0,2}(?![A-Za-z0-9+/=_-])")
+_LEAST_LETTERS = 0.8
+_MOST_PIECES = 64
+
+
+class HiddenText(NamedTuple):
+    """A piece of text that is not seen: by which rule it was found, and what it says."""
+
+    rule: str
+    text: str
+
+
+class Hidden(NamedTuple):
+    """What of a text is hidden. `rules` are signs by themselves, `pieces` are texts to be looked at, `visible` is the text without them."""
+
+    rules: tuple[str, ...]
+    pieces: tuple[HiddenText, ...]
+    visible: str
+
+
+def find_hidden(text: str) -> Hidden:
+    """Return what of a text a person would not see."""
+    rules = list(_signs(text))
+    pieces = [one for one, _ in zip(_pieces(text), range(_MOST_PIECES), strict=False)]
+    visible = text if text.isascii() else _INVISIBLE.sub("", text)
+    return Hidden(tuple(rules), tuple(pieces), visible)
+
+
+def _signs(text: str) -> Iterator[str]:
+    if not text.isascii():
+        if _RUN.search(text) or len(_BETWEEN_LETTERS.findall(text[:100_000])) >= _MANY:
+            yield "invisible_letters"
+        if any(ord(letter) in _TAG_LETTERS for letter in _INVISIBLE.findall(text)):
+            yield "tag_letters"
+        if _DIRECTION.search(text):
+            yield "direction_override"
+    if any(token in text for token in injection_rows().template_tokens):
+        yield "template_tokens"
+
+
+def _pieces(text: str) -> Iterator[HiddenText]:
+    if not text.isascii():
+        letters = "".join(chr(ord(one) - 0xE0000) for one in _INVISIBLE.findall(text) if ord(one) in _TAG_LETTERS)
+        if letters.strip():
+            yield HiddenText("tag_letters", letters)
+    if "<" in text:
+        for comment in _COMMENT.finditer(text):
+            yield HiddenText("comment", comment[1])
+        for element in _UNSEEN.finditer(text):
+            yield HiddenText("unseen_element", element[2])
+    for found in _BASE64.finditer(text):
+        decoded = _decoded(found[0])
+        if decoded:
+            yield HiddenText("base64", decoded)
+
+
+def _decoded(written: str) -> str:
+    """Return the sentence that base64 stands for; empty where it is no text."""
+    try:
+        raw = base64.b64decode(written + "=" * (-len(written) % 4), validate=True)
+        text = raw.decode("utf-8")
+    except (binascii.Error, ValueError):
+        return ""
+    letters = sum(letter.isalpha() or letter == " " for letter in text)
+    return text if letters >= _LEAST_LETTERS * len(text) and " " in text else ""

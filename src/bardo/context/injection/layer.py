@@ -1,0 +1,156 @@
+"""The layer `injection`: looks for instructions in text that nobody vouches for, reports them, and acts where the operator wants it."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from bardo.context.injection import Action
+from bardo.context.injection.consequences import Suspects, WatchedCalls, suspects_of
+from bardo.context.injection.marking import marked
+from bardo.context.injection.provenance import Span, all_spans
+from bardo.context.injection.scan import Finding, Steps, scan
+from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt
+from bardo.streams.stage import Stage
+from bardo.values.degradation import Degradation
+from bardo.values.errors import Forbidden
+from bardo.values.events import Event
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+NAME = "injection"
+MOST_CHARACTERS = 200_000
+"""Characters of one request that are looked at, from its end: what stands before them was looked at in earlier turns."""
+_MOST_KEPT = 4_096
+_MOST_NAMED = 8
+
+
+class InjectionLayer:
+    """Scores the text of requests. `threshold` is the certainty from which on text is taken for an instruction.
+
+    `action`: `report` says what was found, `mark` also puts marks around it for the model, `withhold` also ends a reply whose call of a
+    tool follows it, and `block` refuses the request. What a text was found to hold is kept, by the digest of the text: a history comes
+    again with each of its turns.
+    """
+
+    name = NAME
+
+    def __init__(self, action: Action = "report", threshold: float = 0.5) -> None:
+        self._action = action
+        self._threshold = threshold
+        self._kept: OrderedDict[bytes, Finding] = OrderedDict()
+
+    def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
+        """Look at the text of a request. Raises Forbidden where instructions were found, and the operator wants that."""
+        every = list(all_spans(request))
+        spans, unread = _within_bounds([span for span in every if span.provenance != "system"])
+        looked_at: list[Finding] = []
+        for span in spans:
+            looked_at.append((yield from self._look(span)))
+        found = [one for one in looked_at if one.certainty >= self._threshold]
+        saw = _saw(looked_at, found, unread)
+        if not found:
+            return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw), found=saw)
+        if self._action == "block":
+            raise Forbidden(f"there are instructions in {_places(found)}", hint=f"take them out; {_ALLOW}")
+        sent = "passed on"
+        sentences = [sentence for one in found for sentence in one.sentences]
+        suspects = suspects_of(sentences, every, request.tools, _sources(found))
+        if self._action == "mark":
+            sent = "marked as untrusted"
+            request = marked(request, frozenset([one.span.text for one in found if not one.span.trusted]))
+        why = f"there are instructions in {_places(found)}"
+        return Passed(
+            request=request,
+            receipt=Receipt(layer=NAME, did=f"{sent}: {why}", saw=saw),
+            degraded=(Degradation(NAME, sent=sent, why=why),),
+            reply=FollowedInstructions(suspects, withholds=self._action == "withhold") if suspects.any else None,
+            found=saw,
+        )
+
+    def _look(self, span: Span) -> Steps[Finding]:
+        key = blake2b(span.text.encode("utf-8", "surrogatepass"), digest_size=16, key=span.provenance.encode()).digest()
+        kept = self._kept.get(key)
+        if kept is not None:
+            self._kept.move_to_end(key)
+            return msgspec.structs.replace(kept, span=span)
+        finding = yield from scan(span)
+        # The text itself is not kept, only the sentences that were found.
+        self._kept[key] = msgspec.structs.replace(finding, span=msgspec.structs.replace(span, text=""))
+        if len(self._kept) > _MOST_KEPT:
+            self._kept.popitem(last=False)
+        return finding
+
+
+class FollowedInstructions:
+    """The part of the layer in a reply: looks for calls of tools that follow the instructions which were found."""
+
+    most_bytes = 0
+
+    def __init__(self, suspects: Suspects, *, withholds: bool) -> None:
+        self._suspects = suspects
+        self._withholds = withholds
+
+    def stage(self) -> Stage[Event, Event] | None:
+        """Return what looks at the calls of one reply."""
+        return WatchedCalls(self._suspects, withholds=self._withholds, hint=_ALLOW)
+
+    def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
+        """Nothing is kept."""
+        return ()
+
+    def failed(self) -> Iterable[Effect]:
+        """Nothing is kept."""
+        return ()
+
+
+_ALLOW = 'or set action = "report" under [inference.pipeline.injection]'
+
+
+def _within_bounds(spans: list[Span]) -> tuple[list[Span], int]:
+    """Return the spans that are looked at, in order, and how many characters are not."""
+    size, begin = 0, len(spans)
+    while begin and size + len(spans[begin - 1].text) <= MOST_CHARACTERS:
+        begin -= 1
+        size += len(spans[begin].text)
+    if begin == len(spans) and spans:
+        begin -= 1  # The newest is looked at whatever its length: `scan` takes its beginning and its end.
+    return spans[begin:], sum([len(span.text) for span in spans[:begin]])
+
+
+def _saw(looked_at: Sequence[Finding], found: Sequence[Finding], unread: int) -> dict[str, Any]:
+    rules = dict.fromkeys(rule for one in found for rule in one.rules)
+    saw: dict[str, Any] = {
+        "spans": len(looked_at),
+        "untrusted": sum([not one.span.trusted for one in looked_at]),
+        "certainty": round(max([one.certainty for one in looked_at], default=0.0), 3),
+        "tier": max([one.tier for one in looked_at], key=("words", "static", "onnx").index, default="words"),
+        "flagged": bool(found),
+    }
+    if found:
+        saw |= {"rules": list(rules), "sources": _sources(found)}
+    if unread:
+        saw["characters_not_read"] = unread
+    return saw
+
+
+def _sources(found: Sequence[Finding]) -> list[str]:
+    """Return where instructions stand, in words."""
+    return list(dict.fromkeys(_place(one.span) for one in found))[:_MOST_NAMED]
+
+
+def _places(found: Sequence[Finding]) -> str:
+    rules = list(dict.fromkeys(rule for one in found for rule in one.rules))[:_MOST_NAMED]
+    return f"{', '.join(_sources(found))} ({', '.join(rules) or 'several weak signs'})"
+
+
+def _place(span: Span) -> str:
+    name = span.source[:80]
+    if span.provenance == "user":
+        return "a message of the user"
+    kind = "the result of a tool" if span.provenance == "tool" else "a document"
+    return f"{kind} ({name})" if name else kind

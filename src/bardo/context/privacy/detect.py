@@ -1,0 +1,151 @@
+"""Find personal data in text: rows of patterns with check digits, tried where a value may begin.
+
+A text is read a fixed number of times, however many rows there are. One expression finds the places where a value may begin; at each
+of them all patterns are tried by one expression, every one of which reads a bounded way. What a pattern finds is tested by its check,
+and is raised by a word beside it. So time is linear in the text, whoever wrote it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from bardo.catalog.pii_rows import PiiEntity, PiiPattern, phone_regions, pii_entities
+from bardo.context.privacy.context_words import ContextPlaces, ContextWords
+from bardo.context.privacy.known_checks import CHECKS
+from bardo.context.privacy.patterns import PatternTable
+from bardo.context.privacy.phones import PhoneScanner, Worth
+from bardo.context.privacy.scanners import SCANNERS, Found
+from bardo.values.errors import ConfigError
+
+DEFAULT_SCORE = 0.5
+"""What is less likely than this is left alone, unless it is configured otherwise."""
+Scanner = Callable[[str, Worth], Iterator[Found]]
+
+
+class Span(NamedTuple):
+    """A value in a text: where it begins and ends, what it is, the word for its placeholder, and how likely it is (0 to 1)."""
+
+    start: int
+    end: int
+    entity: str
+    label: str
+    score: float
+
+
+class Detector:
+    """Finds values of the kinds given. Never changed once made, and so shared by all calls.
+
+    `least` is the lowest score that counts. `allowed` says of a value whether it may stay. Raises ConfigError for a pattern that is no
+    regular expression, and for a check that is none.
+    """
+
+    def __init__(
+        self,
+        entities: Iterable[PiiEntity],
+        *,
+        least: float = DEFAULT_SCORE,
+        regions: Sequence[str] = (),
+        allowed: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._least = least
+        self._allowed = allowed
+        entities = tuple(entities)
+        raised = [entity for entity in entities if entity.context and entity.near >= least]
+        self._words = ContextWords(raised)
+        self._raised = frozenset(entity.name for entity in raised)
+        self._patterns = PatternTable(
+            [
+                _tested(entity, pattern)
+                for entity in entities
+                for pattern in entity.patterns
+                if pattern.score >= least or entity.name in self._raised
+            ]
+        )
+        self._scanners = [(entity, self._scanner(entity, regions)) for entity in entities if entity.scanner]
+
+    def _scanner(self, entity: PiiEntity, regions: Sequence[str]) -> Scanner:
+        if entity.scanner == "phone":
+            return PhoneScanner(regions or phone_regions())
+        if entity.scanner not in SCANNERS:
+            raise ConfigError(f"unknown scanner {entity.scanner!r} of {entity.name}")
+        scan = SCANNERS[entity.scanner]
+        return lambda text, worth: scan(text)
+
+    def find(self, text: str) -> list[Span]:
+        """Return the values in a text in order, none within another: of two that overlap the likelier, and of equal ones the longer."""
+        return resolved(self.matches(text))
+
+    def matches(self, text: str) -> list[Span]:
+        """Return all that any row finds, ordered by place."""
+        search = _Search(text, self._least, self._words, self._raised)
+        for entity, scan in self._scanners:
+            for start, end, score in scan(
+                text, lambda *place, entity=entity: search.score(entity, *place) >= self._least
+            ):
+                search.add(entity, start, end, score)
+        for start, end, entity, pattern in self._patterns.matches(text):
+            if pattern.left and start and text[start - 1] in pattern.left:
+                continue
+            if not pattern.check or CHECKS[pattern.check](text[start:end]):
+                search.add(entity, start, end, pattern.score)
+        found = (
+            search.found
+            if self._allowed is None
+            else [one for one in search.found if not self._allowed(text[one.start : one.end])]
+        )
+        return sorted(found, key=lambda span: (span.start, -span.score, -span.end))
+
+
+class _Search:
+    """What is found in one text. Words around values are looked for with the first value that needs one."""
+
+    def __init__(self, text: str, least: float, words: ContextWords, raised: frozenset[str]) -> None:
+        self.found: list[Span] = []
+        self._text, self._least, self._words, self._raised = text, least, words, raised
+        self._places: ContextPlaces | None = None
+
+    def score(self, entity: PiiEntity, start: int, end: int, score: float) -> float:
+        """Return the score of a value with what stands around it."""
+        if score >= entity.near or entity.name not in self._raised:
+            return score
+        if self._places is None:
+            self._places = self._words.places(self._text)
+        return entity.near if entity.name in self._places.near(start, end) else score
+
+    def add(self, entity: PiiEntity, start: int, end: int, score: float) -> None:
+        """Add a value, where it is likely enough."""
+        score = self.score(entity, start, end, score)
+        if score >= self._least:
+            self.found.append(Span(start, end, entity.name, entity.label, score))
+
+
+def _tested(entity: PiiEntity, pattern: PiiPattern) -> tuple[PiiEntity, PiiPattern]:
+    if pattern.check and pattern.check not in CHECKS:
+        raise ConfigError(
+            f"unknown check {pattern.check!r} of {entity.name}", hint=f"one of: {', '.join(sorted(CHECKS))}"
+        )
+    return entity, pattern
+
+
+def resolved(spans: Sequence[Span]) -> list[Span]:
+    """Return spans of which none overlaps another. They are ordered by place."""
+    kept: list[Span] = []
+    for span in spans:
+        if not kept or span.start >= kept[-1].end:
+            kept.append(span)
+        elif (span.score, span.end - span.start) > (kept[-1].score, kept[-1].end - kept[-1].start):
+            kept[-1] = span
+    return kept
+
+
+@lru_cache(maxsize=1)
+def usual_detector() -> Detector:
+    """Return the detector of all kinds that are looked for unless configured otherwise."""
+    return Detector(entity for entity in pii_entities().values() if entity.usual)
+
+
+def find(text: str) -> list[Span]:
+    """Return the personal data in a text, by the rows that come with bardo."""
+    return usual_detector().find(text)

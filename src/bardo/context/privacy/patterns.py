@@ -1,0 +1,139 @@
+"""Try many patterns at the places of a text where a value may begin.
+
+All values that are found by patterns hold a digit. So digits are looked for, and a value begins at the number, or at one of the short
+words before it. Patterns are tried together: one expression says whether any of some patterns fits, and only then another says which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from string import ascii_letters
+
+from bardo.catalog.pii_rows import PiiEntity, PiiPattern
+from bardo.values.errors import ConfigError
+
+WORD = r"0-9A-Za-z_\u00c0-\u024f"
+"""What stands neither before nor after a value."""
+_DIGITS = re.compile(r"[0-9]+(?![0-9])")
+_LETTERS = frozenset(ascii_letters + "ÄÖÜäöü")
+_LONGEST_WORD = 8
+_MOST_WORDS = 2
+_GAPS = " -.:*"
+_GROUP = re.compile(r"(?<!\\)\((?!\?)")
+_TOGETHER = 16
+_FLAGS = re.ASCII | re.IGNORECASE
+
+Row = tuple[PiiEntity, PiiPattern]
+
+
+class PatternTable:
+    """Patterns, sorted by what they begin with. Raises ConfigError for one that is no regular expression."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        for entity, pattern in rows:
+            _compiled(entity, pattern)
+        digits = [row for row in rows if row[1].begins != "letter"]
+        letters = [row for row in rows if row[1].begins != "digit"]
+        others = [row for row in rows if not row[1].begins]
+        self._digits, self._letters, self._others = _groups(digits), _groups(letters), _groups(others)
+
+    def matches(self, text: str) -> Iterator[tuple[int, int, PiiEntity, PiiPattern]]:
+        """Yield where a pattern fits, and which: where it begins and ends, in no order."""
+        for start in beginnings(text):
+            first = text[start]
+            groups = self._digits if first.isdigit() else self._letters if first in _LETTERS else self._others
+            for group in groups:
+                if group.any(text, start):
+                    for end, entity, pattern in group.all(text, start):
+                        yield start, end, entity, pattern
+
+
+class _Group:
+    """Patterns that are tried by one expression."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = {f"r{place}": row for place, row in enumerate(rows)}
+        together = [_GROUP.sub("(?P<g>", row[1].match) for row in rows]
+        plain = [
+            text.replace("(?P<g>", f"(?P<g{place}>").replace("\\1", f"(?P=g{place})")
+            for place, text in enumerate(together)
+        ]
+        self.any = re.compile(f"(?:{'|'.join(plain)})(?![{WORD}])", _FLAGS).match
+        each = [f"(?:(?=(?P<r{place}>{text})(?![{WORD}]))|)" for place, text in enumerate(plain)]
+        self._each = re.compile("".join(each), _FLAGS).match
+
+    def all(self, text: str, start: int) -> Iterator[tuple[int, PiiEntity, PiiPattern]]:
+        """Yield the patterns that fit at a place, with where they end."""
+        found = self._each(text, start)
+        assert found is not None  # Each part of the expression may be empty.
+        for name, row in self._rows.items():
+            if found.end(name) > start:
+                yield found.end(name), *row
+
+
+def beginnings(text: str) -> Iterator[int]:
+    """Yield places where a value may begin, each once and in ascending order: numbers, and up to two short words before them."""
+    last = -1
+    for number in _DIGITS.finditer(text):
+        for start in _starts(text, number.start()):
+            if start > last:
+                last = start
+                yield start
+
+
+def _starts(text: str, place: int) -> list[int]:
+    """Return where a value may begin whose first number begins at a place."""
+    starts: list[int] = []
+    for _ in range(_MOST_WORDS + 1):
+        begin = place
+        while begin and place - begin <= _LONGEST_WORD and text[begin - 1] in _LETTERS:
+            begin -= 1
+        if begin and place - begin > _LONGEST_WORD:
+            break
+        if begin < place and begin and text[begin - 1] == "\\":
+            # An escape of JSON ends here: \n, \t, \r.
+            starts.insert(0, begin + 1)
+            break
+        if _is_boundary(text, begin):
+            starts[:0] = [*_signs(text, begin), begin] if begin == place else [begin]
+        gap = begin
+        while gap and begin - gap < 2 and text[gap - 1] in _GAPS:
+            gap -= 1
+        if gap == begin or not gap or text[gap - 1] not in _LETTERS:
+            break
+        place = gap
+    return starts
+
+
+def _signs(text: str, begin: int) -> list[int]:
+    """Return where the signs before a telephone number begin."""
+    sign = begin
+    while sign and begin - sign < 2 and text[sign - 1] in "+(":
+        sign -= 1
+    return [sign] if sign < begin and _is_boundary(text, sign) else []
+
+
+def _is_boundary(text: str, place: int) -> bool:
+    if place == 0:
+        return True
+    before = text[place - 1]
+    return not ((before.isascii() and (before.isalnum() or before == "_")) or "\u00c0" <= before <= "\u024f")
+
+
+def _groups(rows: Sequence[Row]) -> list[_Group]:
+    return [_Group(rows[place : place + _TOGETHER]) for place in range(0, len(rows), _TOGETHER)]
+
+
+def _compiled(entity: PiiEntity, pattern: PiiPattern) -> None:
+    try:
+        expression = re.compile(pattern.match, _FLAGS)
+    except re.error as problem:
+        raise ConfigError(
+            f"pattern {pattern.match!r} of {entity.name} is no regular expression: {problem}"
+        ) from problem
+    if expression.groups > 1:
+        raise ConfigError(
+            f"pattern {pattern.match!r} of {entity.name} has {expression.groups} groups",
+            hint="write (?:…) instead of (…)",
+        )

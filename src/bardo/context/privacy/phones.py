@@ -1,0 +1,110 @@
+"""Find phone numbers: written with a country code, or as in one of some regions.
+
+The numbering plans are those of `phonenumbers`, where it is installed. Without it, a number with a country code is known by its length,
+and others only by a word beside them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from bardo.context.privacy.scanners import Found
+
+_RUN = re.compile(
+    r"(?<![\w.+-])(?:\+|\(\+?)?[0-9](?:\)?[ .\-/\u00a0]{0,2}\(?\)?[0-9]){6,16}(?:(?: ?x| ?ext\.? ?|#)[0-9]{1,6})?(?![\w])",
+    re.ASCII,
+)
+_EXTENSION = re.compile(r"(?: ?x| ?ext\.? ?|#)[0-9]{1,6}\Z", re.ASCII)
+_GAP = re.compile(r"[ \u00a0]")
+_NO_DIGIT = re.compile(r"[^0-9]+")
+_NO_PHONE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}|[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
+Worth = Callable[[int, int, float], bool]
+_MOST_CUTS = 2
+_GROUPED_DIGITS = 10
+_KINDS = ("fixed_line", "mobile", "toll_free", "premium_rate", "shared_cost", "voip", "personal_number", "uan")
+_INTERNATIONAL, _WRITTEN, _BARE, _BY_LENGTH = 0.9, 0.6, 0.3, 0.4
+
+
+class PhoneScanner:
+    """Finds phone numbers of `regions` (ISO 3166) and with a country code."""
+
+    def __init__(self, regions: Sequence[str]) -> None:
+        self._library = _library()
+        self._national = _national_plans(self._library, regions) if self._library else None
+
+    def __call__(self, text: str, worth: Worth) -> Iterator[Found]:
+        """Yield what is a number in its plan. `worth` says of a place and a score whether to look closer.
+
+        The last one or two groups of a run with a country code may belong to something else.
+        """
+        for run in _RUN.finditer(text):
+            written = run.group()
+            likely = _likely(written)
+            if not likely or not worth(run.start(), run.end(), likely):
+                continue
+            for end in _ends(written, likely):
+                if score := self._score(written[:end], likely):
+                    yield run.start(), run.start() + end, score
+                    break
+
+    def _score(self, written: str, likely: float) -> float:
+        if self._library is None:
+            return _by_length(written, likely)
+        valid = self._international(written) if likely == _INTERNATIONAL else self._in_a_region(written)
+        return likely if valid else 0.0
+
+    def _in_a_region(self, written: str) -> bool:
+        assert self._national is not None
+        return self._national.fullmatch(_NO_DIGIT.sub("", _EXTENSION.sub("", written))) is not None
+
+    def _international(self, written: str) -> bool:
+        library = self._library
+        assert library is not None
+        try:
+            return bool(library.is_valid_number(library.parse(written)))
+        except library.NumberParseException:
+            return False
+
+
+def _likely(written: str) -> float:
+    if written.startswith(("+", "(+")):
+        return _INTERNATIONAL
+    if _NO_PHONE.match(written):
+        return 0.0
+    grouped = not written.isdigit() and len(_NO_DIGIT.sub("", written)) >= _GROUPED_DIGITS
+    return _WRITTEN if grouped or written.startswith(("0", "(")) else _BARE
+
+
+def _ends(written: str, likely: float) -> list[int]:
+    gaps = [gap.start() for gap in _GAP.finditer(written)] if likely == _INTERNATIONAL else []
+    return [len(written), *reversed(gaps[-_MOST_CUTS:])]
+
+
+def _by_length(written: str, likely: float) -> float:
+    digits = sum(char.isdigit() for char in written)
+    if likely == _INTERNATIONAL:
+        return _INTERNATIONAL if 8 <= digits <= 15 else 0.0
+    return min(likely, _BY_LENGTH) if 9 <= digits <= 12 else 0.0
+
+
+def _national_plans(library: Any, regions: Sequence[str]) -> re.Pattern[str]:
+    """Return what fits the digits of a number as it is dialled within one of the regions: made once, it takes a microsecond."""
+    plans = []
+    for region in dict.fromkeys(regions):
+        plan = library.PhoneMetadata.metadata_for_region(region.upper())
+        if plan is None:
+            continue
+        kinds = {getattr(plan, kind).national_number_pattern for kind in _KINDS if getattr(plan, kind) is not None}
+        plans.append(f"(?:{plan.national_prefix or ''})?(?:{'|'.join(sorted(filter(None, kinds)))})")
+    return re.compile("|".join(plans))
+
+
+def _library() -> Any:
+    """Return `phonenumbers`, or None where it is not installed."""
+    try:
+        return importlib.import_module("phonenumbers")
+    except ImportError:
+        return None

@@ -1,0 +1,230 @@
+"""Compaction: the beginning of a long conversation is replaced by a summary, or its provider is asked to shorten it.
+
+A summary is made once for a beginning and kept for the session, so the same summary stands there in every later turn. When the
+conversation has become too long again, the next summary takes the one before and the turns since. All of the system prompt and the last
+thing that the user said stay word for word, and so do the last turns. Nothing is cut between a call and its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.context_rows import provider_compaction
+from bardo.catalog.fragments import merge_fields
+from bardo.context.ask_model import AskModel, ModelAnswer
+from bardo.context.layer import Effect, EffectFailed, LayerFacts, changed
+from bardo.context.session_memory import KeepForSession, RecallForSession
+from bardo.context.steps.cache_cost import ChangedFrom, Edit, first_worth_making, warm_prefix
+from bardo.context.steps.prompt_parts import is_bound, kept_from, last_prompt, message_tokens, turns_so_far
+from bardo.context.steps.settings import CompressSettings
+from bardo.context.steps.summary import INSTRUCTIONS, summary_by_rules, transcript
+from bardo.values.blocks import Block, TextBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
+from bardo.values.request import BardoOptions, Message, Request
+
+KEPT_AS = "compaction"
+_CHARACTERS_PER_TOKEN = 4
+_MOST_TRANSCRIPT_TOKENS = 60_000
+_MOST_SUMMARIES = 8
+_MOST_SECONDS = 60.0
+"""How long a summary is waited for; of a call with a deadline, half of that at most."""
+_FULL = 0.95
+"""The share of a window from which on a prompt is compacted whatever that costs."""
+_HEADING = "[Summary of the conversation up to here, in place of {} earlier messages]"
+
+
+class Summary(msgspec.Struct, frozen=True, array_like=True):
+    """A summary: how many messages it stands for, a digest of them, and its text."""
+
+    messages: int
+    digest: str
+    text: str
+
+
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+    """A request after compaction: what was done, empty for nothing, and what was seen, for the receipt.
+
+    `changed_from` says from where on the prompt differs from that of the turn before; None where it does not.
+    """
+
+    request: Request
+    did: str = ""
+    saw: dict[str, Any] = {}
+    changed_from: ChangedFrom | None = None
+
+
+Steps = Generator[Effect, Any, Compacted]
+
+
+def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, sent: tuple[int, float]) -> Steps:
+    """Return the request with the summary of earlier turns, and a new one where it is too long.
+
+    `sent` is how many tokens were sent in the turn before, and when. A conversation whose thinking is valid only behind the same prompt is
+    left to its provider.
+    """
+    bound = any(is_bound(target.model) for target in facts.targets)
+    summaries = yield from _recall(facts)
+    kept = _of(summaries, request.messages)
+    shown = request if kept is None else _with_summary(request, kept)
+    did = "" if kept is None else _said(kept)
+    tokens = facts.count_tokens(shown, facts.targets[0] if facts.targets else None)
+    limit = _limit(settings, facts)
+    if "provider" in settings.compact and (asked := _asked_of_provider(shown, facts, settings, limit)) is not None:
+        return Compacted(request=asked, did=did, saw={"compaction": "left to the provider"})
+    if tokens <= limit or bound:
+        return Compacted(request=shown, did=did, saw={"compaction": "bound thinking"} if bound else {})
+    place = _cut(request.messages, settings.keep_turns, kept)
+    if place is None or not _pays(
+        _edit(shown, request.messages[place:], settings), request, tokens, facts, settings, sent
+    ):
+        return Compacted(request=shown, did=did, saw={"compaction": "not worth what it costs"})
+    made, saw = yield from _summarize(request, place, kept, facts, settings)
+    if facts.session and not facts.dry:
+        yield KeepForSession(KEPT_AS, facts.session, msgspec.msgpack.encode((*summaries, made)[-_MOST_SUMMARIES:]))
+    return Compacted(request=_with_summary(request, made), did=_said(made), saw=saw, changed_from=ChangedFrom(0))
+
+
+def _said(summary: Summary) -> str:
+    return f"a summary stands for {summary.messages} earlier messages"
+
+
+def _limit(settings: CompressSettings, facts: LayerFacts) -> int:
+    windows = [target.window for target in facts.targets if target.window]
+    share = [int(min(windows) * settings.compact_above_share)] if windows else []
+    return min([settings.compact_above_tokens, *share])
+
+
+def _recall(facts: LayerFacts) -> Generator[Effect, Any, tuple[Summary, ...]]:
+    """Return the summaries of the session, the newest last: of several conversations, where they began in the same way."""
+    raw = (yield RecallForSession(KEPT_AS, facts.session)) if facts.session else None
+    try:
+        return msgspec.msgpack.decode(raw, type=tuple[Summary, ...]) if raw else ()
+    except msgspec.DecodeError:
+        return ()
+
+
+def _of(summaries: Sequence[Summary], messages: Sequence[Message]) -> Summary | None:
+    """Return the newest summary of the beginning of these messages; None where there is none."""
+    for one in reversed(summaries):
+        if one.messages < len(messages) and _digest(messages[: one.messages]) == one.digest:
+            return one
+    return None
+
+
+def _digest(messages: Sequence[Message]) -> str:
+    return blake2b(msgspec.msgpack.encode(messages, enc_hook=repr), digest_size=16).hexdigest()
+
+
+def _cut(messages: Sequence[Message], turns: int, kept: Summary | None) -> int | None:
+    """Return from which place on messages stay: a turn of the model, so that roles alternate. None where none can be left out."""
+    place = kept_from(messages, turns)
+    begin = 0 if kept is None else kept.messages
+    left = messages[begin:place]
+    if not any(message.role != "system" for message in left) or messages[place].role != "assistant":
+        return None
+    calls = {block.id for message in messages[:place] for block in message.blocks if isinstance(block, ToolCallBlock)}
+    results = {
+        block.call_id for message in messages[place:] for block in message.blocks if isinstance(block, ToolResultBlock)
+    }
+    # A provider's own summary is state that only it can read.
+    states = any(isinstance(block, UnknownBlock) for message in left for block in message.blocks)
+    return None if calls & results or states else place
+
+
+def _edit(shown: Request, stays: Sequence[Message], settings: CompressSettings) -> Edit:
+    """Return what a summary would change of the prompt: all but the system prompt and what stays."""
+    system = sum(message_tokens(message) for message in shown.messages if message.role == "system")
+    left_out = sum(map(message_tokens, shown.messages)) - system - sum(map(message_tokens, stays))
+    return Edit(before=system, saved=left_out - settings.summary_tokens)
+
+
+def _pays(
+    edit: Edit, request: Request, tokens: int, facts: LayerFacts, settings: CompressSettings, sent: tuple[int, float]
+) -> bool:
+    """Whether leaving out the beginning saves more than it costs; always where the prompt is at the end of the window."""
+    if any(target.window and tokens >= target.window * _FULL for target in facts.targets):
+        return True
+    warm = warm_prefix(facts, *sent, settings.cache_seconds)
+    turns = settings.remaining_turns or turns_so_far(request.messages)
+    return edit.saved > 0 and first_worth_making([edit], warm, turns) == 0
+
+
+def _summarize(
+    request: Request, place: int, kept: Summary | None, facts: LayerFacts, settings: CompressSettings
+) -> Generator[Effect, Any, tuple[Summary, dict[str, Any]]]:
+    """Return a summary of the messages before a place: by the model that is configured, or by rules where it does not answer."""
+    messages = request.messages[:place]
+    earlier, begin = ("", 0) if kept is None else (kept.text, kept.messages)
+    left = [message for message in messages[begin:] if message.role != "system"]
+    text, saw = "", {"compaction": "by rules"}
+    if "model" in settings.compact and settings.model and not facts.dry:
+        text, saw = yield from _by_model(left, earlier, facts, settings, request.options)
+    text = text or summary_by_rules(left, earlier, settings.summary_tokens)
+    return Summary(len(messages), _digest(messages), text), saw
+
+
+def _by_model(
+    messages: Sequence[Message],
+    earlier: str,
+    facts: LayerFacts,
+    settings: CompressSettings,
+    options: BardoOptions,
+) -> Generator[Effect, Any, tuple[str, dict[str, Any]]]:
+    try:
+        answer: ModelAnswer = yield AskModel(
+            model=settings.model,
+            instructions=INSTRUCTIONS,
+            prompt=transcript(messages, earlier, _MOST_TRANSCRIPT_TOKENS * _CHARACTERS_PER_TOKEN),
+            max_output_tokens=settings.summary_tokens,
+            tenant=facts.tenant,
+            masked="privacy" in facts.layers,
+            seconds=_MOST_SECONDS
+            if options.deadline_seconds is None
+            else min(_MOST_SECONDS, options.deadline_seconds / 2),
+            private=options.private,
+        )
+    except EffectFailed:
+        return "", {"compaction": f"by rules, since {settings.model} did not answer"}
+    if not answer.text.strip():
+        return "", {"compaction": f"by rules, since {settings.model} answered nothing"}
+    cost = {"request_id": answer.request_id, "cost_nanos": answer.cost_nanos}
+    text = answer.text.strip()[: settings.summary_tokens * _CHARACTERS_PER_TOKEN * 2]
+    return text, {"compaction": f"by {settings.model}", **cost}
+
+
+def _with_summary(request: Request, summary: Summary) -> Request:
+    """Return a request with a summary in place of its first messages; the system prompt and the last thing the user said stay."""
+    left = request.messages[: summary.messages]
+    system = [message for message in left if message.role == "system"]
+    newest = last_prompt(request.messages)
+    said: tuple[Block, ...] = ()
+    if 0 <= newest < summary.messages:
+        said = tuple(block for block in request.messages[newest].blocks if not isinstance(block, ToolResultBlock))
+    count = len(left) - len(system)
+    first = TextBlock(f"{_HEADING.format(count)}\n{summary.text}")
+    messages = (*system, Message(role="user", blocks=(first, *said)), *request.messages[summary.messages :])
+    return changed(request, messages=messages)
+
+
+def _asked_of_provider(request: Request, facts: LayerFacts, settings: CompressSettings, limit: int) -> Request | None:
+    """Return the request with the fields by which its provider shortens it; None where a target has none, or speaks another dialect."""
+    if not facts.targets or any(target.dialect != request.dialect for target in facts.targets):
+        return None
+    rows = [provider_compaction(one.row, one.dialect, one.model) for one in facts.targets]
+    row = rows[0]
+    if row is None or any(one != row for one in rows) or row.unless in request.extra:
+        return None
+    extra = merge_fields(request.extra, row.filled(limit, settings.keep_turns))
+    return changed(request, extra=extra, headers=_headers(request.headers, row.headers))
+
+
+def _headers(held: dict[str, str], asked: dict[str, str]) -> dict[str, str]:
+    """Return headers with further values in lists: betas are one header with a comma between them."""
+    headers = dict(held)
+    for name, value in asked.items():
+        named = [one.strip() for one in headers.get(name, "").split(",") if one.strip()]
+        headers[name] = ",".join(dict.fromkeys((*named, value)))
+    return headers

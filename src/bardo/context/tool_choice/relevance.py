@@ -1,0 +1,95 @@
+"""Rank tools by how well they fit what the user says, with the vectors and the uses that are known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from bardo.catalog.tool_choice_rows import tool_choice_rows
+from bardo.context.embed import Embed, Embedded
+from bardo.context.layer import EffectFailed
+from bardo.context.tool_choice.effects import FindToolUses, FindToolVectors, FoundUses, KeepToolVectors
+from bardo.context.tool_choice.ranking import ToolText, ToolVectors, Vector, scores, text_of, vectors_of, word_scores
+from bardo.values.request import Tool
+
+MOST_COMPARED = 1_000
+"""Tools of one request that are compared by vectors; those after them are compared by their words."""
+
+
+class Ranking(msgspec.Struct, frozen=True, kw_only=True):
+    """The places of tools, best first, and their scores by place.
+
+    `tier` says what they were compared by: `onnx`, `static` or `words`. `vector` is that of the text, made by the embedding of this
+    `fingerprint`.
+    """
+
+    order: tuple[int, ...]
+    scores: tuple[float, ...]
+    tier: str = "words"
+    vector: Vector = ()
+    fingerprint: str = ""
+    used: int = 0
+
+
+RankingSteps = Generator[Any, Any, Ranking]
+
+
+def ranked(tools: Sequence[Tool], query: str, tenant: str, *, vectors: bool = True, uses: bool = True) -> RankingSteps:
+    """Yield the effects that a ranking needs, and return it. Where vectors cannot be had, the tools are compared by words."""
+    texts = [text_of(tool) for tool in tools]
+    if not vectors or not query.strip():
+        return _ranking(word_scores(texts, query))
+    try:
+        return (yield from _by_vectors(tools, texts, query, tenant, uses=uses))
+    except EffectFailed:
+        return _ranking(word_scores(texts, query))
+
+
+def _by_vectors(
+    tools: Sequence[Tool], texts: Sequence[ToolText], query: str, tenant: str, *, uses: bool
+) -> RankingSteps:
+    asked: Embedded = yield Embed((query,))
+    known = yield from _vectors_of(texts[:MOST_COMPARED], asked.fingerprint)
+    found: FoundUses = {}
+    if uses:
+        found = yield FindToolUses(tenant, tuple(tool.name for tool in tools), asked.fingerprint)
+    by_place = {place: found[tool.name] for place, tool in enumerate(tools) if tool.name in found}
+    [vector] = asked.vectors
+    listed = [*known, *[None] * (len(texts) - len(known))]
+    made = scores(texts, query, vector, listed, uses=by_place, tier=asked.tier)
+    ranking = _ranking(made)
+    return msgspec.structs.replace(
+        ranking, tier=asked.tier, vector=vector, fingerprint=asked.fingerprint, used=len(by_place)
+    )
+
+
+def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, Any, list[ToolVectors]]:
+    """Return the vectors of tools, made anew for those that nobody has compared yet."""
+    digests = [_digest(text, fingerprint) for text in texts]
+    found: Mapping[bytes, ToolVectors] = yield FindToolVectors(tuple(digests))
+    missing = [(digest, text) for digest, text in zip(digests, texts, strict=True) if digest not in found]
+    if not missing:
+        return [found[digest] for digest in digests]
+    rows = tool_choice_rows().general
+    embedded: Embedded = yield Embed((*rows, *[part for _, text in missing for part in text.all]))
+    vectors = iter(embedded.vectors)
+    general = [next(vectors) for _ in rows]
+    made = {
+        digest: vectors_of(text, [next(vectors) for _ in text.all], general, fingerprint) for digest, text in missing
+    }
+    yield KeepToolVectors(made)
+    whole = {**found, **made}
+    return [whole[digest] for digest in digests]
+
+
+def _digest(text: ToolText, fingerprint: str) -> bytes:
+    return blake2b(msgspec.msgpack.encode((fingerprint, text.all)), digest_size=16).digest()
+
+
+def _ranking(made: Sequence[float]) -> Ranking:
+    # Equal scores keep the client's order.
+    order = sorted(range(len(made)), key=lambda place: (-made[place], place))
+    return Ranking(order=tuple(order), scores=tuple(made))
