@@ -1,27 +1,61 @@
-"""Run the steps that end a typed answer: work in a thread, and the model asked again within the call."""
+"""Run the steps that end an answer: work in a thread, searches of the web, and the model asked again within the call."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bardo.context.layer import Effect, EffectFailed
+from bardo.context.own_functions import CheckArguments, KeepTurns
+from bardo.edge.call_attempts import SentAttempt
 from bardo.edge.call_context import CallContext
 from bardo.edge.call_recorder import CallRecorder
 from bardo.edge.upstream_reply import UpstreamReply, open_reply
+from bardo.engine.hosted_search import SearchWeb
 from bardo.engine.knowledge import Knowledge
+from bardo.engine.own_calls import GoOn, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
+from bardo.engine.own_calls.arguments import argument_failures
 from bardo.engine.planning import Attempt, asked_again
+from bardo.engine.reply_reader import ReplyReader
+from bardo.engine.reply_stages import FoldStage
 from bardo.engine.typed.retry import AskAgain, SlowWork, TypedAnswer
+from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Failed, ReplyStart
-from bardo.values.request import Request
+from bardo.values.events import Event, Failed, ReplyStart, UsageUpdate
+from bardo.values.fold import ResponseFold
+from bardo.values.request import Message, Request
+from bardo.values.usage import Usage
+
+if TYPE_CHECKING:
+    from bardo.edge.pipeline.call_layers import CallLayers
+
+
+class UsageTap:
+    """Keeps what one reply used, before it is added to what the replies before it did."""
+
+    def __init__(self) -> None:
+        self.usage: Usage | None = None
+
+    def feed(self, item: Event) -> Sequence[Event]:
+        """Pass on."""
+        if type(item) is UsageUpdate:
+            self.usage = item.usage
+        return (item,)
+
+    def finish(self) -> Sequence[Event]:
+        """Nothing is held."""
+        return ()
 
 
 class AnswerStepRunner:
-    """Runs the steps of one call's typed answer; `close` lets go of a reply that was asked for again and not read to its end.
+    """Runs the steps of one call's answer; `close` lets go of a reply that was asked for again and not read to its end.
 
-    `attempt` is the attempt that was answered, planned with `knowledge`. `clean` takes all secrets out of an error.
+    `attempt` is the attempt that was answered, planned with `knowledge`, and `reader` has read its reply. `clean` takes all secrets out of
+    an error.
     """
 
     def __init__(
@@ -31,8 +65,11 @@ class AnswerStepRunner:
         request: Request,
         attempt: Attempt,
         knowledge: Knowledge,
+        reader: ReplyReader,
         *,
         clean: Callable[[BardoError], None],
+        key: str = "",
+        layers: CallLayers | None = None,
     ) -> None:
         self._context = context
         self._recorder = recorder
@@ -40,53 +77,121 @@ class AnswerStepRunner:
         self._attempt = attempt
         self._knowledge = knowledge
         self._clean = clean
+        self._key = key
+        self._layers = layers
+        self._reader = reader
+        self._turns: tuple[Message, ...] = ()
         self._again: UpstreamReply | None = None
 
-    async def run(self, answer: TypedAnswer, stamp: ReplyStart) -> AsyncIterator[Sequence[Event]]:
+    async def run(self, answer: TypedAnswer | OwnCallsAnswer, stamp: ReplyStart) -> AsyncIterator[Sequence[Event]]:
         """Yield the events that end the answer. `stamp` fills what the provider leaves out of a further reply."""
-        steps, result = answer.finish(), None
+        steps: Generator[Any, Any, None] = answer.finish()
+        result: Any = None
+        failed: EffectFailed | None = None
         while True:
             try:
-                step = steps.send(result)
+                step = steps.send(result) if failed is None else steps.throw(failed)
             except StopIteration:
                 return
-            result = None
+            result, failed = None, None
             match step:
                 case SlowWork(run=run):
                     result = await asyncio.to_thread(run)
-                case AskAgain():
+                case SearchWeb():
+                    assert self._context.searcher is not None
+                    result = await self._context.searcher.search(step)
+                case CheckArguments():
+                    result = argument_failures(step)
+                case HiddenTurns():
+                    await self._keep_turns(step)
+                case Effect():
+                    try:
+                        result = await self._perform(step)
+                    except EffectFailed as problem:
+                        failed = problem
+                case AskAgain() | GoOn():
+                    self._turns = self._turns_of(step)
                     try:
                         async for events in self._ask_again(step, stamp):
                             yield events
-                    except BardoError as problem:
-                        result = problem
+                    except BardoError as error:
+                        result = error
                 case events:
                     yield events
+
+    def _note_sent(self, step: AskAgain | GoOn) -> SentAttempt:
+        note, key = self._recorder.note_sent, self._key
+        if isinstance(step, AskAgain):
+            return note(self._attempt, cause="repair", why="the answer did not fit its schema", key=key)
+        return note(self._attempt, cause=step.cause, why=step.why, key=key)
+
+    def _turns_of(self, step: AskAgain | GoOn) -> tuple[Message, ...]:
+        """Return the turns behind the request: what the model said last, and what it gets back, as layers mask it."""
+        if isinstance(step, AskAgain):
+            return self._masked(step.turns)
+        return (*self._turns, *self._masked((self._said(step.reply), Message("user", step.results))))
+
+    def _masked(self, turns: tuple[Message, ...]) -> tuple[Message, ...]:
+        layers = self._recorder.layers
+        return turns if layers is None else layers.masked_turns(turns)
+
+    def _said(self, reply: OwnCallStage) -> Message:
+        """Return what the model said last, with the thinking that its client does not get."""
+        reader = self._reader if self._again is None else self._again.reader
+        said = reader.unfiltered_response() or (reply.said or reply.fold).response()
+        return Message("assistant", said.blocks)
+
+    async def _keep_turns(self, step: HiddenTurns) -> None:
+        """Keep the turns behind the reply, with the origin of their opaque states, for the client's next turn."""
+        last = (self._said(step.reply), *([Message("user", step.results)] if step.results else ()))
+        turns = (*self._turns, *self._masked(last))
+        origin = self._attempt.origin
+        stamped = turns if origin is None else tuple([with_origin(turn, origin) for turn in turns])
+        with suppress(EffectFailed):
+            await self._perform(KeepTurns(self._recorder.tenant, step.ids, stamped))
+
+    async def _perform(self, effect: Effect) -> Any:
+        """Return the result of an effect. Raises EffectFailed."""
+        if self._layers is None:
+            raise EffectFailed(f"nobody performs {type(effect).__name__}")
+        return await self._layers.perform(effect)
+
+    def _stages(self, step: AskAgain | GoOn) -> tuple[Stage[Event, Event], ...]:
+        """Return the stages of a further reply: those that layers have for each reply, and those of the step."""
+        own = () if self._layers is None else tuple(self._layers.stages())
+        if not own or not isinstance(step, GoOn):
+            return (*own, *step.stages)
+        step.next.said = ResponseFold()
+        return (FoldStage(step.next.said), *own, *step.stages)
 
     async def close(self) -> None:
         """Let go of the further reply, whatever is left of it."""
         if self._again is not None:
             await self._again.close()
 
-    async def _ask_again(self, step: AskAgain, stamp: ReplyStart) -> AsyncIterator[list[Event]]:
+    async def _ask_again(self, step: AskAgain | GoOn, stamp: ReplyStart) -> AsyncIterator[list[Event]]:
         """Ask the model again within this call, and yield the events of its reply. Raises BardoError where there is none."""
-        self._recorder.note_sent(self._attempt)
+        sent = self._note_sent(step)
+        tap, failure, whole = UsageTap(), None, False
         quiet = msgspec.structs.replace(self._request.options, include=())
         request = msgspec.structs.replace(self._request, options=quiet)
-        attempt = asked_again(self._attempt, step.turns, self._knowledge)
+        attempt = asked_again(self._attempt, self._turns, self._knowledge)
         try:
-            again = self._again = await open_reply(self._context, attempt, request)
+            again = self._again = await open_reply(self._context, attempt, request, self._key, self._recorder.payments)
             if again.resent:
                 self._recorder.note_resent()
-            await again.begin(stamp, step.stages, clean=self._clean)
+            await again.begin(stamp, (tap, *self._stages(step)), clean=self._clean)
             while (update := await again.next_update()) is not None:
                 yield [event for event in update.events if type(event) is not Failed]
             if again.reader.failure is not None:
                 raise again.reader.failure
+            whole = True
         except BardoError as problem:
             self._clean(problem)
+            failure = problem
             raise
         finally:
+            self._recorder.note_ended(sent, error=failure, usage=tap.usage, whole=whole)
             if self._again is not None:
                 self._again.learn_start()
                 await self._again.close()

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from bardo.edge.event_bus import EventBus
+from bardo.edge.health import HealthKeeper
 from bardo.edge.http_calls import Deadlines, Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.log.row import CallBegun, LogRow
 from bardo.edge.model_facts import ModelFacts
+from bardo.edge.price_book import PriceBook
+from bardo.edge.web_search import WebSearcher
 from bardo.engine.planning import Attempt
+from bardo.values.chance import CHANCE
 from bardo.values.errors import BardoError
 from bardo.values.request import Request
 from bardo.values.response import Response
+
+if TYPE_CHECKING:
+    from bardo.edge.payments.payer import Payments
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,6 +42,11 @@ class CallContext(Protocol):
     limits: Limits
     facts: ModelFacts
     events: EventBus
+    health: HealthKeeper
+    searcher: WebSearcher | None
+    prices: PriceBook
+    payments: Payments | None
+    """What pays providers that ask for a payment of each call; None where nothing is configured."""
     clock: Callable[[], float]
     """Unix time: when a thing happened."""
     watch: Callable[[], float]
@@ -50,6 +61,7 @@ class CallContext(Protocol):
         *,
         reply: str,
         fields: Mapping[int, dict[str, Any]],
+        shown: Response | None = None,
     ) -> None: ...
 
     def note_begun(self, call: CallBegun) -> None:
@@ -68,4 +80,4 @@ def new_request_id(now: float) -> str:
 
     Calls of one second stand side by side in the log's index of ids, so a batch of rows changes few of its pages.
     """
-    return f"req_{int(now) & 0xFFFF:04x}{random.getrandbits(80):020x}"
+    return f"req_{int(now) & 0xFFFF:04x}{CHANCE.getrandbits(80):020x}"

@@ -3,58 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from bardo.accounting.call_cost import as_part
+from bardo.accounting.payments import Payer
+from bardo.edge.call_attempts import CallAttempts, SentAttempt
 from bardo.edge.call_context import CallContext
+from bardo.edge.call_row import Timing, log_row, subsystem_of
 from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
 from bardo.engine.planning import Attempt
-from bardo.engine.receipt import receipt
 from bardo.engine.reply_reader import ReplyReader
+from bardo.values.attempts import AttemptCause
 from bardo.values.blocks import ReplyBlock
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Finish
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.values.usage import Usage
+
+if TYPE_CHECKING:
+    from bardo.edge.pipeline.call_layers import CallLayers
 
 _MOST_TIMES_KEPT = 16
 """A reply may bring opaque state after its finish, in a few more reads; each of several choices has a finish."""
 
 
-MALFORMED_CALLS = "malformed_tool_calls"
-"""The key of a route's record that names calls of tools with unreadable arguments; only where it was chosen by what was learned."""
-
-
-class Timing(msgspec.Struct, frozen=True, kw_only=True):
-    """When a call began (Unix time), how long it took, and how long its first piece."""
-
-    started_at: float
-    seconds: float
-    first_byte_seconds: float | None = None
-
-
 class CallRecorder:
     """Keeps and logs one call. It begins when this is made: `started_at` is Unix time."""
 
-    def __init__(self, context: CallContext, request: Request, request_id: str, tenant: str) -> None:
+    def __init__(
+        self,
+        context: CallContext,
+        request: Request,
+        request_id: str,
+        tenant: str,
+        *,
+        key_id: str | None = None,
+        tags: tuple[str, ...] = (),
+    ) -> None:
         self._context = context
         self._request = request
         self._request_id = request_id
-        self._tenant = tenant
+        self.tenant = tenant
+        self.key_id = key_id
+        self._tags = tags
+        self.payments = None if context.payments is None else context.payments.of_call(request_id)
+        self.layers: CallLayers | None = None
+        """What the layers that worked on the call left; None where it had none."""
         self._first_byte: float | None = None
-        self._attempts = 0
+        self._resent = 0
         self._kept: tuple[ReplyBlock, ...] = ()
         self._times_kept = 0
         self._came_later = False
         self.started_at = context.clock()
         self._began = context.watch()
+        self.attempts = CallAttempts(self.age, context.prices, self.started_at)
+        self.attempts.payments = self.payments
+        self.awaits_verdict = False
+        """Whether the call is one of a cascade: its row is written when it is known whether its answer was good enough."""
+        self._unjudged: LogRow | None = None
         self.logged = False
 
-    def note_sent(self, attempt: Attempt) -> None:
+    def age(self) -> float:
+        """Return the seconds since the call began."""
+        return self._context.watch() - self._began
+
+    def note_sent(
+        self, attempt: Attempt, *, cause: AttemptCause = "first", why: str = "", key: str = ""
+    ) -> SentAttempt:
         """Note one more attempt, before it is sent: it may cost money from then on."""
-        self._attempts += 1
         request, target = self._request, attempt.target
+        if self.payments is not None:
+            self.payments.payer = Payer(tenant=self.tenant, subsystem=subsystem_of(request, attempt) or "")
+            self.payments.expect(attempt, request, self._context.prices, self.started_at)
+        sent = self.attempts.send(target, cause=cause, why=why, key=key)
+        self._context.facts.searches.note(attempt)
         self._context.note_begun(
             CallBegun(
                 self._request_id,
@@ -65,14 +90,46 @@ class CallRecorder:
                 request.model,
                 target.model,
                 request.stream,
-                self._attempts,
+                self._count(),
                 request.operation,
+                self.key_id,
+                subsystem_of(request, attempt),
+                self._tags,
             )
         )
+        return sent
+
+    def payment_secrets(self) -> tuple[str, ...]:
+        """Return what of the call's payments nobody may quote."""
+        return () if self.payments is None else self.payments.secrets
+
+    def payment_fields(self) -> dict[str, Any] | None:
+        """Return what the receipt says of the call's payments."""
+        return None if self.payments is None else self.payments.fields()
+
+    def note_ended(
+        self,
+        sent: SentAttempt | None = None,
+        *,
+        error: BardoError | None = None,
+        usage: Usage | None = None,
+        may_have_cost: bool | None = None,
+        whole: bool = True,
+        lost: bool = False,
+    ) -> None:
+        """Note how an attempt ended, by default the latest that is open; nothing where none is.
+
+        `may_have_cost` is told by the error where it is not given. `whole`: the reply came to its end, so that its usage is final. `lost`:
+        another attempt was quicker.
+        """
+        self.attempts.end(sent, error=error, usage=usage, may_have_cost=may_have_cost, whole=whole, lost=lost)
 
     def note_resent(self) -> None:
         """Count an attempt that the transport repeated: its connection had been closed before it went out."""
-        self._attempts += 1
+        self._resent += 1
+
+    def _count(self) -> int:
+        return len(self.attempts) + self._resent
 
     def note_first_byte(self) -> None:
         """Take the time at which a reply had begun."""
@@ -106,16 +163,19 @@ class CallRecorder:
     async def _keep(self, reader: ReplyReader, attempt: Attempt) -> None:
         if not reader.holds_all:
             return  # A reply that is too long to be held is not remembered.
-        response = reader.response_with_reasoning()
+        response, shown = reader.response_with_reasoning(), None
         if response.blocks != self._kept:
             self._kept = response.blocks
+            if self.layers is not None and self.layers.masks:
+                response, shown = self.layers.as_said(response), self.layers.as_shown(response)
             await self._context.remember(
                 response,
                 self._request,
                 attempt,
-                self._tenant,
+                self.tenant,
                 reply=self._request_id,
                 fields=reader.fields_to_return(),
+                shown=shown,
             )
 
     def log(
@@ -139,97 +199,31 @@ class CallRecorder:
             self._request,
             timing,
             outcome=outcome,
-            attempts=self._attempts,
+            attempts=self._count(),
             attempt=attempt,
             response=response,
             error=error,
             forwarded=forwarded,
             keep_content=self._context.limits.keep_content,
-            tenant=self._tenant,
+            tenant=self.tenant,
+            key_id=self.key_id,
+            tags=self._tags,
+            attempt_records=self.attempts.logged_records(),
+            cost=self.attempts.cost(),
+            payment=self.payment_fields(),
+            layers=self.layers,
         )
+        if self.awaits_verdict:
+            self._unjudged = row
+        else:
+            self._context.write(row)
+
+    def judge(self, *, escalated: bool) -> None:
+        """Write the row of a call of a cascade. Where it was `escalated`, all that it cost is the cost of an escalation."""
+        row, self._unjudged = self._unjudged, None
+        if row is None:
+            return
+        if escalated:
+            parts = as_part(self.attempts.cost(), "escalation").parts
+            row = msgspec.structs.replace(row, cost_parts=parts or None)
         self._context.write(row)
-
-
-def log_row(
-    request_id: str,
-    request: Request,
-    timing: Timing,
-    *,
-    outcome: CallOutcome,
-    attempts: int = 1,
-    attempt: Attempt | None = None,
-    response: Response | None = None,
-    error: BardoError | None = None,
-    forwarded: bool = False,
-    keep_content: bool = False,
-    tenant: str | None = None,
-) -> LogRow:
-    """Return the row of one call. Content goes in only where it is to be kept."""
-    fields: dict[str, Any] = {
-        "request_id": request_id,
-        "started_at": timing.started_at,
-        "seconds": timing.seconds,
-        "first_byte_seconds": timing.first_byte_seconds,
-        "client_dialect": request.dialect,
-        "model_asked": request.model,
-        "streamed": request.stream,
-        "attempts": attempts,
-        "tenant": tenant,
-        "operation": request.operation,
-        "outcome": outcome,
-        "status": error.status if error is not None else 200 if response is not None else None,
-    }
-    if error is not None:
-        fields |= {"error_class": type(error).__name__, "error_message": error.message}
-    if attempt is not None:
-        provider = attempt.target.provider
-        fields |= {
-            "provider": provider.id,
-            "provider_dialect": provider.row.dialect,
-            "model": attempt.target.model,
-            "passed_through": forwarded,
-            "route": None if attempt.route is None else attempt.route.fields,
-            **_of_control(attempt),
-        }
-        if response is not None:
-            fields |= _of_response(response)
-            fields["receipt"] = made = receipt(response, attempt, forwarded=forwarded)
-            fields["reasoning_verdict"] = made.get("verdict")
-            if attempt.route is not None and "learned" in attempt.route.fields:
-                fields["route"] = {**attempt.route.fields, MALFORMED_CALLS: _malformed_calls(response)}
-    if keep_content:
-        fields["request_content"] = msgspec.json.encode(request.body or request.messages).decode()
-        if response is not None:
-            fields["reply_content"] = msgspec.json.encode(response.blocks).decode()
-    return LogRow(**fields)
-
-
-def _malformed_calls(response: Response) -> list[str]:
-    """Return the names of the tools that a model called with arguments which are no JSON object: what is learned of it."""
-    return [call.name for one in (response, *response.alternatives) for call in one.tool_calls if call.malformed]
-
-
-def _of_control(attempt: Attempt) -> dict[str, Any]:
-    """Return the receipt as far as it is known before a reply."""
-    plan = attempt.control
-    if plan is None:
-        return {}
-    return {"reasoning_intent": plan.intent, "reasoning_emitted": plan.emitted, "reasoning_layer": plan.layer}
-
-
-def _of_response(response: Response) -> dict[str, Any]:
-    chain, usage = response.reasoning, response.usage
-    return {
-        "finish_reason": response.finish.reason,
-        "finish_raw": response.finish.raw or None,
-        "visibility": chain.visibility.value,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
-        "tokens_approx": chain.tokens_approx,
-        "cached_input_tokens": usage.cached_input_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "usage_raw": usage.raw,
-        "cost_usd": usage.cost_usd,
-        "degraded": tuple(msgspec.to_builtins(response.degraded)),
-    }

@@ -9,20 +9,17 @@ from typing import Protocol
 
 import msgspec
 
-from bardo.catalog.matching import plain_id
-from bardo.catalog.model_prices import model_prices
 from bardo.edge.live_reply import LiveReply
 from bardo.engine.aliases import Found
-from bardo.engine.planning import Attempt
 from bardo.engine.route import RouteRecord
 from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
 from bardo.routing.workloads import Workloads
 from bardo.structured import UnusableAnswer
+from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, ProviderError
 from bardo.values.intent import Intent
 from bardo.values.request import Request, StructuredOptions
-from bardo.values.usage import Usage
 
 HELD = Degradation(
     "stream",
@@ -70,11 +67,11 @@ async def open_cascade(
             earlier = (*earlier, _failed(failure, model or request.model))
             continue
         try:
-            problem = await live.hold()
+            verdict = _verdict(live, await live.hold())
         except BaseException:
             await live.close()
             raise
-        verdict = _verdict(live, problem)
+        live.recorder.judge(escalated=verdict is not None)
         learner.judge(live.request_id, good=verdict is None)
         if verdict is None:
             return live
@@ -87,8 +84,8 @@ def with_cascade(record: RouteRecord | None, earlier: tuple[EscalatedCall, ...])
     """Return the record of a route with the calls whose answers were not good enough, and what they cost together."""
     if record is None or not earlier:
         return record
-    costs = [one.cost_usd for one in earlier]
-    spent = None if None in costs else sum(cost for cost in costs if cost is not None)
+    costs = [one.cost_nanos for one in earlier if one.cost_nanos is not None]
+    spent = usd(sum(costs)) if len(costs) == len(earlier) else None
     cascade = {"calls": msgspec.to_builtins(earlier), "cost_usd": spent}
     return msgspec.structs.replace(record, fields={**record.fields, "cascade": cascade})
 
@@ -128,7 +125,7 @@ def _verdict(live: LiveReply, problem: BardoError | None) -> Verdict | None:
 
 
 def _escalated(live: LiveReply, verdict: Verdict) -> EscalatedCall:
-    usage, attempt = live.response().usage, live.attempt
+    usage, attempt, cost = live.response().usage, live.attempt, live.cost
     return EscalatedCall(
         request_id=live.request_id,
         provider=attempt.target.provider.id,
@@ -136,19 +133,18 @@ def _escalated(live: LiveReply, verdict: Verdict) -> EscalatedCall:
         verdict=verdict,
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
-        cost_usd=cost_of(attempt, usage),
+        cost_usd=None if cost.nanos is None else usd(cost.nanos),
+        cost_nanos=cost.nanos,
     )
 
 
 def _failed(failure: ProviderError, model: str) -> EscalatedCall:
-    return EscalatedCall(request_id=failure.request_id, provider=failure.provider, model=model, verdict="failed")
-
-
-def cost_of(attempt: Attempt, usage: Usage) -> float | None:
-    """Return what a call cost in dollars: as the provider says, or by the price rows; None where neither knows."""
-    if usage.cost_usd is not None or usage.input_tokens is None or usage.output_tokens is None:
-        return usage.cost_usd
-    price = model_prices().find(attempt.target.provider.row.id, plain_id(attempt.target.model))
-    if price is None or price.input is None or price.output is None:
-        return None
-    return (usage.input_tokens * price.input + usage.output_tokens * price.output) / 1_000_000
+    nanos = failure.cost_nanos
+    return EscalatedCall(
+        request_id=failure.request_id,
+        provider=failure.provider,
+        model=model,
+        verdict="failed",
+        cost_usd=None if nanos is None else usd(nanos),
+        cost_nanos=nanos,
+    )

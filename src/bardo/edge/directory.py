@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import msgspec
 
 from bardo.catalog.load import builtin
-from bardo.edge.http import Call, Deadlines, Transport
+from bardo.edge.http import Deadlines, Transport
 from bardo.edge.keys import Keyring
+from bardo.edge.list_models import ASKING, list_models_of
+from bardo.edge.listings import Listings
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, Found
@@ -24,17 +25,13 @@ from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, re
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, MalformedReply, UnknownModel
+from bardo.values.errors import BardoError, UnknownModel
 
-_LIST_LIMIT = 8 * 1024 * 1024
-_ASKING = Deadlines(connect=2.0, first_byte=5.0, idle=5.0)
 _PROBING = Deadlines(connect=0.3, first_byte=1.0, idle=1.0)
 _KEPT_SECONDS = 300.0
 _MOST_REASONS = 5
 # Clients choose the names.
 _MOST_NAMES = 512
-KEY_REFUSED = (401, 403)
-"""Who answers so is there, and does not know the key."""
 
 _log = logging.getLogger("bardo.directory")
 
@@ -57,7 +54,7 @@ class Directory:
     """The providers in order, with the models each is known to serve.
 
     `seeks_local`: servers on this machine are looked for too, when a name cannot be placed without them. `aliases` are names of the
-    operator's own, `workloads` names for kinds of work.
+    operator's own, `workloads` names for kinds of work. `listings` are lists that were kept: they hold where a provider does not answer.
     """
 
     def __init__(
@@ -70,6 +67,7 @@ class Directory:
         seeks_local: bool = False,
         aliases: Aliases | None = None,
         workloads: Workloads | None = None,
+        listings: Listings | None = None,
     ) -> None:
         self.aliases = aliases or Aliases()
         self.workloads = builtin_workloads() if workloads is None else workloads
@@ -78,6 +76,7 @@ class Directory:
         self._keyring = keyring
         self._clock = clock
         self._seeks_local = seeks_local
+        self._listings = listings
         self._asked: dict[str, float] = {}
         self._unlisted: dict[str, str] = {}
         self._asking: asyncio.Lock | None = None
@@ -86,7 +85,15 @@ class Directory:
         self._placed: dict[str, list[Target]] = {}
 
     @classmethod
-    def of(cls, settings: Settings, transport: Transport, keyring: Keyring, *, clock: Callable[[], float]) -> Directory:
+    def of(
+        cls,
+        settings: Settings,
+        transport: Transport,
+        keyring: Keyring,
+        *,
+        clock: Callable[[], float],
+        listings: Listings | None = None,
+    ) -> Directory:
         """Return the directory of a configuration; one without providers takes those whose keys are set."""
         configured = [provider_of(entry, settings.source) for entry in settings.providers]
         providers = configured or with_keys(keyring)
@@ -98,6 +105,7 @@ class Directory:
             seeks_local=not configured,
             aliases=Aliases(settings.aliases),
             workloads=workloads_of(settings.workloads),
+            listings=listings,
         )
 
     @property
@@ -225,19 +233,24 @@ class Directory:
         return asked is None or self._clock() - asked > _KEPT_SECONDS
 
     async def _ask(
-        self, provider: Provider, deadlines: Deadlines = _ASKING, *, quiet: bool = False
+        self, provider: Provider, deadlines: Deadlines = ASKING, *, quiet: bool = False
     ) -> tuple[str, ...] | None:
         self._asked[provider.id] = self._clock()
         try:
-            models = await list_models(provider, self._transport, self._keyring, deadlines)
+            models = await list_models_of(provider, self._transport, self._keyring, deadlines)
         except BardoError as problem:
             if not quiet:
                 clean_error(problem, self._keyring.secrets([provider]))
                 self._unlisted[provider.id] = problem.message
                 _log.warning("no model list from %s: %s", provider.id, problem.message)
-            return None
+            return self._kept_list(provider)
         self._unlisted.pop(provider.id, None)
         return models
+
+    def _kept_list(self, provider: Provider) -> tuple[str, ...] | None:
+        """Return the models of the last list that was kept of a provider, which does not answer now; None where there is none."""
+        kept = None if self._listings is None else self._listings.of(provider)
+        return None if kept is None else tuple(kept.models)
 
 
 def _kept(memory: dict[str, T], name: str, value: T) -> T:
@@ -257,44 +270,3 @@ def with_keys(keyring: Keyring) -> list[Provider]:
         if row.base_url and not row.local and not taken and keyring.has(row):
             providers.append(Provider(id=row.id, row=row, base_url=row.base_url))
     return providers
-
-
-async def list_models(
-    provider: Provider, transport: Transport, keyring: Keyring, deadlines: Deadlines = _ASKING
-) -> tuple[str, ...]:
-    """Return the ids a provider lists. Raises BardoError where it cannot be asked or answers something else."""
-    headers = {**provider.row.headers, "accept": "application/json"}
-    call = Call(
-        method="GET", url=provider.url(provider.row.model_list), headers=headers, body=b"", provider=provider.id
-    )
-    reply = await transport.send(keyring.sign(call, provider, clock=time.time), deadlines)
-    try:
-        body = await reply.read(_LIST_LIMIT)
-    finally:
-        await reply.close()
-    if reply.status in KEY_REFUSED:
-        raise MalformedReply(f"it refuses the key, with status {reply.status}", provider=provider.id)
-    if reply.status != 200:
-        raise MalformedReply(f"its model list answered with status {reply.status}", provider=provider.id)
-    return _ids(body, provider.id)
-
-
-class _Listed(msgspec.Struct):
-    id: str = ""
-    name: str = ""
-
-
-class _List(msgspec.Struct):
-    data: list[_Listed] | None = None
-    models: list[_Listed] | None = None
-
-
-def _ids(body: bytes, provider: str) -> tuple[str, ...]:
-    try:
-        listed = msgspec.json.decode(body, type=_List)
-    except msgspec.MsgspecError as problem:
-        raise MalformedReply(f"its model list is not one: {problem}", provider=provider) from problem
-    if listed.data is None and listed.models is None:
-        raise MalformedReply("its model list is not one", provider=provider)
-    rows = listed.data if listed.data is not None else listed.models or []
-    return tuple((row.id or row.name).removeprefix("models/") for row in rows if row.id or row.name)

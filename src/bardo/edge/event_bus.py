@@ -6,9 +6,10 @@ Nothing is made or kept while nobody listens. Events are published and read in o
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
-from collections.abc import Iterable
-from typing import Self
+from collections.abc import Callable, Iterable
+from typing import Protocol, Self
 
 from bardo.engine.inference_events import events_of_plan, events_of_reply
 from bardo.engine.planning import Attempt
@@ -20,35 +21,49 @@ MOST_WAITING = 1_000
 """How many events wait for one subscriber."""
 
 
+class EventSink(Protocol):
+    """Something that takes events as they are published."""
+
+    def add(self, event: PublishedEvent) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class EventBus:
     """Gives each published event to every subscriber."""
 
-    def __init__(self) -> None:
-        self._subscribers: tuple[AsyncEventStream, ...] = ()
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._subscribers: tuple[EventSink, ...] = ()
+        self._clock = clock
 
     @property
     def active(self) -> bool:
         """Whether anybody listens."""
         return bool(self._subscribers)
 
-    def publish(self, request_id: str, events: Iterable[InferenceEvent]) -> None:
+    def publish(self, request_id: str, events: Iterable[InferenceEvent], key_id: str | None = None) -> None:
         """Give events to those who listen. Returns at once."""
         for event in events:
-            published = PublishedEvent(request_id=request_id, event=event)
+            published = PublishedEvent(request_id=request_id, event=event, key_id=key_id, at=self._clock())
             for subscriber in self._subscribers:
                 subscriber.add(published)
 
-    def publish_plan(self, request_id: str, attempt: Attempt) -> None:
+    def publish_plan(self, request_id: str, attempt: Attempt, cause: str = "first", key_id: str | None = None) -> None:
         """Publish the events of an attempt that is about to be sent; nothing is made where nobody listens."""
         if self._subscribers:
-            self.publish(request_id, events_of_plan(attempt))
+            self.publish(request_id, events_of_plan(attempt, cause), key_id)
 
     def publish_reply(
-        self, request_id: str, attempt: Attempt, response: Response, provenance: Provenance | None
+        self,
+        request_id: str,
+        attempt: Attempt,
+        response: Response,
+        provenance: Provenance | None,
+        key_id: str | None = None,
     ) -> None:
         """Publish the events of a reply that has ended; nothing is made where nobody listens."""
         if self._subscribers:
-            self.publish(request_id, events_of_reply(attempt, response, provenance))
+            self.publish(request_id, events_of_reply(attempt, response, provenance), key_id)
 
     def subscribe(self, most_waiting: int = MOST_WAITING) -> AsyncEventStream:
         """Return a subscription to all events from now on, which holds at most so many that were not read yet."""
@@ -56,7 +71,11 @@ class EventBus:
         self._subscribers = (*self._subscribers, subscription)
         return subscription
 
-    def remove(self, subscription: AsyncEventStream) -> None:
+    def attach(self, sink: EventSink) -> None:
+        """Give all events from now on to a sink, until it is removed."""
+        self._subscribers = (*self._subscribers, sink)
+
+    def remove(self, subscription: EventSink) -> None:
         """Forget a subscriber."""
         self._subscribers = tuple(one for one in self._subscribers if one is not subscription)
 

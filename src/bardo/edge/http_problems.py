@@ -131,7 +131,9 @@ def cut_off(call: Call) -> BrokenStream:
 def no_connection_in_time(call: Call, deadlines: Deadlines) -> UpstreamTimeout:
     """The connect deadline passed."""
     message = f"no connection to {origin(call.url)} within {deadlines.connect:g} s (connect deadline)"
-    return UpstreamTimeout(message, hint=_CHECK_NETWORK, provider=call.provider)
+    problem = UpstreamTimeout(message, hint=_CHECK_NETWORK, provider=call.provider)
+    problem.reached = False
+    return problem
 
 
 def no_first_byte(call: Call, deadlines: Deadlines) -> UpstreamTimeout:

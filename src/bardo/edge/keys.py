@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
+import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache
 from urllib.parse import parse_qsl, unquote, urlsplit, urlunsplit
 
@@ -17,11 +18,15 @@ from bardo.edge import aws
 from bardo.edge.google_auth import GoogleTokens
 from bardo.edge.http import Call
 from bardo.engine.route import Provider
+from bardo.routing.key_rests import KeyRests
+from bardo.routing.key_rotation import KeyRotation
 from bardo.values.errors import MissingKey
 from bardo.values.secrets import Secrets, secrets_of
 
 _SECRET_NAME = re.compile(r"auth|key|token|secret|cookie|password|passwd|credential|signature", re.IGNORECASE)
 _SCHEMES = ("bearer ", "basic ", "token ", "apikey ")
+
+_log = logging.getLogger("bardo.keys")
 
 
 class Keyring:
@@ -31,6 +36,10 @@ class Keyring:
         self._environment = os.environ if environment is None else environment
         self._quotable: dict[tuple[str, ...], Secrets] = {}
         self._google = GoogleTokens(self._environment)
+        self._missing: set[tuple[str, str]] = set()
+        self.rotation = KeyRotation()
+        self.pays = False
+        """Whether a wallet pays providers that ask for a payment of each call: they need no key then."""
 
     def __repr__(self) -> str:
         return "Keyring(…)"
@@ -39,12 +48,51 @@ class Keyring:
         """Return the secrets that calls to `provider` hold, and that it may quote."""
         key = self._find(provider.row) or (self._google.token if provider.row.auth == "google" else "")
         own = self._variables(provider.row)
-        place = (provider.id, provider.base_url, key, *own.values())
+        others = self._keys(provider.row) if provider.row.several_keys else ()
+        place = (provider.id, provider.base_url, key, *others, *own.values())
         found = self._quotable.get(place)
         if found is None:
             values = [*secret_values(provider.row.headers, provider.base_url), *own.values()]
-            found = self._quotable[place] = secrets_of(tuple(sorted({key, *values})))
+            found = self._quotable[place] = secrets_of(tuple(sorted({key, *others, *values})))
         return found
+
+    def labels(self, provider: Provider) -> tuple[str, ...]:
+        """Return the variables that hold a provider's keys, of several that take turns; none where it has no more than one.
+
+        A variable that is not set is warned of once, and the others are used.
+        """
+        row = provider.row
+        if not row.several_keys:
+            return ()
+        found = tuple([name for name in row.key_variables if self._environment.get(name, "").strip()])
+        for name in row.key_variables if len(found) < len(row.key_variables) else ():
+            if name not in found and (provider.id, name) not in self._missing:
+                self._missing.add((provider.id, name))
+                _log.warning(
+                    "%s, one of the keys of %s, is not set", name, provider.id, extra={"provider": provider.id}
+                )
+        return found
+
+    def choose(
+        self,
+        provider: Provider,
+        model: str,
+        rests: KeyRests,
+        now: float,
+        *,
+        conversation: bytes = b"",
+        tried: Collection[str] = (),
+    ) -> str:
+        """Return the label of the key that a call uses, by which `sign` finds it; empty where the provider has no more than one.
+
+        `now` is of a clock that never jumps, by which `rests` are. `conversation` identifies the head of a prompt that may be cached with
+        one of the keys; `tried` are labels of keys that failed in this call.
+        """
+        labels = self.labels(provider)
+        if not labels:
+            return ""
+        rests.register(provider.place, labels)
+        return self.rotation.choose(provider.place, model, labels, rests, now, conversation=conversation, tried=tried)
 
     def secrets(self, providers: Iterable[Provider] = (), further: Iterable[str] = ()) -> Secrets:
         """Return every secret of this process: all keys that are set, and what `providers` are configured with.
@@ -56,7 +104,8 @@ class Keyring:
         names = {variable for row in rows for variable in row.key_variables} | aws.SECRET_VARIABLES
         found = [value.strip() for name in names if (value := self._environment.get(name))]
         for provider in configured:
-            found += secret_values(provider.row.headers, provider.base_url)
+            for url in provider.base_urls:
+                found += secret_values(provider.row.headers, url)
             found += self._variables(provider.row).values()
         return secrets_of(tuple(sorted({*found, *further})))
 
@@ -77,16 +126,20 @@ class Keyring:
     def _lacks_key(self, row: ProviderRow) -> bool:
         # Whether a machine has credentials of Google's, only `prepare` finds out.
         takes_one = bool(row.key_variables) and row.auth not in ("none", "google") and not row.local
+        if self.pays and "x402" in row.payment:
+            return False
         return takes_one and not self.has(row)
 
-    def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float]) -> Call:
+    def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float], key: str = "") -> Call:
         """Return the call with the headers that prove who pays: nothing of it may change afterwards.
 
-        `clock` gives Unix time, for signatures that bear a date. Raises MissingKey where a hosted provider's key is not set.
+        `clock` gives Unix time, for signatures that bear a date; `key` is what `choose` returned.
+
+        Raises MissingKey where a hosted provider's key is not set.
         """
         if "@" in call.url:
             call = _with_basic_authorization(call)
-        own = self._aws(call, provider, clock) if provider.row.auth == "aws" else self._headers(provider)
+        own = self._aws(call, provider, clock, key) if provider.row.auth == "aws" else self._headers(provider, key)
         if provider.row.header_variables:
             own = {**self._further(provider), **own}
         return msgspec.structs.replace(call, headers={**call.headers, **own}) if own else call
@@ -107,23 +160,30 @@ class Keyring:
         named = {name: self._environment.get(variable, "").strip() for name, variable in row.header_variables.items()}
         return {name: value for name, value in named.items() if value}
 
-    def _aws(self, call: Call, provider: Provider, clock: Callable[[], float]) -> dict[str, str]:
+    def _aws(self, call: Call, provider: Provider, clock: Callable[[], float], label: str) -> dict[str, str]:
         row = provider.row
         if aws.BEARER not in row.key_variables:
             # A variable that the configuration names holds a bearer token.
-            return self._headers(provider)
+            return self._headers(provider, label)
         now = clock()
         return aws.authorize(call.method, call.url, call.headers, call.body, environment=self._environment, now=now)
 
-    def _headers(self, provider: Provider) -> dict[str, str]:
+    def _headers(self, provider: Provider, label: str) -> dict[str, str]:
         row = provider.row
-        key = self._find(row) or (self._google.token if row.auth == "google" else None)
+        key = self._environment.get(label, "").strip() if label else self._find(row)
+        key = key or (self._google.token if row.auth == "google" else None)
         if not key:
             if not self._lacks_key(row):
                 return {}
             variables = " or ".join(row.key_variables)
             raise MissingKey(f"no key for {provider.id}", hint=f"set {variables} where bardo runs")
-        return {"authorization": f"Bearer {key}"} if row.auth in ("bearer", "aws", "google") else {row.auth: key}
+        # A server that asks for no key may stand behind something that does: then the operator names one.
+        in_bearer = row.auth in ("bearer", "aws", "google", "none")
+        return {"authorization": f"Bearer {key}"} if in_bearer else {row.auth: key}
+
+    def _keys(self, row: ProviderRow) -> tuple[str, ...]:
+        """Return the values of the row's variables that are set."""
+        return tuple([key for name in row.key_variables if (key := self._environment.get(name, "").strip())])
 
     def _find(self, row: ProviderRow) -> str | None:
         for variable in row.key_variables:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from bardo.edge.call_recorder import MALFORMED_CALLS
+from bardo.edge.call_row import MALFORMED_CALLS
 from bardo.edge.learned_state import open_router, state_path, store_state
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings import Settings

@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from bardo.edge.settings import Settings, default_log_path
+from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Embedding
 from bardo.routing.learned.router import LearnedRouter, LearnedState
-from bardo.routing.learned.static_embedding import shipped_embedding
 from bardo.values.errors import ConfigError
 
 MOST_BYTES = 64 * 1024 * 1024

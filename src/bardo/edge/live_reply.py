@@ -2,123 +2,90 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
+from bardo.context.layer import KeptReply
 from bardo.edge.answer_steps import AnswerStepRunner
-from bardo.edge.call_context import CallContext, new_request_id
-from bardo.edge.call_recorder import CallRecorder
-from bardo.edge.graceful_shutdown import shutdown_of
+from bardo.edge.call_attempts import SentAttempt
+from bardo.edge.call_reply import CallReply
+from bardo.edge.call_row import subsystem_of
 from bardo.edge.log.row import CallOutcome
-from bardo.edge.upstream_reply import UpstreamReply, open_reply
+from bardo.edge.opened_reply import OpenedReply, ReplyReading, StoredCall, open_stored, stale_loss
+from bardo.edge.stale_replies import StaleReply
+from bardo.edge.upstream_reply import UpstreamReply
+from bardo.edge.verification import Verifier
 from bardo.engine.forwarding import ReplyUpdate
-from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.knowledge import Knowledge
+from bardo.engine.own_calls import OwnCallsAnswer
 from bardo.engine.planning import Attempt
-from bardo.engine.receipt import extension, with_receipt
+from bardo.engine.receipt import extension
 from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.typed.retry import TypedAnswer, typed_answer
+from bardo.engine.verification import is_judged
+from bardo.routing.cascade import judge
 from bardo.values.errors import BardoError
-from bardo.values.events import Event, Extension, ReplyStart
-from bardo.values.request import Request
-from bardo.values.response import Response
+from bardo.values.events import Degraded, Event, Extension, ThinkChunk
+from bardo.values.inference_events import ReasoningText
+
+if TYPE_CHECKING:
+    from bardo.edge.pipeline.call_layers import CallLayers
 
 
-class LiveReply:
-    """One reply as it arrives. Iterate over `updates` to its end, or `close` it before.
+class LiveReply(CallReply):
+    """One reply as it arrives. Iterate over `updates` to its end, or `close` it before."""
 
-    `validator` is the caller's own look at a typed answer. `client_key` is what the client proved itself with, which no error may hold.
-    `most_text` is how many characters of a reply are held that only the log and replay look at.
-    """
-
-    def __init__(
-        self,
-        context: CallContext,
-        request: Request,
-        *,
-        tenant: str = "",
-        validator: AnswerValidator | None = None,
-        client_key: str = "",
-        most_text: int | None = None,
-    ) -> None:
-        self.request = request
-        self.request_id = new_request_id(context.clock())
-        self.answer: TypedAnswer | None = None
-        self.prompt_estimate = 0
-        """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
-        self._context = context
-        self._validator = validator
-        self._client_key = client_key
-        self._most_text = most_text
-        self._recorder = CallRecorder(context, request, self.request_id, tenant)
-        self._knowledge: Knowledge = BUILTIN
-        self._attempt: Attempt | None = None
-        self._upstream: UpstreamReply | None = None
-        self._steps: AnswerStepRunner | None = None
-        self._held: list[ReplyUpdate] | None = None
-
-    @property
-    def attempt(self) -> Attempt:
-        """The attempt that was sent last."""
-        assert self._attempt is not None
-        return self._attempt
-
-    @property
-    def reader(self) -> ReplyReader:
-        """The reader of the reply."""
-        assert self._upstream is not None
-        return self._upstream.reader
-
-    @property
-    def forwarded(self) -> bool:
-        """Whether the client gets the provider's own bytes: the plan allows it, and so did the reply as far as it has come."""
-        rewritten = self.answer is not None and self.answer.rewritten
-        return self._upstream is not None and self._upstream.forwarded and not rewritten
-
-    def response(self) -> Response:
-        """Return the reply as far as it has come."""
-        return self.reader.fold.response()
-
-    def response_with_receipt(self) -> Response:
-        """Return the reply as far as it has come, with ids, cost and receipt in `bardo`, and steps in its thinking."""
-        return with_receipt(self.request, self.response(), self.attempt, self.request_id, forwarded=self.forwarded)
-
-    async def begin(self, attempt: Attempt, knowledge: Knowledge) -> None:
-        """Send one attempt, planned with `knowledge`, and read until its reply has begun.
-
-        Raises BardoError, and lets go of the reply then.
-        """
-        self._recorder.note_sent(attempt)
-        self._context.events.publish_plan(self.request_id, attempt)
-        self._attempt, self._knowledge = attempt, knowledge
-        self._upstream = self.answer = None
+    async def begin(self, attempt: Attempt, knowledge: Knowledge, sent: SentAttempt) -> None:
+        """Send an attempt that was noted as `sent`, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
+        opened = OpenedReply(attempt, sent)
         try:
-            self._upstream = await open_reply(self._context, attempt, self.request)
-            if self._upstream.resent:
-                self._recorder.note_resent()
-            await self._begin_reading(self._upstream, attempt)
-        except BardoError as problem:
-            self.clean(problem)
-            await self._release()
-            raise
-        except BaseException:
-            await self._release()
-            raise
+            await opened.begin(self.reading())
         finally:
-            if self._upstream is not None and self._upstream.begun:
-                self._recorder.note_first_byte()
+            self.take(opened, knowledge)
 
-    def clean(self, error: BardoError) -> None:
-        """Take secrets, and more text than a person reads, out of an error of this call."""
-        self._context.clean(error, (self._client_key,))
+    def reading(self) -> ReplyReading:
+        """Return how the replies of this call are read."""
+        return ReplyReading(
+            self._context,
+            self._recorder,
+            self.request,
+            self.request_id,
+            self._cleaner(),
+            self._validator,
+            self._most_text,
+            self._bytes_to_record(),
+            self.layers,
+        )
 
-    def _cleaner(self) -> Callable[[BardoError], None]:
-        """Return what cleans an error and does not hold this call: a call in a circle of references waits for the garbage collector."""
-        return partial(self._context.clean, further=(self._client_key,))
+    def _bytes_to_record(self) -> int:
+        """Return how many bytes of the reply are kept: for callers that allow an old one, and for layers."""
+        stale = 0 if self.stale_place is None else self.stale_place.most_bytes
+        return stale if self.layers is None else max(stale, self.layers.most_bytes)
+
+    async def begin_stale(self, kept: StaleReply, why: BardoError) -> None:
+        """Give an old reply, because nobody answered."""
+        lost = stale_loss(kept, self._context.clock(), why)
+        stored = StoredCall(kept.attempt, kept.content_type, kept.body)
+        self._upstream = await open_stored(self.reading(), stored, (lost,))
+        self._attempt, self.answer = self._upstream.attempt, None
+        self.stale_seconds = self._context.clock() - kept.kept_at
+
+    async def begin_kept(self, attempt: Attempt, knowledge: Knowledge, kept: KeptReply) -> None:
+        """Give the reply to an earlier call, read as the answer to `attempt`, which is not sent. Raises BardoError."""
+        answer = None
+        if attempt.answer is not None:
+            answer = typed_answer(attempt, self.request, forward=False, validator=self._validator)
+        stages = () if answer is None else (answer.buffer,)
+        stored = StoredCall(attempt, kept.content_type, kept.body)
+        self._upstream = await open_stored(self.reading(), stored, (), stages, with_usage=True)
+        self._attempt, self._knowledge, self.answer = self._upstream.attempt, knowledge, answer
+
+    def take(self, opened: OpenedReply, knowledge: Knowledge) -> None:
+        """Go on with one of the attempts, which was planned with `knowledge`."""
+        self._attempt, self._knowledge = opened.attempt, knowledge
+        self._upstream, self.answer = opened.upstream, opened.answer
 
     async def updates(self) -> AsyncIterator[ReplyUpdate]:
         """Yield what each network read gives, to the end of the reply; then the call is logged.
@@ -138,6 +105,8 @@ class LiveReply:
         if self.answer is not None:
             async for update in self._finish_answer(self.answer, upstream):
                 yield update
+        if self.verifier is not None and (update := await self._verify(self.verifier)) is not None:
+            yield update
         last = self._extension()
         if last:
             yield ReplyUpdate(last)
@@ -168,45 +137,30 @@ class LiveReply:
         return raw
 
     async def _keep_due(self, update: ReplyUpdate) -> None:
+        if self._context.limits.keep_content and self._context.events.active:
+            self._publish_thinking(update.events)
         if self._recorder.is_due(update.events):
             await self._recorder.remember(self.reader, self.attempt)
+
+    def _publish_thinking(self, events: Sequence[Event]) -> None:
+        text = "".join([event.text for event in events if type(event) is ThinkChunk])
+        if text:
+            piece = ReasoningText(subsystem=subsystem_of(self.request, self.attempt) or "", text=text)
+            self._context.events.publish(self.request_id, (piece,), self.recorder.key_id)
 
     async def _conclude(self, reader: ReplyReader) -> None:
         """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
         failure = reader.failure
         broken: CallOutcome = "broken" if self.request.stream else "error"
         self.log("ok" if failure is None else broken, failure)
+        if self.stale_place is not None and failure is None and self._upstream is not None and self._may_keep():
+            self.stale_place.keep(self.attempt, self._upstream.recorded)
+        if self.layers is not None:
+            await self._end_layers(self.layers, ok=failure is None)
         await self._release()
         if failure is not None and not self.request.stream:
             failure.request_id = self.request_id
             raise failure
-
-    def log(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
-        """Write the call into the log, once."""
-        if self._recorder.logged:
-            return
-        read = self._upstream is not None and self._upstream.opened
-        if read and self._upstream is not None:
-            self._upstream.learn_start()
-        if outcome == "ok" and read and self._context.events.active:
-            provenance = None if self.answer is None else self.answer.provenance
-            self._context.events.publish_reply(self.request_id, self.attempt, self.response(), provenance)
-        self._recorder.log(
-            outcome,
-            attempt=self._attempt,
-            response=self.response() if read else None,
-            error=error,
-            forwarded=self.forwarded if read else self._attempt is not None and self._attempt.forward,
-        )
-
-    def log_cancelled(self, cancelled: asyncio.CancelledError) -> None:
-        """Write a call that was cancelled into the log: as failed where the server stopped, not its client."""
-        stopped = shutdown_of(cancelled)
-        if stopped is None:
-            self.log("cancelled")
-        else:
-            begun = self._upstream is not None and self._upstream.opened and self.request.stream
-            self.log("broken" if begun else "error", stopped)
 
     async def close(self) -> None:
         """Let go of the reply, whatever is left of it: a call that was not read to its end is logged as cancelled.
@@ -214,32 +168,34 @@ class LiveReply:
         A client that leaves at the last event does not wait for the connection's end: its reply was whole.
         """
         if not self._recorder.logged:
-            self.log("ok" if self._is_whole() else "cancelled")
+            whole = self._is_whole()
+            self.log("ok" if whole else "cancelled")
+            if self.layers is not None:
+                await self._end_layers(self.layers, ok=whole)
+        elif self.layers is not None:
+            await self.layers.fail()
+        self._recorder.judge(escalated=False)
         if self._steps is not None:
             await self._steps.close()
         await self._release()
 
-    async def _begin_reading(self, upstream: UpstreamReply, attempt: Attempt) -> None:
-        if attempt.answer is not None:
-            self.answer = typed_answer(attempt, self.request, forward=upstream.forward, validator=self._validator)
-        holds_all = self.answer is not None or bool(self.request.options.include)
-        await upstream.begin(
-            self._stamp(attempt),
-            () if self.answer is None else (self.answer.buffer,),
-            clean=self._cleaner(),
-            most_text=None if holds_all else self._most_text,
-            hold_end=self.answer is not None,
-        )
-
-    def _stamp(self, attempt: Attempt) -> ReplyStart:
-        return ReplyStart(id=self.request_id, model=attempt.target.model, created=int(self._recorder.started_at))
-
-    async def _finish_answer(self, answer: TypedAnswer, upstream: UpstreamReply) -> AsyncIterator[ReplyUpdate]:
-        """Do what the end of an answer that has a schema asks for, and yield what comes of it."""
+    async def _finish_answer(
+        self, answer: TypedAnswer | OwnCallsAnswer, upstream: UpstreamReply
+    ) -> AsyncIterator[ReplyUpdate]:
+        """Do what the end of an answer that has a schema, or may search, asks for, and yield what comes of it."""
+        self.note_ended(error=upstream.reader.failure)
         self._steps = AnswerStepRunner(
-            self._context, self._recorder, self.request, self.attempt, self._knowledge, clean=self._cleaner()
+            self._context,
+            self._recorder,
+            self.request,
+            self.attempt,
+            self._knowledge,
+            upstream.reader,
+            clean=self._cleaner(),
+            key=self.keys.label,
+            layers=self.layers,
         )
-        async for events in self._steps.run(answer, self._stamp(self.attempt)):
+        async for events in self._steps.run(answer, self.reading().stamp(self.attempt)):
             yield await self._settle(events)
         if upstream.held_end and upstream.reader.failure is None:
             yield ReplyUpdate([], upstream.held_end)
@@ -250,29 +206,83 @@ class LiveReply:
         await self._keep_due(update)
         return update
 
+    async def _verify(self, verifier: Verifier) -> ReplyUpdate | None:
+        """Have the answer judged, where it is one that the caller gets. Returns what that adds to the reply."""
+        if self.reader.failure is not None or not is_judged(self.response()):
+            return None
+        provenance = None if self.answer is None else self.answer.provenance
+        fits = provenance is None or provenance.error is None
+        if self._recorder.awaits_verdict and judge(self.response(), fits_schema=fits) is not None:
+            return None  # A better model is asked instead.
+        self.note_ended()
+        self._is_judged = self.request.stream
+        request, response = self.request, self.response()
+        if self.layers is not None and self.layers.masks:
+            request, response = self.layers.as_sent(request), self.layers.as_said(response)
+        found = await verifier.verify(request, response, self.attempt.target, self.age())
+        self._verification = found
+        lost = found.degradation()
+        return None if lost is None else ReplyUpdate(self.reader.settle([Degraded(lost)]))
+
     def _extension(self) -> list[Event]:
         if not self.request.options.include or self.reader.failure is not None:
             return []
-        fields = extension(self.request, self.response(), self.attempt, self.request_id, forwarded=self.forwarded)
+        self.note_ended()
+        fields = extension(self.request, self.response(), self._facts(), forwarded=self.forwarded)
         if self.prompt_estimate and "receipt" in fields:
             fields["receipt"]["input_tokens_estimate"] = self.prompt_estimate
+        if self.layers is not None and "receipt" in fields:
+            fields["receipt"]["pipeline"] = self.layers.fields()
+        if self.stale_seconds is not None and "receipt" in fields:
+            fields["receipt"]["stale_seconds"] = round(self.stale_seconds, 3)
         if "structured" in self.request.options.include:
-            fields["structured"] = self._structured()
+            # How the typed answer came about; None where none was asked for, or none was due in this turn.
+            provenance = None if self.answer is None else self.answer.provenance
+            fields["structured"] = None if provenance is None else msgspec.to_builtins(provenance)
         event = Extension(fields)
         self.reader.fold.feed(event)
         return [event]
 
-    def _structured(self) -> dict[str, Any] | None:
-        """Return how the typed answer came about; None where none was asked for, or none was due in this turn."""
-        provenance = None if self.answer is None else self.answer.provenance
-        return None if provenance is None else msgspec.to_builtins(provenance)
+    async def _end_layers(self, layers: CallLayers, *, ok: bool) -> None:
+        """Do what the call's layers want done at its end. One that a kept reply answered has no reply of its own that ended."""
+        if not ok or layers.answer is not None or self.stale_seconds is not None:
+            await layers.fail()
+        else:
+            layers.answered = (self.attempt.target, self.keys.label)
+            if self.answer is None or not self.answer.rewritten:
+                # Else the tokens of several prompts are counted together.
+                layers.learn(self.attempt.target, self.response().usage.input_tokens)
+            await layers.end(self.request, self.response(), self._kept_reply(layers))
 
-    def _is_whole(self) -> bool:
-        """Whether the reply said its last event, and the caller took it."""
-        upstream = self._upstream
-        if upstream is None or not upstream.opened or upstream.reader.failure is not None or not upstream.all_read:
-            return False
-        return self.response().finish.reason not in ("unknown", "error")
+    def _may_keep(self) -> bool:
+        """Whether the reply as it came is what another call may get: no answer that bardo judged, and nothing that a layer changed."""
+        return self.answer is None and (self.layers is None or not self.layers.changes_reply)
+
+    @staticmethod
+    def _fits_at_once(answer: TypedAnswer | OwnCallsAnswer) -> bool:
+        """Whether an answer came of one reply and fits its schema, so that it does so again when it is read again."""
+        made = answer.provenance
+        return made is not None and made.attempts == 1 and made.error is None
+
+    def _kept_reply(self, layers: CallLayers) -> KeptReply | None:
+        """Return the reply as it came, for a layer that keeps it: None where it is too long, or is not what the client got."""
+        recorded = None if self._upstream is None else self._upstream.recorded
+        body = None if recorded is None or not layers.most_bytes else recorded.body
+        if recorded is None or not body or len(body) > layers.most_bytes or layers.changes_reply:
+            return None
+        if self.answer is not None and not self._fits_at_once(self.answer):
+            return None
+        target = self.attempt.target
+        return KeptReply(
+            provider=target.provider.id,
+            model=target.model,
+            dialect=target.provider.row.dialect,
+            content_type=recorded.headers.get("content-type", ""),
+            body=body,
+            streamed=self.request.stream,
+            kept_at=self._context.clock(),
+            cost_nanos=self.cost.nanos,
+        )
 
     async def _release(self) -> None:
         if self._upstream is not None:

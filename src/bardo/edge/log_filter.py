@@ -14,12 +14,23 @@ from bardo.values.shown import printable
 
 LOGGERS = (
     "bardo",
+    "bardo.batches",
+    "bardo.cache",
+    "bardo.caching",
+    "bardo.catalog",
     "bardo.control",
     "bardo.directory",
     "bardo.gateway",
+    "bardo.health",
     "bardo.introspection",
+    "bardo.keys",
     "bardo.log",
+    "bardo.pipeline",
     "bardo.replay",
+    "bardo.responses",
+    "bardo.search",
+    "bardo.settings",
+    "uvicorn",
     "uvicorn.error",
 )
 """A filter sees only the lines of its own logger, so each of them gets it."""

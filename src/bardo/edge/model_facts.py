@@ -11,11 +11,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
+
 from bardo.catalog.matching import matches_any
 from bardo.catalog.models import Facts, ModelRow
 from bardo.catalog.rows import ProviderRow
+from bardo.edge.daily_searches import DailySearches
 from bardo.edge.introspect import Introspector, LiveFacts, log_override
 from bardo.edge.introspect.layers import layers_of
+from bardo.edge.listings import ListedModel, Listings
+from bardo.edge.listings.held import context_of, features_of, layers_of_list
 from bardo.engine.knowledge import (
     BUILTIN,
     Knowledge,
@@ -55,6 +60,7 @@ class _Resolved(NamedTuple):
 
     row: ProviderRow
     live: LiveFacts | None
+    listed: ListedModel | None
     learned: RouteFact | None
     missing: bool
     facts: TargetFacts
@@ -63,7 +69,7 @@ class _Resolved(NamedTuple):
 class ModelFacts:
     """The facts of models that lie over the catalog. `rows` are the operator's, `settings` what planning draws on beside the facts.
 
-    `introspector` asks servers, None where nobody is asked. `clock` gives Unix time.
+    `introspector` asks servers, None where nobody is asked; `listings` are the providers' lists that were kept. `clock` gives Unix time.
     """
 
     def __init__(
@@ -72,12 +78,15 @@ class ModelFacts:
         *,
         settings: Knowledge = BUILTIN,
         introspector: Introspector | None = None,
+        listings: Listings | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._rows = tuple((row, Layer("operator", row, row.source or "bardo.toml")) for row in rows)
         self._settings = settings
         self._introspector = introspector
+        self._listings = listings
         self._clock = clock
+        self.searches = DailySearches(clock)
         self._plans: PlanCache[Any] = PlanCache()
         self._resolved: dict[PlaceName, _Resolved] = {}
         self._learned: dict[ControlTarget, RouteFact] = {}
@@ -89,17 +98,21 @@ class ModelFacts:
         self._unclassified: set[PlaceName] = set()
         self._shutdowns: set[PlaceName] = set()
 
-    def knowledge(self, targets: Sequence[Target]) -> Knowledge:
-        """Return what the plans of one call to `targets` are made from, as it is known now."""
+    def knowledge(self, targets: Sequence[Target], tenant: str = "") -> Knowledge:
+        """Return what the plans of one call of a tenant to `targets` are made from, as it is known now."""
         own = self._settings
+        caching = own.caching
         return Knowledge(
             formats=own.formats,
             budgets=own.budgets,
             prompt_words=own.prompt_words,
             structured=own.structured,
+            search=own.search,
+            caching=None if caching is None else msgspec.structs.replace(caching, tenant=tenant),
             today=self.today(),
             facts=dict([self._placed(at) for target in targets for at in endpoints_of(target)]),
             plans=self._plans,
+            searches_today=self.searches.today,
         )
 
     def of(self, target: Target, *, asks: bool = True) -> TargetFacts:
@@ -111,6 +124,7 @@ class ModelFacts:
 
     def _placed(self, target: Target, *, asks: bool = True) -> tuple[PlaceName, TargetFacts]:
         row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)
+        listed = None if self._listings is None else self._listings.model(target.provider, target.model)
         learned = self._learned_fact(target) if self._learned else None
         found = self._resolved.get(place)
         missing = bool(self._missing) and self._is_missing(place)
@@ -118,12 +132,13 @@ class ModelFacts:
             found is not None
             and found.row is row
             and found.live is live
+            and found.listed is listed
             and found.learned is learned
             and found.missing is missing
         ):
             return place, found.facts
-        facts = self._resolve(target, live, learned, missing=missing)
-        _put(self._resolved, place, _Resolved(row, live, learned, missing, facts))
+        facts = self._resolve(target, live, listed, learned, missing=missing)
+        _put(self._resolved, place, _Resolved(row, live, listed, learned, missing, facts))
         return place, facts
 
     def learn(self, lesson: Lesson) -> None:
@@ -191,13 +206,19 @@ class ModelFacts:
         return datetime.date.fromordinal(_EPOCH + int(self._clock() // 86_400))
 
     def _resolve(
-        self, target: Target, live: LiveFacts | None, learned: RouteFact | None, *, missing: bool
+        self,
+        target: Target,
+        live: LiveFacts | None,
+        listed: ListedModel | None,
+        learned: RouteFact | None,
+        *,
+        missing: bool,
     ) -> TargetFacts:
         own = tuple(layer for row, layer in self._rows if _is_about(row, target))
         of_server = layers_of(live)
         if own and of_server:
             self._note_override(target, of_server[0].facts, own[0].facts)
-        layers = (*own, *((learned.layer,) if learned is not None else ()), *of_server)
+        layers = (*own, *((learned.layer,) if learned is not None else ()), *of_server, *layers_of_list(listed))
         place = place_name(target)
         return TargetFacts(
             known=know(control_target(target), layers),
@@ -208,12 +229,14 @@ class ModelFacts:
             refused_forms=self._refused_forms.get(place, frozenset()),
             missing=missing,
             refused_fields=self._refused_fields.get(place, ()),
-            features={} if live is None else dict(live.features),
+            features=features_of(live, listed),
+            context=context_of([row for row, _ in self._rows if _is_about(row, target)], live, listed),
         )
 
     def revision(self, provider: Provider) -> int:
-        """Return a number that changes when a provider's server has said something new."""
-        return 0 if self._introspector is None else self._introspector.revision(provider)
+        """Return a number that changes when a provider's server, or a list of models, has said something new."""
+        asked = 0 if self._introspector is None else self._introspector.revision(provider)
+        return asked if self._listings is None else asked + self._listings.revision
 
     def _live(self, target: Target, *, asks: bool) -> LiveFacts | None:
         if self._introspector is None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from bardo.routing.learned.static_embedding import shortened
+from bardo.embedding.static_embedding import shortened
 from bardo.values.errors import ConfigError
 
 MODEL, TOKENIZER = "model.onnx", "tokenizer.json"
@@ -23,7 +23,7 @@ MOST_MODEL_BYTES = 2 * 1024**3
 _INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 # Exports of sentence-transformers name the pooled vector so; others have the vectors of tokens first.
 _POOLED = "sentence_embedding"
-_EXTRA = "pip install 'bardo[onnx]', or leave out embedding under [routing]"
+_EXTRA = "pip install 'bardo[onnx]', or leave out embedding"
 _TYPES = {"tensor(int64)": "int64", "tensor(int32)": "int32"}
 _SHAPE = "name a model that gives one vector, or one for each token"
 
@@ -33,10 +33,10 @@ class OnnxEmbedding:
 
     slow = True
 
-    def __init__(self, folder: Path) -> None:
-        onnxruntime, tokenizers = _library("onnxruntime"), _library("tokenizers")
-        self._numpy = _library("numpy")
-        model, tokenizer = _file(folder, MODEL), _file(folder, TOKENIZER)
+    def __init__(self, folder: Path, *, setting: str = "[routing] embedding") -> None:
+        onnxruntime, tokenizers = _library("onnxruntime", setting), _library("tokenizers", setting)
+        self._numpy = _library("numpy", setting)
+        model, tokenizer = model_files(folder, setting)
         self._folder = folder
         self.fingerprint = _fingerprint(model, tokenizer)
         self._tokenizer = _tokenizer(tokenizers, tokenizer)
@@ -98,22 +98,27 @@ class OnnxEmbedding:
         return size
 
 
-def _library(name: str) -> ModuleType:
+def model_files(folder: Path, setting: str) -> tuple[Path, Path]:
+    """Return the files of the model and of its tokenizer. Raises ConfigError, naming the setting, where they are not there."""
+    return _file(folder, MODEL, setting), _file(folder, TOKENIZER, setting)
+
+
+def _library(name: str, setting: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ImportError as problem:
-        message = f"[routing] embedding needs {name}, which cannot be imported: {problem}"
-        raise ConfigError(message, hint=_EXTRA) from problem
+        message = f"{setting} needs {name}, which cannot be imported: {problem}"
+        raise ConfigError(message, hint=f"{_EXTRA} under {setting.partition(' ')[0]}") from problem
 
 
-def _file(folder: Path, name: str) -> Path:
+def _file(folder: Path, name: str, setting: str) -> Path:
     if not folder.is_dir():
         hint = f"name a folder with {MODEL} and {TOKENIZER}"
-        raise ConfigError(f"[routing] embedding: there is no folder {folder}", hint=hint)
+        raise ConfigError(f"{setting}: there is no folder {folder}", hint=hint)
     path = folder / name
     if not path.is_file():
         hint = f"put the model's {name} there: the folder needs {MODEL} and {TOKENIZER}"
-        raise ConfigError(f"[routing] embedding: {folder} has no {name}", hint=hint)
+        raise ConfigError(f"{setting}: {folder} has no {name}", hint=hint)
     if path.stat().st_size > MOST_MODEL_BYTES:
         raise ConfigError(f"{path} has more than {MOST_MODEL_BYTES:,} bytes", hint="name a smaller model")
     return path

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from importlib import import_module
 
+from bardo.accounting.price_table import price_table
 from bardo.catalog.dialect_models import builtin_dialect_models
 from bardo.catalog.endpoint_choice import choice_rows
 from bardo.catalog.forms import builtin_forms
@@ -15,6 +16,7 @@ from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import builtin_meaningful
 from bardo.catalog.models import builtin_models
 from bardo.catalog.parameters import builtin_parameters
+from bardo.catalog.prices import price_rows
 from bardo.catalog.replay import builtin_replay
 from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
@@ -48,6 +50,8 @@ _TABLES: tuple[Callable[[], object], ...] = (
     builtin_replay,
     choice_rows,
     ladders,
+    price_rows,
+    price_table,
     shared_rows,
     subsets,
     tool_call_formats,

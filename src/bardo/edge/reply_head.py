@@ -4,32 +4,57 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+from typing import TYPE_CHECKING
 
 from bardo.dialects import dialect
 from bardo.dialects.lenient import excerpt
 from bardo.edge.call_context import CallContext
 from bardo.edge.http_calls import Call, Reply
 from bardo.engine.route import Provider
+from bardo.routing.rest_headers import parse_wait, rest_seconds
 from bardo.values.errors import MalformedReply, ProviderError
 from bardo.values.wire import WireRequest
 
+if TYPE_CHECKING:
+    from bardo.edge.payments.call_payments import CallPayments
+
 _ERROR_BODY_LIMIT = 1024 * 1024
+# Statuses whose headers say when to come again.
+_WAITS = frozenset({425, 429, 503, 529})
+_PAYMENT_REQUIRED = 402
+_HOW_TO_PAY = "bardo pays such providers from a wallet: [payments] wallet_key_env in bardo.toml"
 _PAGE_SECONDS = 5.0
 _PAGES = frozenset({"text/html", "application/xhtml+xml", "application/xml", "text/xml"})
 _STREAMED = {"application/json": False, "text/event-stream": True, "application/x-ndjson": True}
 
 
-async def send_wire(context: CallContext, provider: Provider, wire: WireRequest) -> Reply:
-    """Send a request of any operation, and return the reply with its head read. Raises BardoError where it is an error or a page."""
+async def send_wire(
+    context: CallContext,
+    provider: Provider,
+    wire: WireRequest,
+    key: str = "",
+    payments: CallPayments | None = None,
+) -> Reply:
+    """Send a request of any operation, and return the reply with its head read. Raises BardoError where it is an error or a page.
+
+    `key` is the label of one of the provider's keys, empty where it has no more than one. `payments` are those of the call, for providers
+    that ask for a payment of each call.
+    """
     url, headers = provider.url(wire.path), provider.headers(wire)
     call = Call(method="POST", url=url, headers=headers, body=wire.body, provider=provider.id)
     if provider.row.auth == "google":
         await context.keyring.prepare(provider)
-    signed = context.keyring.sign(call, provider, clock=context.clock)
-    reply = await context.transport.send(signed, context.limits.deadlines)
+    if payments is not None and (methods := payments.order(context, provider)):
+        reply = await payments.send(context, provider, call, key, methods, _refusal)
+    else:
+        signed = context.keyring.sign(call, provider, clock=context.clock, key=key)
+        reply = await context.transport.send(signed, context.limits.deadlines)
+    if provider.row.balance_headers:
+        context.health.balances.note(provider.id, provider.row, reply.headers, context.clock())
     try:
         if reply.status >= 300:
-            raise await _refusal(reply, provider)
+            raise await _refusal(reply, provider, context.clock())
         kind = _kind(reply)
         if kind in _PAGES:
             raise await _page(reply, provider, kind)
@@ -39,7 +64,7 @@ async def send_wire(context: CallContext, provider: Provider, wire: WireRequest)
     return reply
 
 
-async def _refusal(reply: Reply, provider: Provider) -> ProviderError:
+async def _refusal(reply: Reply, provider: Provider, now: float) -> ProviderError:
     """Return what a reply of status 300 or more says, in the provider's own words: whoever shows them cleans them first."""
     if reply.status < 400:
         message = f"the provider answered with status {reply.status}, a redirect"
@@ -48,7 +73,16 @@ async def _refusal(reply: Reply, provider: Provider) -> ProviderError:
         body = await reply.read(_ERROR_BODY_LIMIT)
     except ProviderError:
         body = b""  # The status says enough.
-    return dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
+    refused = dialect(provider.row.dialect).decode_error(reply.status, body, reply.headers, provider.id)
+    if reply.status == _PAYMENT_REQUIRED and "x402" in provider.row.payment:
+        refused.hint = refused.hint or _HOW_TO_PAY
+    if reply.status in _WAITS:
+        waits = rest_seconds(reply.headers, provider.row.limit_headers, now)
+        # Google says it in the body of the refusal alone.
+        refused.rest_seconds = parse_wait(refused.retry_after, now) if waits is None else waits
+        if refused.retry_after is None and waits is not None:
+            refused.retry_after = str(math.ceil(waits))
+    return refused
 
 
 async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:

@@ -3,80 +3,56 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
-import msgspec
-
+from bardo.edge.call_beginning import begin_call
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
-from bardo.edge.cascade import escalations_of, open_cascade, with_cascade
+from bardo.edge.cascade import escalations_of, open_cascade
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory, Placement
 from bardo.edge.event_bus import EventBus
+from bardo.edge.event_feed import finished_event
+from bardo.edge.failover import Failover
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import CallBegun, LogRow
 from bardo.edge.log_filter import SecretHolder, cover
 from bardo.edge.model_facts import ModelFacts
-from bardo.engine.aliases import with_display, with_effort
-from bardo.engine.exchange import Exchange, attempts
-from bardo.engine.knowledge import Lesson
+from bardo.edge.price_book import PriceBook
+from bardo.edge.prompt_watch import PromptWatch
+from bardo.edge.runner_parts import CallJournal, CallOptions, LogSink, ServerFacts
+from bardo.edge.server_choice import ServerChoice
+from bardo.edge.verification import Verifier
+from bardo.engine.aliases import ThinkingRules, with_display, with_effort
 from bardo.engine.planning import Attempt
-from bardo.engine.route import Provider, Target
+from bardo.engine.prompt_estimates import PromptEstimates
+from bardo.engine.route import Target
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.typed.plan import AnswerValidator
+from bardo.engine.verification import judge_of, with_verification
 from bardo.engine.vitality import without_workload
-from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
-from bardo.reasoning.replay import NOTHING
+from bardo.engine.workload_requests import NOTHING_FOUND, Needs, check_contradiction, needs_of, with_found
 from bardo.routing.cascade import EscalatedCall
-from bardo.routing.profiles import LOCKED
 from bardo.values.error_cleaning import clean_error
-from bardo.values.errors import BardoError, BrokenStream, InternalError, Unreachable
+from bardo.values.errors import BardoError, BrokenStream, InternalError, ProviderError, Unreachable
 from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.secrets import Secrets
 
 if TYPE_CHECKING:
+    from bardo.edge.accounts.account import Account
+    from bardo.edge.accounts.call_gate import CallGate
+    from bardo.edge.affinity import Affinity
+    from bardo.edge.payments.payer import Payments
+    from bardo.edge.pipeline.pipeline import Pipeline
     from bardo.edge.replay_store import ReplayKeeper
-
-_log = logging.getLogger("bardo.control")
-
-
-class LogSink(Protocol):
-    """Where finished calls are noted."""
-
-    def write(self, row: LogRow) -> None: ...
-
-
-class CallJournal(Protocol):
-    """Where calls are noted before they are sent: the log itself, as a rule."""
-
-    def begin(self, call: CallBegun) -> None: ...
-
-
-class ServerFacts(Protocol):
-    """What servers say of their models, and what calls tell of the servers."""
-
-    async def ask_before(self, targets: Sequence[Target]) -> None: ...
-
-    def answered(self, target: Target) -> None: ...
-
-    def lost(self, provider: Provider) -> None: ...
-
-
-class CallOptions(NamedTuple):
-    """How a caller wants a call run, as `Runner.open` takes it."""
-
-    tenant: str
-    validator: AnswerValidator | None
-    client_key: str
-    most_text: int | None
-    may_forward: bool
+    from bardo.edge.telemetry.telemetry import Telemetry
+    from bardo.edge.web_search import WebSearcher
 
 
 class Runner(SecretHolder):
@@ -96,6 +72,9 @@ class Runner(SecretHolder):
         servers: ServerFacts | None = None,
         routing: CallRouting | None = None,
         client_keys: ClientKeys | None = None,
+        prices: PriceBook | None = None,
+        failover: Failover | None = None,
+        payments: Payments | None = None,
         clock: Callable[[], float] = time.time,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -104,15 +83,32 @@ class Runner(SecretHolder):
         self.keyring = keyring
         self.limits = limits or Limits()
         self.facts = facts or ModelFacts()
-        self.events = EventBus()
+        self.estimates = PromptEstimates()
+        self.prices = prices or PriceBook()
+        self.payments = payments
+        self.events = EventBus(clock)
+        self.searcher: WebSearcher | None = None
+        self.failover = failover or Failover()
         self.clock = clock
         self.watch = watch
         self._log = log
         self._journal = journal
-        self._replay = replay
-        self._servers = servers
-        self.routing = routing or CallRouting(directory, self.facts)
+        self.replay = replay
+        self.prompts = PromptWatch()
+        self.server_facts = servers
+        self.routing = routing or CallRouting(directory, self.facts, prices=self.prices, watch=watch)
+        self.health = self.routing.health
+        self.health.events = self.events
+        self.servers = ServerChoice(self.health, watch, servers)
         self._client_keys = client_keys or ClientKeys()
+        self.gate: CallGate | None = None
+        """What calls of clients with keys pass before they are sent; None where no keys are asked for."""
+        self.affinity: Affinity | None = None
+        """What targets probably have cached; None where no layer asks for it."""
+        self.pipeline: Pipeline | None = None
+        """The layers that work on calls before they are sent; None where calls have none."""
+        self.telemetry: Telemetry | None = None
+        """What monitoring systems are told of calls by; None where nobody is told."""
         cover(self)
 
     async def open(
@@ -124,15 +120,20 @@ class Runner(SecretHolder):
         validator: AnswerValidator | None = None,
         client_key: str = "",
         most_text: int | None = None,
+        account: Account | None = None,
     ) -> LiveReply:
         """Send a request until a provider takes it, and return its reply with the first piece read.
 
         `may_forward`: the client takes a provider's frames as they come, where nothing has to be changed. `tenant` is whose earlier
-        reasoning may be recalled, `client_key` what it came with; `most_text` how many characters of a
+        reasoning may be recalled, `client_key` what it came with, `account` whose key that is; `most_text` how many characters of a
         stream are held for the log and for replay. Raises BardoError where nobody takes it; the call is in the log then too.
         """
-        call = CallOptions(tenant, validator, client_key, most_text, may_forward)
-        escalate = escalations_of(request, self.directory.found(request.model), self.directory.workloads)
+        found, workloads = self.directory.found(request.model), self.directory.workloads
+        judge = judge_of(request, found, workloads)
+        if judge is not None:
+            request = with_verification(request)
+        call = CallOptions(tenant, validator, client_key, most_text, may_forward, account, judge)
+        escalate = escalations_of(request, found, workloads)
         if escalate:
             return await open_cascade(partial(self._open, call), request, escalate, self.routing)
         return await self._open(call, request)
@@ -141,24 +142,41 @@ class Runner(SecretHolder):
         self, call: CallOptions, request: Request, *, earlier: tuple[EscalatedCall, ...] = (), judged: bool = False
     ) -> LiveReply:
         """Send one request until a provider takes it. `earlier` are calls of the same cascade; one that is `judged` keeps its text."""
-        tenant, validator, client_key, most_text, may_forward = call
+        tenant, validator, client_key, most_text, _, account, judge, _ = call
         most_text = None if judged else most_text
         found, rules = self.directory.found(request.model), self._client_keys.rules(client_key)
         request = with_display(request, found, rules)
-        live = LiveReply(self, request, tenant=tenant, validator=validator, client_key=client_key, most_text=most_text)
+        live = LiveReply(
+            self,
+            request,
+            tenant=tenant,
+            validator=validator,
+            client_key=client_key,
+            most_text=most_text,
+            account=account,
+        )
+        if judge is not None:
+            live.verifier = Verifier(judge, partial(self._open, call.of_judge()), self.placed)
         if judged:
             self.routing.await_verdict(live.request_id)
+            live.recorder.awaits_verdict = True
         try:
+            if self.telemetry is not None:
+                request = self.telemetry.begin(live.request_id, request)
             asked = with_effort(request, found, rules)
-            await self._begin(live, asked, tenant, may_forward=may_forward, earlier=earlier)
+            await begin_call(self, live, asked, call, earlier=earlier)
             return live
         except BardoError as problem:
-            live.clean(problem)
-            problem.request_id = live.request_id
-            live.log("error", problem)
-            raise
+            final = live.final(problem)
+            live.clean(final)
+            final.request_id = live.request_id
+            live.log("error", final)
+            live.recorder.judge(escalated=isinstance(problem, ProviderError))
+            final.cost_nanos = live.cost.nanos
+            raise final from final.__cause__
         except Exception as mistake:
             live.log("error", InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
+            live.recorder.judge(escalated=False)
             raise
         except asyncio.CancelledError as cancelled:
             live.log_cancelled(cancelled)
@@ -167,36 +185,12 @@ class Runner(SecretHolder):
             live.log("cancelled")
             raise
 
-    async def _begin(
-        self, live: LiveReply, request: Request, tenant: str, *, may_forward: bool, earlier: tuple[EscalatedCall, ...]
-    ) -> None:
-        """Try one target after the other until a reply has begun. Raises BardoError where none does."""
-        request, placed = await self.placed(request, live.request_id)
-        targets = placed.targets
-        if placed.skipped:
-            request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
-        recalled = NOTHING if self._replay is None else await self._replay.recall(request, tenant)
-        knowledge = self.facts.knowledge(targets)
-        route = with_cascade(placed.route, earlier)
-        exchange = attempts(
-            request, targets, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=route
-        )
-        attempt = self._attempt(next(exchange), exchange)
-        while True:
-            self.facts.warn_of_unclassified(attempt)
-            self.facts.warn_of_shutdown(attempt.target)
-            _warn_of_locked(attempt)
-            try:
-                await live.begin(attempt, knowledge)
-            except BardoError as problem:
-                attempt = self._next_attempt(exchange, problem)
-            else:
-                if self._servers is not None:
-                    self._servers.answered(attempt.target)
-                return
+    async def placed(
+        self, request: Request, request_id: str = "", *, found: Mapping[str, Any] = NOTHING_FOUND, session: str = ""
+    ) -> tuple[Request, Placement]:
+        """Return a request with all that it needs, and who is asked for it, best first. `found` are fields of an intent that layers found.
 
-    async def placed(self, request: Request, request_id: str = "") -> tuple[Request, Placement]:
-        """Return a request with all that it needs, and who is asked for it, best first.
+        `session` is the conversation whose prompt a cache may hold, empty where nobody asks for that.
 
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable.
         """
@@ -204,26 +198,32 @@ class Runner(SecretHolder):
         if needs is None:
             request = without_workload(request, self.directory.workloads)
             return request, await self.placement(request.model)
-        return needs.request, await self.routed(needs, request_id)
+        needs = with_found(needs, found) if found else needs
+        return needs.request, await self.routed(needs, request_id, session)
 
     async def placement(self, *models: str) -> Placement:
         """Return who may serve the models, best first, each server asked once what it knows of its models. Raises UnknownModel."""
-        placed = await self.directory.placement(*models)
-        if self._servers is not None:
-            await self._servers.ask_before(placed.targets)
+        placed = self.health.arranged(await self.directory.placement(*models), self.watch)
+        if self.server_facts is not None:
+            await self.server_facts.ask_before(placed.targets)
         return placed
 
-    async def routed(self, needs: Needs, request_id: str = "") -> Placement:
+    async def routed(self, needs: Needs, request_id: str = "", session: str = "") -> Placement:
         """Return who is asked for what a request needs, in order, and why. Raises UnknownModel, Unsupported and Unavailable."""
-        placed = await self.placement(*needs.models) if needs.models else None
+        placed = await self.directory.placement(*needs.models) if needs.models else None
         targets, steps = (placed.targets, {}) if placed is not None else await self._in_steps(needs)
         name = "" if needs.workload is None else needs.workload.name
-        found = await self.routing.route(needs.request, targets or None, request_id=request_id, workload=name)
+        discounts = None if self.affinity is None else self.affinity.discounts(session, needs.request, self)
+        found = await self.routing.route(
+            needs.request, targets or None, request_id=request_id, workload=name, discounts=discounts
+        )
         check_contradiction(needs, found.decision)
-        if placed is None and self._servers is not None:
-            await self._servers.ask_before(found.targets)
         skipped = () if placed is None else placed.skipped
-        return Placement(found.targets, skipped=skipped, route=record_of(found.record, needs, steps))
+        made = Placement(found.targets, skipped=skipped, route=record_of(found.record, needs, steps))
+        made = self.health.arranged(made, self.watch)
+        if self.server_facts is not None:
+            await self.server_facts.ask_before(made.targets)
+        return made
 
     async def _in_steps(self, needs: Needs) -> tuple[Sequence[Target], Steps]:
         """Return the targets that the steps of a workload lead to, with the step of each; none where they lead nowhere."""
@@ -231,19 +231,15 @@ class Runner(SecretHolder):
             await self.directory.discover()
         return targets_in_steps(needs.workload, self.directory.providers)
 
-    def _next_attempt(self, exchange: Exchange, problem: BardoError) -> Attempt:
-        """Return what is tried after an attempt that failed. Raises its `problem` where nothing is."""
-        try:
-            return self._attempt(exchange.send(problem), exchange)
-        except StopIteration:
-            raise problem from None
+    def rules(self, client_key: str) -> tuple[ThinkingRules, ...]:
+        """Return what the configuration says of the calls of a key."""
+        return self._client_keys.rules(client_key)
 
-    def _attempt(self, item: Attempt | Lesson, exchange: Exchange) -> Attempt:
-        """Keep what was learned, and return the attempt that follows it."""
-        while not isinstance(item, Attempt):
-            self.facts.learn(item)
-            item = next(exchange)
-        return item
+    def rules_of(self, client_key: str) -> tuple[ThinkingRules, ...]:
+        """Return what holds for the calls of a key, for calls that are made later without it."""
+        names = ThinkingRules.__struct_fields__
+        found = self._client_keys.rules(client_key)
+        return tuple([ThinkingRules(**{name: getattr(one, name) for name in names}) for one in found])
 
     async def remember(
         self,
@@ -254,22 +250,24 @@ class Runner(SecretHolder):
         *,
         reply: str,
         fields: Mapping[int, dict[str, Any]],
+        shown: Response | None = None,
     ) -> None:
         """Keep what of a reply is needed in the turns to come."""
-        if self._replay is not None:
-            await self._replay.remember(response, request, attempt, tenant, reply=reply, fields=fields)
+        if self.replay is not None:
+            await self.replay.remember(response, request, attempt, tenant, reply=reply, fields=fields, shown=shown)
 
     def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
         """Take every secret of this process, and `further` ones, out of an error, and note a server that was not there."""
-        if self._servers is not None and isinstance(error, Unreachable | BrokenStream):
+        if self.server_facts is not None and isinstance(error, Unreachable | BrokenStream):
             for provider in self.directory.providers:
                 if provider.id == error.provider:
-                    self._servers.lost(provider)
+                    self.server_facts.lost(provider)
         clean_error(error, self.secrets(further), now=self.clock())
 
     def secrets(self, further: Sequence[str] = ()) -> Secrets:
         """Return every secret of this process, and `further` ones."""
-        return self.keyring.secrets(self.directory.providers, further)
+        own = () if self.payments is None else self.payments.wallet.signer.secrets
+        return self.keyring.secrets(self.directory.providers, (*own, *further))
 
     def note_begun(self, call: CallBegun) -> None:
         """Note a call before it is sent, so that it is not lost with this process."""
@@ -279,13 +277,11 @@ class Runner(SecretHolder):
     def write(self, row: LogRow) -> None:
         """Note a finished call, and how long it took."""
         self.routing.note(row)
+        if self.gate is not None:
+            self.gate.settle(row)
+        if self.telemetry is not None:
+            self.telemetry.note(row)
+        if self.events.active:
+            self.events.publish(row.request_id, (finished_event(row),), row.key_id)
         if self._log is not None:
             self._log.write(row)
-
-
-def _warn_of_locked(attempt: Attempt) -> None:
-    """Warn of what a locked profile did not honour in one call."""
-    for lost in attempt.degraded:
-        if lost.why == LOCKED:
-            about = {"field": lost.what, "provider": attempt.target.provider.id, "model": attempt.target.model}
-            _log.warning("%s was asked for otherwise: %s", lost.what, LOCKED, extra=about)

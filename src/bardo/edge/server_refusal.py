@@ -48,7 +48,7 @@ class RefusingProtocol(HttpToolsProtocol):
         self._discarded = 0
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._release_body()
+        self.release_body()
         self._clear_deadline()
         if self._active is not None and not self._active.response_complete:
             self._active.lose()
@@ -58,7 +58,7 @@ class RefusingProtocol(HttpToolsProtocol):
         if self.pipeline:
             super().on_response_complete()
             return
-        self._release_body()
+        self.release_body()
         if self._refusal is not None:
             self._write_refusal(self._refusal)
         elif not self._refused:
@@ -84,7 +84,7 @@ class RefusingProtocol(HttpToolsProtocol):
             self.transport.abort()
         else:
             self.cycle.lose()
-            self._release_body()
+            self.release_body()
 
     def _is_busy(self) -> bool:
         """Whether a reply is being made, which goes before an error."""
@@ -129,7 +129,8 @@ class RefusingProtocol(HttpToolsProtocol):
         else:
             self.transport.abort()
 
-    def _release_body(self) -> None:
+    def release_body(self) -> None:
+        """Count no longer what was read of a body: it is answered, or was put elsewhere."""
         self._limits.body_bytes -= self._body_size
         self._body_size = 0
 

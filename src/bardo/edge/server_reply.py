@@ -50,6 +50,12 @@ class RequestCycle(RequestResponseCycle):
         if when_gone is not None:
             when_gone()
 
+    def release_body(self) -> None:
+        """Count no longer what was read of the request's body: it is not in memory any more."""
+        release = getattr(getattr(self.on_response, "__self__", None), "release_body", None)
+        if release is not None:
+            release()
+
     async def send(self, message: Message) -> None:  # type: ignore[override]
         """Take one ASGI message."""
         head = self._head

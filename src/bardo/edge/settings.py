@@ -15,21 +15,30 @@ from typing import Any, Literal, get_type_hints
 import msgspec
 
 from bardo.catalog.models import ModelRow
+from bardo.catalog.prices import PriceRow
 from bardo.edge.client_keys import KeyEntry as KeyEntry
 from bardo.edge.client_keys import read_keys
 from bardo.edge.http_calls import Client
 from bardo.edge.settings_aliases import read_aliases
+from bardo.edge.settings_batches import BatchSettings
+from bardo.edge.settings_budgets import BudgetSettings
 from bardo.edge.settings_environment import with_environment
+from bardo.edge.settings_failover import FailoverSettings, check_failover
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
+from bardo.edge.settings_health import HealthSettings, check_health
 from bardo.edge.settings_mistakes import Mistakes, read_tables, read_text
+from bardo.edge.settings_payments import PaymentSettings, check_payments
+from bardo.edge.settings_pipeline import PipelineSettings, check_pipeline
+from bardo.edge.settings_prices import read_prices
 from bardo.edge.settings_problems import Place
 from bardo.edge.settings_profiles import CachingSettings as CachingSettings
 from bardo.edge.settings_profiles import GolemSettings as GolemSettings
 from bardo.edge.settings_profiles import read_profiles, settle_workloads
-from bardo.edge.settings_providers import FILE_NAME, read_providers
+from bardo.edge.settings_providers import FILE_NAME, provider_ids, read_providers
 from bardo.edge.settings_providers import ProviderEntry as ProviderEntry
 from bardo.edge.settings_providers import provider_of as provider_of
+from bardo.edge.settings_refresh import RefreshSettings
 from bardo.edge.settings_routing import (
     RoutingSettings,
     check_features,
@@ -40,7 +49,11 @@ from bardo.edge.settings_routing import (
     read_workloads,
 )
 from bardo.edge.settings_rows import choices_of, read_formats, read_models
+from bardo.edge.settings_search import SearchSettings as SearchSettings
+from bardo.edge.settings_search import check_search
 from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
+from bardo.edge.settings_state import StateSettings
+from bardo.edge.settings_telemetry import TelemetrySettings as TelemetrySettings
 from bardo.engine.aliases import Alias
 from bardo.reasoning.control import PORTABLE, PortableBudgets
 from bardo.reasoning.formats import ReasoningFormat
@@ -117,10 +130,13 @@ class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class InferenceSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached."""
+    """How models are asked. `structured_outputs`: for answers in a schema; `caching`: so that prompts are cached;
+    `pipeline`: what is done with a request before it is sent.
+    """
 
     structured_outputs: StructuredSettings = StructuredSettings()
     caching: CachingSettings = CachingSettings()
+    pipeline: PipelineSettings = PipelineSettings()
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -138,7 +154,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     routing: RoutingSettings = RoutingSettings()
+    search: SearchSettings = SearchSettings()
     golem: GolemSettings = GolemSettings()
+    state: StateSettings = StateSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
+    failover: FailoverSettings = FailoverSettings()
+    budgets: BudgetSettings = BudgetSettings()
+    health: HealthSettings = HealthSettings()
+    payments: PaymentSettings = PaymentSettings()
+    batches: BatchSettings = BatchSettings()
+    refresh: RefreshSettings = RefreshSettings()
     providers: tuple[ProviderEntry, ...] = ()
     aliases: dict[str, Alias] = {}
     keys: tuple[KeyEntry, ...] = ()
@@ -146,6 +171,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     unheeded: tuple[Degradation, ...] = ()
     reasoning_formats: tuple[ReasoningFormat, ...] = ()
     models: tuple[ModelRow, ...] = ()
+    prices: tuple[PriceRow, ...] = ()
     source: str = ""
 
 
@@ -196,9 +222,13 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     with mistakes.collected():
         check_gateway(read.gateway, Place(text, source, "gateway"))
     with mistakes.collected():
+        check_search(read.search, Place(text, source, "search"))
+    with mistakes.collected():
         rows["reasoning_formats"] = read_formats(lists["reasoning_formats"], text, source)
     with mistakes.collected():
         rows["models"] = read_models(lists["models"], text, source)
+    with mistakes.collected():
+        rows["prices"] = read_prices(lists["prices"], text, source)
     with mistakes.collected():
         rows["keys"] = read_keys(lists["keys"], text, source)
     rows["providers"] = read_providers(lists["providers"], text, source, mistakes)
@@ -213,8 +243,15 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
                 check_private(rows["workloads"], read.routing, configured, text, source)
     with mistakes.collected():
         check_routing(read.routing, rows["providers"], Place(text, source, "routing"))
+    with mistakes.collected():
+        check_failover(read.failover, provider_ids(rows["providers"]), Place(text, source, "failover"))
+    with mistakes.collected():
+        check_health(read.health, Place(text, source, "health"))
+        check_payments(read.payments, Place(text, source, "payments"))
     mistakes.check()
-    return Settings(**msgspec.structs.asdict(read), **rows, source=source)
+    settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
+    check_pipeline(settings, Place(text, source, "inference.pipeline"))
+    return settings
 
 
 class _Tables(msgspec.Struct, forbid_unknown_fields=True):
@@ -229,7 +266,16 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     reasoning: ReasoningSettings = ReasoningSettings()
     inference: InferenceSettings = InferenceSettings()
     routing: RoutingSettings = RoutingSettings()
+    search: SearchSettings = SearchSettings()
     golem: GolemSettings = GolemSettings()
+    state: StateSettings = StateSettings()
+    failover: FailoverSettings = FailoverSettings()
+    budgets: BudgetSettings = BudgetSettings()
+    health: HealthSettings = HealthSettings()
+    payments: PaymentSettings = PaymentSettings()
+    batches: BatchSettings = BatchSettings()
+    refresh: RefreshSettings = RefreshSettings()
+    telemetry: TelemetrySettings = TelemetrySettings()
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -22,6 +23,8 @@ _FIELDS: dict[str, tuple[str, str]] = {
     "BARDO_LOG_PATH": ("log", "path"),
     "BARDO_REPLAY_STORE": ("replay", "store"),
     "BARDO_RESPONSES_STORE": ("responses", "store"),
+    "BARDO_CACHE_STORE": ("inference.pipeline.cache", "store"),
+    "BARDO_INFERENCE_CACHE_TTL": ("inference.pipeline.cache", "ttl_seconds"),
 }
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
@@ -29,7 +32,6 @@ _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
 _WITHOUT_EFFECT = (
     "BARDO_INFERENCE_URL",
     "BARDO_INFERENCE_CACHE_THRESHOLD",
-    "BARDO_INFERENCE_CACHE_TTL",
     "BARDO_INFERENCE_MAX_RETRIES",
     "BARDO_INFERENCE_SPREAD_PCT",
 )
@@ -59,22 +61,27 @@ def unused_variables(environment: Mapping[str, str]) -> list[str]:
 
 
 def _with_field(settings: Settings, variable: str, value: str, section: str, field: str) -> Settings:
-    table = getattr(settings, section)
+    table = attrgetter(section)(settings)
     fields = {**msgspec.structs.asdict(table), field: value}
     try:
         changed = msgspec.convert(fields, type(table), strict=False)
     except msgspec.ValidationError as problem:
-        wanted = "true or false" if isinstance(getattr(table, field), bool) else "a whole number"
+        kind = type(getattr(table, field))
+        wanted = "true or false" if kind is bool else "a number" if kind is float else "a whole number"
         said = str(problem).partition(" - at ")[0]
         raise ConfigError(f"{variable} is {value!r}", hint=f"it must be {wanted}: {said}") from problem
-    return msgspec.structs.replace(settings, **{section: changed})
+    *path, last = section.split(".")
+    for place in range(len(path), 0, -1):
+        changed = msgspec.structs.replace(attrgetter(".".join(path[:place]))(settings), **{last: changed})
+        last = path[place - 1]
+    return msgspec.structs.replace(settings, **{last: changed})
 
 
 def _with_address(settings: Settings, provider: str, address: str) -> Settings:
     """Return the settings with an address for each table of a provider that gives none of its own."""
     entries = (
         msgspec.structs.replace(entry, base_url=address)
-        if (entry.preset or entry.id) == provider and not entry.base_url
+        if (entry.preset or entry.id) == provider and not entry.base_url and not entry.base_urls
         else entry
         for entry in settings.providers
     )

@@ -28,7 +28,8 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `keep_alive_seconds`: after how long a silence a streamed answer says that it is alive; 0 is never.
     `allowed_hosts` are names besides those of the address it listens on, `allowed_origins` web pages that may call it.
     `unasked_thinking` shows Anthropic clients also the thinking of other providers that they did not ask for.
-    `allow_unauthenticated` lets it listen where other machines reach it, although it asks nobody for a key.
+    `allow_unauthenticated` lets it listen where other machines reach it although it asks nobody for a key; where there are keys, it
+    answers also those who come without one.
     """
 
     host: str = "127.0.0.1"
@@ -81,12 +82,13 @@ def is_loopback_host(host: str) -> bool:
     return (mapped or address).is_loopback
 
 
-def check_bind(gateway: GatewaySettings) -> None:
+def check_bind(gateway: GatewaySettings, *, has_keys: bool) -> None:
     """Raise ConfigError where other machines would reach a gateway that asks nobody for a key."""
-    if gateway.allow_unauthenticated or is_loopback_host(gateway.host):
+    if has_keys or gateway.allow_unauthenticated or is_loopback_host(gateway.host):
         return
     message = f"the gateway would listen on {gateway.host}, where other machines reach it, and it asks nobody for a key"
     hint = (
-        "listen on 127.0.0.1, or allow it with --allow-unauthenticated or allow_unauthenticated = true under [gateway]"
+        "make a key with `bardo keys create`, listen on 127.0.0.1, or allow it with --allow-unauthenticated or "
+        "allow_unauthenticated = true under [gateway]"
     )
     raise ConfigError(message, hint=hint)

@@ -31,6 +31,8 @@ _OTHER_NAMES = {
     "upstream": "[[providers]]",
     "upstreams": "[[providers]]",
     "model": "[[models]]",
+    "price": "[[prices]]",
+    "pricing": "[[prices]]",
     "model_list": "[[providers]] with models",
     "alias": "[aliases]",
     "workload": "[workloads.NAME]",
@@ -48,6 +50,7 @@ _NAMED_BY = {
     "providers": 'id = "{}"',
     "keys": 'id = "{}"',
     "models": 'match = ["{}"]',
+    "prices": 'match = ["{}"]',
     "reasoning_formats": 'name = "{}"',
 }
 _SYNTAX = (

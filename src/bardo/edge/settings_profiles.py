@@ -27,7 +27,8 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     `id` is the agent's, from which its prompt cache keys are made; without one there are none. `routes` says who is asked: whoever the
     needs of a subsystem lead to, or the models of a table. `web_search`: dreams may search the web. `sealed`: testaments and the
-    integration of dreams are made in a trusted execution environment.
+    integration of dreams are made in a trusted execution environment. `pipelines`: each subsystem has the pipeline profile that the
+    documents name for it.
     """
 
     enabled: bool = False
@@ -35,14 +36,17 @@ class GolemSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     routes: Literal["needs", "blockrun_only", "full_stack"] = "needs"
     web_search: bool = True
     sealed: bool = True
+    pipelines: bool = False
 
 
 class CachingSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How prompts are cached. `auto_cache_control`: workloads whose profile says so get cache markers.
 
+    `calls` are those whose prompts providers are told to cache by markers and keys: those of such workloads, or `all`.
     `prompt_cache_key_prefix` begins the prompt cache keys of the agent's subsystems.
     """
 
+    calls: Literal["workloads", "all"] = "workloads"
     auto_cache_control: bool = True
     prompt_cache_key_prefix: str = "golem"
 
@@ -98,6 +102,7 @@ def _preset(golem: GolemSettings, caching: CachingSettings) -> dict[str, Workloa
         table="" if golem.routes == "needs" else golem.routes,
         sealed=golem.sealed,
         web_search=golem.web_search,
+        pipelines=golem.pipelines,
     )
 
 

@@ -11,11 +11,12 @@ from urllib.parse import urlsplit
 import msgspec
 
 from bardo.catalog.load import builtin
-from bardo.catalog.rows import DialectName, ProviderRow
+from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits
+from bardo.edge.settings_addresses import at_first_address, check_addresses, is_http_address
 from bardo.edge.settings_mistakes import Mistakes
 from bardo.edge.settings_problems import Place
 from bardo.edge.settings_rows import choices_of
-from bardo.edge.settings_secrets import HeaderVariable, check_headers, check_key_variable
+from bardo.edge.settings_secrets import HeaderVariable, check_headers, check_key_variables, variables_of
 from bardo.engine.route import Provider
 from bardo.values.errors import ConfigError
 
@@ -30,10 +31,16 @@ class ProviderEntry(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     preset: str = ""
     dialect: DialectName | None = None
     base_url: str = ""
-    api_key_env: str = ""
+    base_urls: tuple[str, ...] = ()
+    api_key_env: str | tuple[str, ...] = ""
     models: tuple[str, ...] | None = None
     headers: dict[str, str | HeaderVariable] = {}
     scope: dict[str, str] = {}
+    private: bool | None = None
+    self_funding: bool | None = None
+    context_engineering: bool | None = None
+    payment: tuple[Payment, ...] | None = None
+    searches_per_day: int | None = None
 
 
 def read_providers(
@@ -52,20 +59,19 @@ def read_providers(
     return tuple(entries)
 
 
+def provider_ids(entries: Sequence[ProviderEntry]) -> tuple[str, ...]:
+    """Return the ids that providers have: those of the file, or where it has none those of the catalog."""
+    return tuple(entry.id for entry in entries) or tuple(builtin().names())
+
+
 def _check_entry(entry: ProviderEntry, place: Place, source: str, seen: set[str]) -> None:
     if entry.id in seen or not entry.id or "/" in entry.id:
         hint = "ids are unique, not empty, and hold no slash"
         raise ConfigError(f"{place.of('id')}: provider id {entry.id!r}", hint=hint)
+    if entry.searches_per_day is not None and entry.searches_per_day < 0:
+        raise ConfigError(f"{place.of('searches_per_day')}: searches_per_day is negative", hint="write 0 or more")
     seen.add(entry.id)
     provider_of(entry, source, place.of)
-
-
-def _is_http_address(url: str) -> bool:
-    try:
-        parts = urlsplit(url)
-        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return False
 
 
 def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[str], str] | None = None) -> Provider:
@@ -77,16 +83,25 @@ def provider_of(entry: ProviderEntry, source: str = FILE_NAME, where: Callable[[
     """
     where = where or (lambda key: source or "the settings")
     found = _row(entry, where)
-    check_key_variable(entry, found.key_variables, where)
+    check_key_variables(entry, found.key_variables, where)
     check_headers(entry, where)
     _check_scope(entry, found, where)
+    check_addresses(entry, where)
+    entry = at_first_address(entry)
     row = _overridden(found, entry)
     base_url = entry.base_url or _filled_address(entry, row, where)
-    if not _is_http_address(base_url):
+    if not is_http_address(base_url):
         message = f"{where('base_url')}: provider {entry.id!r} has no usable base_url"
         raise ConfigError(message, hint="give its http(s) address")
     models = entry.models or ()
-    return Provider(id=entry.id, row=row, base_url=base_url, models=models, configured_models=entry.models is not None)
+    return Provider(
+        id=entry.id,
+        row=row,
+        base_url=base_url,
+        models=models,
+        configured_models=entry.models is not None,
+        addresses=entry.base_urls if len(entry.base_urls) > 1 else (),
+    )
 
 
 def _filled_address(entry: ProviderEntry, row: ProviderRow, where: Callable[[str], str]) -> str:
@@ -159,8 +174,12 @@ def _overridden(row: ProviderRow, entry: ProviderEntry) -> ProviderRow:
         changes["header_variables"] = {name: value.env for name, value in given.items() if not isinstance(value, str)}
     if entry.scope:
         changes["scope"] = entry.scope
-    if entry.api_key_env:
-        changes["key_variables"] = (entry.api_key_env,)
+    changes |= {name: value for name in ProviderTraits.__struct_fields__ if (value := getattr(entry, name)) is not None}
+    if entry.searches_per_day is not None:
+        changes["searches_per_day"] = entry.searches_per_day
+    if variables := variables_of(entry):
+        changes["key_variables"] = variables
+        changes["several_keys"] = len(variables) > 1
     elif own_address:
         # The vendor's key must not travel to somebody else's address.
         changes["key_variables"] = ()

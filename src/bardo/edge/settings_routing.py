@@ -132,7 +132,7 @@ def check_private(
         assert found is not None
         if not (found.private or PRIVACY in found.intent.require):
             continue
-        for model in (found.intent.model or "", *found.fallbacks):
+        for model in (found.intent.model or "", *found.fallbacks, found.verify):
             provider = by_id.get(model.partition("/")[0])
             if provider is None or provider.id in routing.private_providers:
                 continue

@@ -42,18 +42,31 @@ class Entry(Protocol):
     @property
     def base_url(self) -> str: ...
     @property
-    def api_key_env(self) -> str: ...
+    def base_urls(self) -> tuple[str, ...]: ...
+    @property
+    def api_key_env(self) -> str | tuple[str, ...]: ...
     @property
     def headers(self) -> Mapping[str, str | HeaderVariable]: ...
 
 
-def check_key_variable(entry: Entry, known: Sequence[str], where: Callable[[str], str]) -> None:
-    """Raise ConfigError where `api_key_env` is no name of a variable. `known` are the preset's variables."""
-    name = entry.api_key_env
-    if not name or (_VARIABLE.fullmatch(name) and not looks_like_key(name)):
-        return
-    message = f"{where('api_key_env')}: api_key_env of provider {entry.id!r} is not the name of an environment variable"
-    raise ConfigError(message, hint=how_to_give_a_key(known[0] if known else variable_for(entry.id)))
+def variables_of(entry: Entry) -> tuple[str, ...]:
+    """Return the variables that hold the keys of a provider: of several, calls take turns."""
+    named = entry.api_key_env
+    return ((named,) if named else ()) if isinstance(named, str) else named
+
+
+def check_key_variables(entry: Entry, known: Sequence[str], where: Callable[[str], str]) -> None:
+    """Raise ConfigError where `api_key_env` is no name of a variable, or names one twice. `known` are the preset's variables."""
+    names = variables_of(entry)
+    place = where("api_key_env")
+    if not all(_VARIABLE.fullmatch(name) and not looks_like_key(name) for name in names):
+        several = "is not the name" if isinstance(entry.api_key_env, str) else "holds what is not the name"
+        message = f"{place}: api_key_env of provider {entry.id!r} {several} of an environment variable"
+        raise ConfigError(message, hint=how_to_give_a_key(known[0] if known else variable_for(entry.id)))
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        message = f"{place}: api_key_env of provider {entry.id!r} names {twice} twice"
+        raise ConfigError(message, hint="name each variable once: each holds a key of its own")
 
 
 def check_headers(entry: Entry, where: Callable[[str], str]) -> None:
@@ -75,7 +88,7 @@ def check_headers(entry: Entry, where: Callable[[str], str]) -> None:
 def how_to_remove(entry: Entry, found: Sequence[str], known: Sequence[str]) -> str:
     """Say what to do about the secrets of a provider's table: `found` are their places, `known` the variables that its key is read from."""
     if any(place.partition(".")[2].lower() in _KEY_HEADERS for place in found):
-        variable = entry.api_key_env or (known[0] if known else variable_for(entry.id))
+        variable = next(iter((*variables_of(entry), *known)), "") or variable_for(entry.id)
         return f"leave it out: {how_to_give_a_key(variable)}"
     return ADVICE
 
@@ -103,12 +116,14 @@ def secrets_of(entry: Entry) -> list[str]:
     found = [
         f"headers.{name}" for name, value in entry.headers.items() if isinstance(value, str) and is_secret(name, value)
     ]
-    try:
-        address = urlsplit(entry.base_url)
-    except ValueError:
-        return found
-    if "@" in address.netloc:
-        found.append("the user and password of base_url")
-    if address.query:
-        found.append("the query of base_url")
-    return found
+    for url in (entry.base_url, *entry.base_urls):
+        key = "base_url" if url is entry.base_url else "base_urls"
+        try:
+            address = urlsplit(url)
+        except ValueError:
+            continue
+        if "@" in address.netloc:
+            found.append(f"the user and password of {key}")
+        if address.query:
+            found.append(f"the query of {key}")
+    return list(dict.fromkeys(found))

@@ -1,91 +1,41 @@
-"""Calls that are answered in one piece: vectors of texts and counts of tokens, from the first attempt to the row in the log."""
+"""One call that is answered in one piece, from its first attempt to its row in the log: for vectors, or for a count of tokens."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from bardo.accounting.payments import Payer
+from bardo.edge.accounts.account import Account
+from bardo.edge.call_attempts import CallAttempts, cost_fields
 from bardo.edge.call_context import new_request_id
 from bardo.edge.directory import Placement
+from bardo.edge.failover import Recovery
 from bardo.edge.graceful_shutdown import shutdown_of
+from bardo.edge.health import AttemptWatch
+from bardo.edge.key_turns import KeyTurns
 from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
 from bardo.edge.reply_head import send_wire
 from bardo.edge.runner import Runner
-from bardo.engine.embedding import embed_attempt, may_forward, with_estimated_usage
+from bardo.edge.unary_loop import UnaryLoop
 from bardo.engine.route import Target
-from bardo.engine.token_counting import count_attempt
-from bardo.engine.unary import Course, UnaryAttempt, WholeReply, unary_attempts
+from bardo.engine.unary import Course, UnaryAttempt, WholeReply
 from bardo.engine.vitality import not_honoured
+from bardo.values.attempts import AttemptCause
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.errors import BardoError, InternalError, InvalidRequest
 from bardo.values.operations import Embeddings, EmbedRequest, TokenCount
 from bardo.values.request import Operation, Request
 from bardo.values.wire import WireRequest
 
+if TYPE_CHECKING:
+    from bardo.edge.payments.call_payments import CallPayments
+
 Result = TypeVar("Result", bound=Embeddings | TokenCount)
-
-
-@dataclass(frozen=True, slots=True)
-class UnaryAnswer(Generic[Result]):
-    """What became of a call: its id, the attempt that was answered, and its result. `forwarded` is its body, where that may go on."""
-
-    request_id: str
-    attempt: UnaryAttempt[Result]
-    result: Result
-    forwarded: bytes | None = None
-
-
-async def embed(
-    runner: Runner, request: EmbedRequest, *, client_key: str = "", tenant: str = ""
-) -> UnaryAnswer[Embeddings]:
-    """Return the vectors of a request's inputs. Raises BardoError; the call is in the log then too."""
-    call: UnaryCall[Embeddings] = UnaryCall(runner, request, "embed", client_key, tenant)
-    result, replies = await call.run(lambda targets: unary_attempts(targets, lambda one: embed_attempt(request, one)))
-    forwarded = replies[0].body if may_forward(request, call.attempt, result) else None
-    counted = with_estimated_usage(result, request)
-    fields = {
-        "input_tokens": counted.usage.input_tokens,
-        "tokens_approx": counted is not result,
-        "usage_raw": result.usage.raw,
-        "cost_usd": result.usage.cost_usd,
-        "passed_through": forwarded is not None,
-        "receipt": embed_receipt(request, call.attempt, result),
-    }
-    # A reply that is sent on as it came holds no estimate.
-    result = result if forwarded is not None else counted
-    call.log("ok", fields=fields, degraded=result.degraded)
-    return UnaryAnswer(call.request_id, call.attempt, result, forwarded)
-
-
-def embed_receipt(request: EmbedRequest, attempt: UnaryAttempt[Embeddings], result: Embeddings) -> dict[str, Any]:
-    """Return what was asked of a model for vectors, and what it made."""
-    return {
-        "asked_dimensions": request.dimensions,
-        "dimensions": result.dimensions,
-        "vectors": len(result.vectors),
-        "requests": len(attempt.wires),
-    }
-
-
-async def count_tokens(
-    runner: Runner, request: Request, *, client_key: str = "", tenant: str = ""
-) -> UnaryAnswer[TokenCount]:
-    """Return how many tokens a request has. Raises BardoError; the call is in the log then too."""
-    call: UnaryCall[TokenCount] = UnaryCall(runner, request, "count_tokens", client_key, tenant)
-
-    def course(targets: list[Target]) -> Course[TokenCount]:
-        knowledge = runner.facts.knowledge(targets)
-        return unary_attempts(targets, lambda target: count_attempt(request, target, knowledge))
-
-    result, _ = await call.run(course)
-    # The tokens were not used: they stand in the receipt, so that sums of tokens are of what was.
-    receipt = {"input_tokens": result.input_tokens, "approx": result.approx}
-    call.log("ok", fields={"receipt": receipt, "tokens_approx": result.approx}, degraded=result.degraded)
-    return UnaryAnswer(call.request_id, call.attempt, result)
 
 
 @dataclass(slots=True)
@@ -97,15 +47,29 @@ class UnaryCall(Generic[Result]):
     operation: Operation
     client_key: str
     tenant: str = ""
+    account: Account | None = None
     request_id: str = field(init=False)
     _attempt: UnaryAttempt[Result] | None = None
-    _attempts: int = 0
+    attempts: CallAttempts = field(init=False)
+    _resent: int = 0
     _started_at: float = 0.0
     _began: float = 0.0
     _logged: bool = False
+    _keys: KeyTurns = field(init=False)
+    _payments: CallPayments | None = None
 
     def __post_init__(self) -> None:
+        self._keys = KeyTurns(self.runner, self.request, self.tenant)
         self.request_id = new_request_id(self.runner.clock())
+        self._started_at, self._began = self.runner.clock(), self.runner.watch()
+        self.attempts = CallAttempts(self._since_began, self.runner.prices, self._started_at)
+        if self.runner.payments is not None:
+            self._payments = self.runner.payments.of_call(self.request_id)
+            self._payments.payer = Payer(tenant=self.tenant)
+            self.attempts.payments = self._payments
+
+    def _since_began(self) -> float:
+        return self.runner.watch() - self._began
 
     @property
     def attempt(self) -> UnaryAttempt[Result]:
@@ -115,15 +79,16 @@ class UnaryCall(Generic[Result]):
 
     async def run(self, course_of: Callable[[list[Target]], Course[Result]]) -> tuple[Result, list[WholeReply]]:
         """Try one target after the other, and return what the first that answers says. Raises BardoError where none does."""
-        self._started_at, self._began = self.runner.clock(), self.runner.watch()
         try:
-            placed = await self._placed()
+            placed = await self._admitted(await self._placed())
+            placed = await self.runner.servers.at_servers(placed, self.request, self.tenant)
             return await self._follow(course_of(list(placed.targets)), placed.skipped)
         except BardoError as problem:
-            self.runner.clean(problem, (self.client_key,))
-            problem.request_id = self.request_id
-            self.log("error", error=problem)
-            raise
+            final = problem if self._payments is None else self._payments.final(problem)
+            self.runner.clean(final, self._secrets())
+            final.request_id = self.request_id
+            self.log("error", error=final)
+            raise final from final.__cause__
         except asyncio.CancelledError as cancelled:
             stopped = shutdown_of(cancelled)
             self.log("cancelled" if stopped is None else "error", error=stopped)
@@ -131,6 +96,14 @@ class UnaryCall(Generic[Result]):
         except Exception as mistake:
             self.log("error", error=InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
             raise
+
+    async def _admitted(self, placed: Placement) -> Placement:
+        """Return whom the client's key lets be asked. Raises Forbidden, RateLimited and OverBudget."""
+        gate = self.runner.gate
+        if gate is None or self.account is None:
+            return placed
+        free = self.operation == "count_tokens"
+        return await gate.admit(self.account, self.request, placed, self.request_id, free=free)
 
     async def _placed(self) -> Placement:
         """Return who is asked: for vectors, of a model; for a count of tokens, as for a reply. Raises UnknownModel and InvalidRequest."""
@@ -146,16 +119,16 @@ class UnaryCall(Generic[Result]):
     async def _follow(
         self, course: Course[Result], skipped: tuple[Degradation, ...]
     ) -> tuple[Result, list[WholeReply]]:
-        attempt, lost = next(course)
+        deadline = self.runner.failover.deadline(self.request.options.deadline_seconds)
+        recovery = Recovery(self.runner, self._since_began, deadline)
+        loop = UnaryLoop(course, recovery, lambda attempt, lost: self._try(attempt, (*skipped, *lost)))
         while True:
+            sent_at = self._since_began()
             try:
-                return await self._try(attempt, (*skipped, *lost))
+                return await loop.attempt()
             except BardoError as problem:
-                self.runner.clean(problem, (self.client_key,))
-                try:
-                    attempt, lost = course.send(problem)
-                except StopIteration:
-                    raise problem from None
+                self.runner.clean(problem, self._secrets())
+                await loop.turn(problem, self._since_began() - sent_at)
 
     async def _try(
         self, attempt: UnaryAttempt[Result], lost: tuple[Degradation, ...]
@@ -163,20 +136,61 @@ class UnaryCall(Generic[Result]):
         """Send one attempt, and return its result with all that was degraded. Raises BardoError."""
         self._attempt = attempt
         if attempt.wires:
-            self._attempts += 1
-            self.runner.note_begun(self._begun(attempt.target))
-        replies = [await self._send(wire, attempt.target) for wire in attempt.wires]
-        result = attempt.result(replies)
+            self._note_sent(attempt.target, self._cause(attempt.target))
+        replies: list[WholeReply] = []
+        try:
+            for wire in attempt.wires:
+                replies.append(await self._send(wire, attempt.target))
+            result = attempt.result(replies)
+        except BardoError as problem:
+            self.attempts.end(error=problem, may_have_cost=self._bills() and (bool(replies) or None))
+            raise
+        usage = result.usage if isinstance(result, Embeddings) else None
+        self.attempts.end(usage=usage, may_have_cost=self._bills())
         degraded = distinct((*lost, *result.degraded))
         return msgspec.structs.replace(result, degraded=degraded), replies
 
+    def _cause(self, target: Target) -> AttemptCause:
+        """Return why another attempt is made at a target: it is the first, or the same provider's in another form, or another provider."""
+        before = self.attempts.last_target
+        if before is None:
+            return "first"
+        return "retry" if before.provider.place == target.provider.place else "failover"
+
+    def _bills(self) -> bool:
+        """Whether such calls cost money: no provider is known to bill counts of tokens (price pages, 2026-11)."""
+        return self.operation != "count_tokens"
+
     async def _send(self, wire: WireRequest, target: Target) -> WholeReply:
-        reply = await send_wire(self.runner, target.provider, wire)
-        try:
-            self._attempts += reply.resent
-            return WholeReply(await reply.read(self.runner.limits.max_reply_bytes), reply.headers)
-        finally:
-            await reply.close()
+        while True:
+            try:
+                return await self._send_once(wire, target)
+            except BardoError as problem:
+                if not self._keys.may_change(target, self._keys.label, problem):
+                    raise
+                self.attempts.end(error=problem)
+                self._note_sent(target, "retry", problem.message)
+
+    async def _send_once(self, wire: WireRequest, target: Target) -> WholeReply:
+        key = self._keys.label
+        with AttemptWatch(self.runner, target, key, of_model=self.operation != "count_tokens") as health:
+            reply = await send_wire(self.runner, target.provider, wire, key, self._payments)
+            try:
+                self._resent += reply.resent
+                whole = WholeReply(await reply.read(self.runner.limits.max_reply_bytes), reply.headers)
+            finally:
+                await reply.close()
+            health.ended(None)
+            return whole
+
+    def _note_sent(self, target: Target, cause: AttemptCause, why: str = "") -> None:
+        """Note an attempt before it is sent, with the key that it uses."""
+        self.attempts.send(target, cause=cause, why=why, key=self._keys.choose(target))
+        self.runner.note_begun(self._begun(target))
+
+    def _secrets(self) -> tuple[str, ...]:
+        """Return what no error of this call may hold."""
+        return (self.client_key, *(() if self._payments is None else self._payments.secrets))
 
     def _begun(self, target: Target) -> CallBegun:
         request = self.request
@@ -189,9 +203,19 @@ class UnaryCall(Generic[Result]):
             request.model,
             target.model,
             False,
-            self._attempts,
+            self._count(),
             self.operation,
+            None if self.account is None else self.account.id,
+            self._subsystem(),
+            () if self.account is None else self.account.tags,
         )
+
+    def _count(self) -> int:
+        return len(self.attempts) + self._resent
+
+    def _subsystem(self) -> str | None:
+        intent = self.request.options.intent
+        return None if intent is None else intent.subsystem or None
 
     def log(
         self,
@@ -205,6 +229,7 @@ class UnaryCall(Generic[Result]):
         if self._logged:
             return
         self._logged = True
+        self.attempts.end(error=error, whole=False, may_have_cost=None if self._bills() else False)
         self.runner.write(
             LogRow(
                 request_id=self.request_id,
@@ -212,12 +237,17 @@ class UnaryCall(Generic[Result]):
                 seconds=self.runner.watch() - self._began,
                 client_dialect=self.request.dialect,
                 model_asked=self.request.model,
-                attempts=self._attempts,
+                attempts=self._count(),
+                subsystem=self._subsystem(),
+                attempt_records=self.attempts.logged_records(),
                 tenant=self.tenant,
+                key_id=None if self.account is None else self.account.id,
+                tags=() if self.account is None else self.account.tags,
                 operation=self.operation,
                 outcome=outcome,
                 status=error.status if error is not None else 200 if outcome == "ok" else None,
                 degraded=tuple(msgspec.to_builtins(degraded)),
+                **cost_fields(self.attempts.cost()),
                 **self._where(),
                 **_words_of(error),
                 **(fields or {}),

@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import TYPE_CHECKING
 
 from bardo.edge.call_context import CallContext
+from bardo.edge.health import AttemptWatch
+from bardo.edge.held_updates import HeldUpdates
 from bardo.edge.http_calls import Reply
 from bardo.edge.reply_head import is_streamed, send_wire
-from bardo.engine.citations import citations_between
-from bardo.engine.cited_pages import cited_pages
-from bardo.engine.foreign_content import ForeignContent
+from bardo.edge.stale_replies import RecordedReply
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.planning import Attempt
-from bardo.engine.refusal_details import refusal_stages
+from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.route import Provider
 from bardo.engine.text_formats import seen_start
 from bardo.engine.thinking_display import thinking_stage
-from bardo.reasoning.replay import Origins
+from bardo.engine.translation_stages import stages_of_translation
 from bardo.reasoning.undecided import closes_unopened
 from bardo.streams.stage import Stage
-from bardo.values.errors import BardoError, MalformedReply, ProviderError
+from bardo.values.chance import CHANCE
+from bardo.values.errors import BardoError, MalformedReply, ProviderError, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart
 from bardo.values.request import Request
 
+if TYPE_CHECKING:
+    from bardo.edge.payments.call_payments import CallPayments
+
 # How long a server that keeps the connection open may take to send what comes behind the end of an answer: its usage.
 _BEHIND_THE_END_SECONDS = 5.0
-# Comments before the first event that are forwarded with it; a server that waits long may send any number of them.
-_MOST_PRIMED_BYTES = 4096
 
 
 class UpstreamReply:
-    """The reply to one attempt. `open_reply` makes it, `begin` reads to its first event, `next_update` reads on, `close` lets go of it.
+    """The reply to one attempt: `begin` reads until there is something to show, `next_update` reads on, `close` lets go of it.
 
-    `forward`: the attempt's reply may be forwarded, and came in the way that was asked for. `begun`: its first event, or all of it, came.
+    `forward`: the attempt's reply may be forwarded, and came in the way that was asked for. `begun`: its first token, or all of it, came.
     """
 
-    def __init__(self, context: CallContext, attempt: Attempt, request: Request, reply: Reply) -> None:
+    def __init__(
+        self, context: CallContext, attempt: Attempt, request: Request, reply: Reply, health: AttemptWatch
+    ) -> None:
         self.attempt = attempt
+        self._health = health
         self.begun = False
         self.resent = reply.resent
         self._context = context
@@ -55,12 +60,19 @@ class UpstreamReply:
         self._chunks: AsyncIterator[bytes] | None = None
         self._size = 0
         self._may_end = False
+        self.recorded: RecordedReply | None = None
+        self._on_token: Callable[[], None] | None = None
 
     @property
     def reader(self) -> ReplyReader:
         """The reader of the reply, from `begin` on."""
         assert self._reader is not None
         return self._reader
+
+    def record(self, most_bytes: int) -> None:
+        """Keep the body while it is read, up to a bound: `recorded` has it."""
+        assert self._reply is not None
+        self._reply = self.recorded = RecordedReply(self._reply, most_bytes)
 
     @property
     def opened(self) -> bool:
@@ -90,13 +102,15 @@ class UpstreamReply:
         clean: Callable[[BardoError], object],
         most_text: int | None = None,
         hold_end: bool = False,
+        on_token: Callable[[], None] | None = None,
     ) -> None:
-        """Read to the first event, so that a reply that breaks before it can still go elsewhere. Raises BardoError then.
+        """Read until there is something to show, so that a reply that breaks before can still go elsewhere. Raises BardoError then.
 
         `stamp` fills what the provider leaves out, `stages` look at the reply on its way, and `clean` takes all secrets out of an error.
         `most_text` is how many characters of the reply are held. `hold_end`: forwarded frames wait from the one on that ends the reply.
+        `on_token` is called once the model has said something.
         """
-        self._reader = self._open_reader(stamp, stages, clean, most_text)
+        self._reader, self._on_token = self._open_reader(stamp, stages, clean, most_text), on_token
         if self._streamed and self._request.stream:
             self._forwarding = Forwarding(
                 self._reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
@@ -127,10 +141,12 @@ class UpstreamReply:
                     raise _too_long(self.attempt.target.provider, self._context.limits.max_stream_bytes)
             except ProviderError as problem:
                 self._chunks = None
+                self._health.ended(problem)
                 return forwarding.fail(problem)
             update = forwarding.update(chunk)
             if reader.failure is not None:
                 self._chunks = None
+                self._health.ended(reader.failure)
             if update.events or update.raw:
                 return update
         return None
@@ -150,7 +166,8 @@ class UpstreamReply:
 
     async def close(self) -> None:
         """Let go of the connection, whatever is left of the reply."""
-        reply, self._reply, self._chunks = self._reply, None, None
+        reply, self._reply, self._chunks, self._on_token = self._reply, None, None, None
+        self._health.left()
         if reply is None:
             return
         if self._reader is not None and self._reader.over and self._reader.failure is None:
@@ -159,38 +176,67 @@ class UpstreamReply:
             await reply.close()
 
     async def _prime(self) -> None:
-        """Read to the first event. Comments and pings are none."""
+        """Read until there is something to show, or the reply is over: until then, another provider can still answer.
+
+        Heads, roles, pings and thinking that the client is not shown are held so long. Raises the failure of a reply of which nothing was
+        to be shown, and UpstreamTimeout for one that goes on without a word of the model for longer than a head may take.
+        """
         assert self._reply is not None
         self._chunks = self._reply.chunks()
-        reader, primed, spare = self.reader, [], _MOST_PRIMED_BYTES
-        while (update := await self.next_update()) is not None:
-            spare -= len(update.raw)
-            if not (reader.begun or update.events):
-                primed += [update] if spare >= 0 else []
-                continue
-            self.begun = True
-            if reader.failure is not None and not reader.fold.response().blocks:
+        reader, held = self.reader, HeldUpdates()
+        loop, since, shown = asyncio.get_running_loop(), 0.0, False
+        while not shown and not held.is_full and (update := await self.next_update()) is not None:
+            held.add(update, begun=reader.beginning.begun)
+            if reader.beginning.has_token:
+                if not self.begun:
+                    self._note_token()
+                shown = self.forward or any(map(is_token, update.events))
+            else:
+                now = loop.time()
+                since = since or now
+                self._check_patience(now - since)
+            if reader.failure is not None and not shown:
                 raise reader.failure
-            primed.append(update)
-            break
-        self._primed.extendleft(reversed(primed))
+        self._primed.extend(held.updates)
+
+    def _note_token(self) -> None:
+        """Note that the model has said something, or that the whole reply has come."""
+        self.begun = True
+        self._health.began()
+        on_token, self._on_token = self._on_token, None
+        if on_token is not None:
+            on_token()
+
+    def _check_patience(self, seconds: float) -> None:
+        """Raise UpstreamTimeout where a reply has brought nothing of the model for so long."""
+        most = self._context.limits.deadlines.first_byte
+        if seconds > most:
+            provider = self.attempt.target.provider.id
+            raise UpstreamTimeout(f"{provider} sent nothing of the reply within {most:g} s", provider=provider)
 
     async def _read_whole(self) -> None:
         assert self._reply is not None
+        reply, self._reply = self._reply, None
         try:
-            body = await self._reply.read(self._context.limits.max_reply_bytes)
+            body = await reply.read(self._context.limits.max_reply_bytes)
+        except BardoError as problem:
+            self._health.ended(problem)
+            raise
         finally:
-            await self.close()
-        self.begun = True
+            await reply.close()
+        self._note_token()
         reader = self.reader
         update = ReplyUpdate(*reader.read_whole(body))
+        self._health.ended(reader.failure)
         if reader.failure is not None:
             raise reader.failure
         self._primed.append(update)
 
     def _rest(self, forwarding: Forwarding) -> ReplyUpdate:
         self._chunks = None
-        return forwarding.rest()
+        update = forwarding.rest()
+        self._health.ended(self.reader.failure)
+        return update
 
     async def _next_chunk(self, chunks: AsyncIterator[bytes]) -> bytes | None:
         """Return the next piece of a reply that may end here; None at the end: also where the server keeps the connection open."""
@@ -219,7 +265,7 @@ class UpstreamReply:
             thinking=thinking_stage(self._request, provider.row.dialect),
             stamp=stamp,
             forward=self.forward,
-            stages=[*self._of_translation(), *stages],
+            stages=[*stages_of_translation(self.attempt, self._request, forward=self.forward), *stages],
             secrets=self._context.keyring.secrets_of(provider),
             clean=clean,
             most_text=most_text,
@@ -228,24 +274,14 @@ class UpstreamReply:
             reader.fold.feed(Degraded(degradation))
         return reader
 
-    def _of_translation(self) -> list[Stage[Event, Event]]:
-        """Return the stages of a reply that is written anew for the client: a forwarded one has none."""
-        if self.forward:
-            return []
-        stamps = [] if self.attempt.origin is None else [Origins(self.attempt.origin)]
-        row, client = self.attempt.target.provider.row, self._request.dialect
-        return [
-            *cited_pages(row.dialect, client, row.quirks.cited_pages),
-            *citations_between(row.dialect, client, self.attempt.target.model),
-            *refusal_stages(row.dialect, client),
-            ForeignContent(client),
-            *stamps,
-        ]
 
-
-async def open_reply(context: CallContext, attempt: Attempt, request: Request) -> UpstreamReply:
-    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none."""
-    return UpstreamReply(context, attempt, request, await send_wire(context, attempt.target.provider, attempt.wire))
+async def open_reply(
+    context: CallContext, attempt: Attempt, request: Request, key: str = "", payments: CallPayments | None = None
+) -> UpstreamReply:
+    """Send an attempt, and return its reply with the head read. Raises BardoError where it is none. `key` is as `KeyTurns` chose it."""
+    with AttemptWatch(context, attempt.target, key) as health:
+        reply = await send_wire(context, attempt.target.provider, attempt.wire, key, payments)
+        return UpstreamReply(context, attempt, request, reply, health)
 
 
 def _too_long(provider: Provider, limit: int) -> MalformedReply:
@@ -255,4 +291,4 @@ def _too_long(provider: Provider, limit: int) -> MalformedReply:
 
 def _new_call_id() -> str:
     """Return an id that no other call has, in this process or another."""
-    return f"call_{random.getrandbits(96):024x}"
+    return f"call_{CHANCE.getrandbits(96):024x}"

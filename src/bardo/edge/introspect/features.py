@@ -14,7 +14,7 @@ StatedFeatures = tuple[tuple[str, bool], ...]
 
 
 class FeatureWord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Where a server says whether a model has a feature: at a dotted `path`, true or false, or a list that may hold a `word`."""
+    """Where a server says whether a model has a feature: at a dotted `path`, true or false, or a `word`, alone or in a list."""
 
     name: str
     path: str
@@ -25,7 +25,8 @@ class FeatureWord(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
         value = inside(row, *self.path.split("."))
         if not self.word:
             return flag(value)
-        return self.word in words(value) if isinstance(value, list) else None
+        said = [value] if isinstance(value, str) else value
+        return self.word in words(said) if isinstance(said, list) else None
 
 
 class FeatureWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

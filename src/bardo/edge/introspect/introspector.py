@@ -108,7 +108,7 @@ class Introspector:
 
     def revision(self, provider: Provider) -> int:
         """Return how often a provider's server has said something: what is made from it holds as long as this is the same."""
-        return self._revisions.get(provider.base_url, 0)
+        return sum([self._revisions.get(url, 0) for url in provider.base_urls])
 
     async def ask_before(self, targets: Sequence[Target]) -> None:
         """Ask the servers of `targets` of which nothing holds, or not for sure any more; wait for the first, no longer than it may take."""
@@ -126,7 +126,7 @@ class Introspector:
     def lost(self, provider: Provider) -> None:
         """Note that a server was not there: what it said holds no longer, for it may come back as another one."""
         for (address, _), asked in self._asked.items():
-            if address == provider.base_url and not asked.problem:
+            if address in provider.base_urls and not asked.problem:
                 asked.lost = True
 
     def _of(self, target: Target) -> _Asked | None:
@@ -135,8 +135,10 @@ class Introspector:
 
     def _question_before(self, target: Target) -> tuple[asyncio.Task[_Asked], float | None] | None:
         """Return what is being asked of a server before a call, and for how long the call waits; None where nothing has to be."""
-        adapter = self._adapters.get(target.provider.row.id)
-        if adapter is None or adapter.background:
+        provider = target.provider
+        adapter = self._adapters.get(provider.row.id)
+        if adapter is None or adapter.background or len(provider.servers) > 1:
+            # Of several servers the one is asked that gets the call.
             return None
         key = _key(adapter, target.provider, target.model)
         asked = self._asked.get(key)
@@ -168,6 +170,8 @@ class Introspector:
         """Wait until nothing is being asked."""
         while self._asking:
             await asyncio.gather(*self._asking.values(), return_exceptions=True)
+            # Since Python 3.12 questions that have ended are not waited for: what notes them has its turn here.
+            await asyncio.sleep(0)
 
     async def close(self) -> None:
         """Stop asking."""

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.models import Facts, Models, builtin_models
+from bardo.catalog.rows import ProviderTraits
 from bardo.edge.introspect.live import Learned, LiveFacts
 from bardo.engine.knowledge import control_target
 from bardo.engine.route import Provider, Target
@@ -86,6 +87,7 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
     how: str
     form: str
     facts: tuple[MergedFact, ...]
+    traits: ProviderTraits = ProviderTraits()
     like: str = ""
     live: Learned | None = None
 
@@ -105,16 +107,20 @@ def merge(
     learned: Learned | None = None,
     *,
     own: Sequence[Layer] = (),
+    listed_on: datetime.date | None = None,
     models: Models | None = None,
 ) -> Merged:
-    """Return all that is known of `model` at `provider`: the operator's `own` layers, what its server said, the catalog."""
+    """Return all that is known of `model` at `provider`: the operator's `own` layers, what its server said, the catalog.
+
+    `listed_on` is the day of the list of models that is one of the layers.
+    """
     target = control_target(Target(provider=provider, model=model))
-    layers = list(own)
-    if learned is not None and learned.facts is not None:
-        layers.append(Layer("L1", learned.facts))
+    live = () if learned is None or learned.facts is None else (Layer("L1", learned.facts),)
+    kept = [layer for layer in own if layer.name == "listing"]
+    layers = [*(layer for layer in own if layer.name != "listing"), *live, *kept]
     known = know(target, layers, models=models or builtin_models())
     speakers = [*layers, *_catalog(known)]
-    facts = (_fact(name, speakers, learned, known) for name in FIELDS)
+    facts = (_fact(name, speakers, learned, known, listed_on) for name in FIELDS)
     return Merged(
         provider=provider.id,
         dialect=provider.row.dialect,
@@ -123,6 +129,7 @@ def merge(
         maker=known.found.maker,
         how=known.found.how,
         form=known.form.name,
+        traits=provider.row.traits,
         like=row.like if (row := known.row) is not None and row.assumed else "",
         facts=tuple(fact for fact in facts if fact is not None),
         live=learned,
@@ -137,14 +144,20 @@ def _catalog(known: Known) -> list[Layer]:
     return [Layer("L3" if row.assumed else "L2", row)]
 
 
-def _fact(field: str, layers: list[Layer], learned: Learned | None, known: Known) -> MergedFact | None:
+def _fact(
+    field: str, layers: list[Layer], learned: Learned | None, known: Known, listed_on: datetime.date | None
+) -> MergedFact | None:
     said = [
-        _saying(layer, value, learned, known) for layer in layers if (value := getattr(layer.facts, field)) is not None
+        _saying(layer, value, learned, known, listed_on)
+        for layer in layers
+        if (value := getattr(layer.facts, field)) is not None
     ]
     return MergedFact(field=field, holds=said[0], others=tuple(said[1:])) if said else None
 
 
-def _saying(layer: Layer, value: Any, learned: Learned | None, known: Known) -> Saying:
+def _saying(layer: Layer, value: Any, learned: Learned | None, known: Known, listed_on: datetime.date | None) -> Saying:
+    if layer.name == "listing":
+        return Saying(layer="listing", value=value, date=listed_on, source="the provider's list of models")
     if layer.name == "L1" and learned is not None:
         day = datetime.datetime.fromtimestamp(learned.at, datetime.UTC).date()
         return Saying(layer="L1", value=value, date=day, source=f"the server's own word ({learned.adapter})")

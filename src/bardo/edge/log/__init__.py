@@ -8,13 +8,17 @@ Importing this package is cheap. The database library loads when a log is opened
 
 from bardo.edge.log.problems import AmbiguousRequest, LogMissing, LogNewer, LogProblem, LogUnusable
 from bardo.edge.log.reader import LogReader
-from bardo.edge.log.row import CallBegun, CallOutcome, Feedback, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.rollup import CallSums, CostGroup, Dimension, SpendTotal
+from bardo.edge.log.row import CallBegun, CallOutcome, Feedback, LogGap, LogRow, NewRows
 from bardo.edge.log.writer import LogWriter
 
 __all__ = [
     "AmbiguousRequest",
     "CallBegun",
     "CallOutcome",
+    "CallSums",
+    "CostGroup",
+    "Dimension",
     "Feedback",
     "LogGap",
     "LogMissing",
@@ -22,8 +26,8 @@ __all__ = [
     "LogProblem",
     "LogReader",
     "LogRow",
-    "LogTotal",
     "LogUnusable",
     "LogWriter",
     "NewRows",
+    "SpendTotal",
 ]

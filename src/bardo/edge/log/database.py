@@ -1,177 +1,89 @@
-"""Open the database a log lives in, and say in plain words what is wrong with it.
+"""The database a log lives in: opened, and brought to the form this version of bardo writes.
 
 Loads SQLAlchemy: import it where a log is opened, and nowhere above.
 """
 
 from __future__ import annotations
 
-import sqlite3
-import time
 from pathlib import Path
-from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import ConnectionPoolEntry
+from sqlalchemy import URL, Connection, Engine
+from sqlalchemy.exc import SQLAlchemyError
 
-from bardo.edge.log.problems import LogMissing, LogUnusable
-from bardo.edge.log.stored import from_json
+from bardo.edge.database import engines, revisions
+from bardo.edge.database.engines import reason as reason
+from bardo.edge.database.engines import shown as shown
+from bardo.edge.database.problems import DatabaseUse
+from bardo.edge.log.problems import LogMissing, LogNewer, LogUnusable
+from bardo.edge.log.schema import CURRENT_REVISION, VERSION_TABLE, metadata
+from bardo.values.errors import OperatorError
 
-BUSY_SECONDS = 5.0
-# Any number does, as long as every writer of a log takes the same one.
-WRITERS_LOCK = int.from_bytes(b"bardolog")
-
-_ADDRESSES = "give a file, or an address like postgresql+psycopg://user@host/database"
+LOG = DatabaseUse(
+    name="inference log",
+    article="an",
+    lock=int.from_bytes(b"bardolog"),
+    missing=LogMissing,
+    newer=LogNewer,
+    unusable=LogUnusable,
+    how_to_find="start a gateway that writes one there, or name the log that yours writes",
+    how_to_part="upgrade bardo, or give this one a log of its own at another path",
+)
+MIGRATIONS = "bardo.edge.log:migrations"
 
 
 def address_of(path: str | Path) -> URL:
-    """Return the database address of a log: a file is SQLite, anything with `://` is an address already.
-
-    Raises LogUnusable where it is neither.
-    """
-    if not isinstance(path, str) or "://" not in path:
-        return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))
-    try:
-        address = make_url(path)
-    except ArgumentError as error:
-        raise LogUnusable("the log's address cannot be read", hint=_ADDRESSES) from error
-    if address.get_backend_name() == "sqlite" and address.database:
-        return address_of(Path(address.database))
-    if address.get_backend_name() != "postgresql":
-        raise LogUnusable(f"no inference log can be kept at {shown(address)}", hint=_ADDRESSES)
-    return address
-
-
-def shown(address: URL) -> str:
-    """Return the address for a message, without what may be secret."""
-    if is_file(address) and address.database:
-        return address.database
-    return address.set(query={}).render_as_string(hide_password=True)
-
-
-def is_file(address: URL) -> bool:
-    """Whether the log is an SQLite file of ours to create."""
-    return address.get_backend_name() == "sqlite"
+    """Return the database address of a log: a file or an address. Raises LogUnusable where it is neither."""
+    return engines.address_of(path, LOG)
 
 
 def open_for_writing(address: URL) -> Engine:
     """Return an engine whose every transaction is a writer's: one at a time, in the order they end."""
-    if is_file(address):
-        _make_file(Path(str(address.database)))
-    engine = _engine(address)
-    if is_file(address):
-        event.listen(engine, "connect", _set_up_sqlite)
-        event.listen(engine, "begin", _begin_immediately)
-    elif address.get_backend_name() == "postgresql":
-        event.listen(engine, "begin", _take_turns)
-    return engine
+    return engines.open_for_writing(address, LOG)
 
 
 def open_for_reading(address: URL) -> Engine:
     """Return an engine that changes nothing. Raises LogMissing where there is no file."""
-    if not is_file(address):
-        return _engine(address)
-    file = Path(str(address.database))
-    if not file.is_file():
-        raise LogMissing(
-            f"there is no inference log at {file}",
-            hint="start a gateway that writes one there, or name the log that yours writes",
-        )
-    # `rw` rather than `ro`: after a crash the first to open a log, even to read it, finishes what the journal holds.
-    engine = _engine(address.set(database=f"file:{quote(str(file))}", query={"mode": "rw", "uri": "true"}))
-    event.listen(engine, "connect", _set_up_reading)
-    event.listen(engine, "begin", _begin)
-    return engine
+    return engines.open_for_reading(address, LOG)
 
 
-def reason(error: BaseException) -> str:
-    """Return what the driver said, in one line: SQLAlchemy's own text repeats the statement."""
-    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-    return " ".join(str(said).split()) or type(said).__name__
+def unusable(address: URL, error: BaseException) -> OperatorError:
+    """Return the LogUnusable to raise when a log cannot be opened or read."""
+    return engines.unusable(address, error, LOG)
 
 
-def unusable(address: URL, error: BaseException) -> LogUnusable:
-    """Return the problem to raise when a log cannot be opened or read."""
-    hint = "check the server, its address and the account's rights"
-    if is_file(address):
-        hint = "check that it is a log of bardo, that its directory can be written to, and that the disk has room"
-    return LogUnusable(f"the inference log at {shown(address)} cannot be used: {reason(error)}", hint=hint)
+def bring_to_current(engine: Engine, *, migrations: str = MIGRATIONS, current: str = CURRENT_REVISION) -> None:
+    """Create or migrate a log in one transaction. Raises LogNewer, and LogUnusable where the database cannot be used."""
+    revisions.migrate(engine, migrations, VERSION_TABLE, current, metadata=metadata, use=LOG)
 
 
-def _engine(address: URL) -> Engine:
-    timeout = {"timeout": BUSY_SECONDS} if is_file(address) else {}
+def check_readable(
+    engine: Engine, address: URL, *, migrations: str = MIGRATIONS, current: str = CURRENT_REVISION
+) -> None:
+    """Make sure `engine` can read the log, migrating an older one first.
+
+    Raises LogMissing where the database holds no log, LogNewer, and LogUnusable.
+    """
     try:
-        return create_engine(
-            address,
-            hide_parameters=True,  # Rows may hold content, and error texts go to the operator's log.
-            json_deserializer=from_json,
-            connect_args=timeout,
-        )
-    except (ImportError, NoSuchModuleError) as error:
-        raise LogUnusable(
-            f"no driver for {shown(address)}: {reason(error)}", hint="for PostgreSQL: pip install 'psycopg[binary]'"
-        ) from error
-    except (SQLAlchemyError, TypeError) as error:
+        with engine.connect() as connection:
+            stored = stored_revision(connection)
+    except SQLAlchemyError as error:
         raise unusable(address, error) from error
+    if stored is None:
+        raise LogMissing(
+            f"{shown(address)} holds no inference log", hint="name the log that your gateway writes, and check the path"
+        )
+    if stored != current:
+        _bring_forward(address, migrations, current)
 
 
-def _make_file(file: Path) -> None:
-    """Create an absent log readable by its owner alone: it tells who asked what, and may hold content."""
+def stored_revision(connection: Connection) -> str | None:
+    """Return the revision a log is at, `None` where the database holds none."""
+    return revisions.stored_revision(connection, VERSION_TABLE)
+
+
+def _bring_forward(address: URL, migrations: str, current: str) -> None:
+    engine = open_for_writing(address)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        if not file.exists():
-            file.touch(mode=0o600)
-    except OSError as error:
-        raise LogUnusable(
-            f"the inference log {file} cannot be created: {error.strerror}",
-            hint="choose a path in a directory that exists or can be created, and that this user may write to",
-        ) from error
-
-
-def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    _set_up_reading(connection, _entry)
-    cursor = connection.cursor()
-    _use_journal(cursor)
-    # The journal is synced when it is folded into the database, not at every commit. A killed process loses nothing
-    # it committed; a power cut or a crashed kernel may lose the commits since the last sync (seconds of a busy log,
-    # longer for a quiet one), and never leaves the database broken. FULL would cost a disk flush per batch.
-    cursor.execute("PRAGMA synchronous = NORMAL")
-    cursor.execute("PRAGMA query_only = OFF")
-    cursor.close()
-
-
-def _use_journal(cursor: DBAPICursor) -> None:
-    """Let readers and one writer at a time go on side by side, in any number of processes."""
-    give_up = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            cursor.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            # Of several that switch a new log at once all but one fail at once: SQLite does not wait here.
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
-                raise
-            time.sleep(0.01)
-
-
-def _set_up_reading(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
-    # The driver begins transactions by guesswork, and not at all for table changes: we begin them.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    cursor.execute("PRAGMA query_only = ON")
-    cursor.close()
-
-
-def _begin(connection: Connection) -> None:
-    connection.exec_driver_sql("BEGIN")
-
-
-def _begin_immediately(connection: Connection) -> None:
-    # A transaction that turns into a writer halfway fails at once when another got there first; this one waits.
-    connection.exec_driver_sql("BEGIN IMMEDIATE")
-
-
-def _take_turns(connection: Connection) -> None:
-    # PostgreSQL numbers rows before they can be seen. Without turns, a follower could pass numbers still to appear.
-    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})")
+        bring_to_current(engine, migrations=migrations, current=current)
+    finally:
+        engine.dispose()

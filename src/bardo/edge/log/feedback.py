@@ -60,8 +60,7 @@ class FeedbackStore:
 
     def _opened(self) -> Engine:
         if self._engine is None:
-            from bardo.edge.log.database import address_of, open_for_writing
-            from bardo.edge.log.revisions import bring_to_current
+            from bardo.edge.log.database import address_of, bring_to_current, open_for_writing
 
             engine = open_for_writing(address_of(self._path))
             bring_to_current(engine)

@@ -12,17 +12,34 @@ from itertools import chain
 from typing import Any, cast
 
 from msgspec.structs import astuple
-from sqlalchemy import BigInteger, Column, Connection, Dialect, Table, Text, insert
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Table,
+    Text,
+    func,
+    insert,
+    literal_column,
+)
+from sqlalchemy.dialects.postgresql import insert as postgresql_insert
+from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
+from bardo.edge.log.rollup import RollupKey, column_values, roll_up
 from bardo.edge.log.row import LogRow
-from bardo.edge.log.schema import ExactJson, inference_log
+from bardo.edge.log.schema import ExactJson, inference_log, inference_rollup
 from bardo.edge.log.stored import (
     CONTENTS,
+    LARGEST_COUNT,
+    LISTS,
     LONGEST_NAME,
     LONGEST_TEXTS,
     encode_costs,
     encode_counts,
     encode_json,
+    encode_lists,
     encode_nulls,
     encode_texts,
 )
@@ -60,12 +77,45 @@ def _encoder_of(column: Column[Any], *, keep_content: bool) -> ColumnEncoder | N
     if column.name in CONTENTS and not keep_content:
         return encode_nulls
     if isinstance(column.type, ExactJson):
-        return encode_json
+        return encode_json if column.name not in LISTS else encode_lists
     if isinstance(column.type, Text):
         return partial(encode_texts, longest=LONGEST_TEXTS.get(column.name, LONGEST_NAME))
     if isinstance(column.type, BigInteger):
         return encode_counts
     return encode_costs if column.name == "cost_usd" else None
+
+
+class RollupWriter:
+    """Adds rows to the sums that are kept beside them, within the transaction that stores the rows."""
+
+    def __init__(self, dialect: Dialect) -> None:
+        names = inference_rollup.columns.keys()
+        make = sqlite_insert if dialect.name == "sqlite" else postgresql_insert
+        statement = make(inference_rollup)
+        added = {name: _added(dialect, name, statement.excluded[name]) for name in names[len(RollupKey._fields) + 1 :]}
+        upsert = statement.on_conflict_do_update(index_elements=["group_id"], set_=added)
+        compiled = upsert.compile(dialect=dialect, column_keys=list(names))
+        self._text, self._order = str(compiled), compiled.positiontup
+
+    def add(self, connection: Connection, rows: Sequence[LogRow]) -> None:
+        """Add rows to the sums of their days."""
+        values = [column_values(key, sums) for key, sums in roll_up(rows).items()]
+        # Writers that share a PostgreSQL take turns already; a fixed order keeps that true of drivers that do not.
+        values.sort(key=lambda one: one["group_id"])
+        if self._order is None:
+            connection.exec_driver_sql(self._text, values)
+        else:
+            connection.exec_driver_sql(self._text, [tuple([one[name] for name in self._order]) for one in values])
+
+
+def _added(dialect: Dialect, name: str, further: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Return a stored sum and a further one together, as far as all readers hold it exactly: a provider can report any number."""
+    stored: ColumnElement[Any] = inference_rollup.columns[name]
+    if name == "seconds":
+        return stored + further
+    smaller, larger = (func.min, func.max) if dialect.name == "sqlite" else (func.least, func.greatest)
+    most: ColumnElement[int] = literal_column(str(LARGEST_COUNT))
+    return smaller(larger(stored + further, -most), most)
 
 
 class RowInserter:

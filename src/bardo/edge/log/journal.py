@@ -230,4 +230,4 @@ def _mended(value: Any) -> Any:
     return value if isinstance(value, int | float | bool | None) else msgspec.Raw(to_json(value).encode())
 
 
-_JSON = ("usage_raw", "degraded", "receipt", "route")
+_JSON = ("usage_raw", "degraded", "receipt", "route", "attempt_records", "pipeline")

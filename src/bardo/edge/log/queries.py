@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Row, cast, func, select
+from sqlalchemy import ColumnElement, Connection, Row, func, select
 
 from bardo.edge.log.problems import AmbiguousRequest
-from bardo.edge.log.row import CallOutcome, Feedback, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.row import CallOutcome, Feedback, LogGap, LogRow, NewRows
 from bardo.edge.log.schema import inference_feedback, inference_log, inference_log_gaps
 from bardo.edge.log.stored import LONGEST_NAME, from_columns, mended_text
 
@@ -83,41 +83,11 @@ def last_row_number(connection: Connection) -> int:
     return connection.scalar(select(func.max(_column.row_number))) or 0
 
 
-def totals(connection: Connection, *, since: float | None) -> list[LogTotal]:
-    """Sum the calls of every provider and model, most calls first."""
-    calls = func.count().label("calls")
-    query = (
-        select(
-            _column.provider,
-            _column.model,
-            calls,
-            func.sum(cast(_column.outcome != "ok", Integer)).label("failed"),
-            func.sum(_column.seconds).label("seconds"),
-            *(_sum_of(name) for name in _SUMMED),
-            func.count(_column.reasoning_tokens).label("reasoning_known"),
-            func.sum(_column.cost_usd).label("cost_usd"),
-            func.count(_column.cost_usd).label("cost_known"),
-        )
-        .where(*_since(since))
-        .group_by(_column.provider, _column.model)
-        .order_by(calls.desc(), _column.provider, _column.model)
-    )
-    return [LogTotal(**row._asdict()) for row in connection.execute(query)]
-
-
 def gaps(connection: Connection) -> list[LogGap]:
     """Return the notes of rows that were dropped, oldest first."""
     noted = inference_log_gaps.c
     query = select(noted.noticed_at, noted.rows, noted.why).order_by(noted.row_number)
     return [LogGap(**row._asdict()) for row in connection.execute(query)]
-
-
-_SUMMED = ("input_tokens", "output_tokens", "reasoning_tokens", "cached_input_tokens", "cache_write_tokens")
-
-
-def _sum_of(name: str) -> ColumnElement[int]:
-    # PostgreSQL sums whole numbers into decimals.
-    return cast(func.sum(_column[name]), BigInteger).label(name)
 
 
 def _since(since: float | None) -> list[ColumnElement[bool]]:

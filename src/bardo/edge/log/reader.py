@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from bardo.edge.log.row import CallOutcome, Feedback, LogGap, LogRow, LogTotal, NewRows
+from bardo.edge.log.rollup import CostGroup, Dimension
+from bardo.edge.log.row import CacheTotal, CallOutcome, Feedback, LogGap, LogRow, NewRows, ReplyCacheTotal
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -22,8 +23,7 @@ class LogReader:
 
         Raises LogMissing, LogNewer or LogUnusable.
         """
-        from bardo.edge.log.database import address_of, open_for_reading  # Loads SQLAlchemy.
-        from bardo.edge.log.revisions import check_readable
+        from bardo.edge.log.database import address_of, check_readable, open_for_reading  # Loads SQLAlchemy.
 
         self._address = address_of(path)
         self._engine = open_for_reading(self._address)
@@ -90,12 +90,28 @@ class LogReader:
         with self._reading() as connection:
             return queries.last_row_number(connection)
 
-    def totals(self, *, since: float | None = None) -> list[LogTotal]:
-        """Return calls, tokens and cost of every provider and model, most calls first."""
-        from bardo.edge.log import queries
+    def costs(
+        self, by: Sequence[Dimension] = ("provider", "model"), *, since: float | None = None, until: float | None = None
+    ) -> list[CostGroup]:
+        """Return calls, tokens and cost of the calls that began from `since` to before `until` (Unix time), by what they have in common."""
+        from bardo.edge.log.costs import cost_groups
 
         with self._reading() as connection:
-            return queries.totals(connection, since=since)
+            return cost_groups(connection, by, since=since, until=until)
+
+    def cache_totals(self, *, since: float | None = None) -> list[CacheTotal]:
+        """Return what prompt caches did by provider, model and key, most input first."""
+        from bardo.edge.log import cache_queries
+
+        with self._reading() as connection:
+            return cache_queries.cache_totals(connection, since=since)
+
+    def reply_cache_totals(self, *, since: float | None = None) -> list[ReplyCacheTotal]:
+        """Return what the cache of replies did with calls, what happened most often first."""
+        from bardo.edge.log import cache_queries
+
+        with self._reading() as connection:
+            return cache_queries.reply_cache_totals(connection, since=since)
 
     def gaps(self) -> list[LogGap]:
         """Return where rows were dropped, oldest first."""

@@ -6,6 +6,11 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.values.attempts import AttemptRecord
+from bardo.values.cost import nanos_of
+
+_LARGEST_COST = 9_000_000
+"""Dollars whose nano-dollars every reader of JSON holds exactly."""
 CallOutcome = Literal["ok", "error", "cancelled", "broken"]
 
 
@@ -17,7 +22,8 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     `operation` is what was asked for: generate, complete (OpenAI's older form of it), embed or count_tokens. `error_message` must hold no
     secret: the caller removes them. `tenant` is a digest of the key that a client came with, empty where it came without one. `route` is
     how it was found who answers, for a call that said what it needs. `request_content` and `reply_content` are stored only by a writer
-    that was told to keep them.
+    that was told to keep them. `pipeline` are the receipts of the layers that worked on the call. `cache` is what the cache of replies
+    did: `hit`, `similar`, `miss` or `refused:` and the reason, and `reply_saved_nanos` what the reply that it gave had cost.
     """
 
     request_id: str
@@ -65,6 +71,26 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     tenant: str | None = None
     route: dict[str, Any] | None = None
 
+    cost_nanos: int | None = None
+    cost_parts: dict[str, int] | None = None
+    reported_cost_nanos: int | None = None
+    computed_cost_nanos: int | None = None
+    cache_saved_nanos: int | None = None
+    price_source: str | None = None
+    key_id: str | None = None
+    subsystem: str | None = None
+    tags: tuple[str, ...] = ()
+    attempt_records: tuple[AttemptRecord, ...] = ()
+
+    pipeline: dict[str, Any] | None = None
+    cache: str | None = None
+    reply_saved_nanos: int | None = None
+
+    def __post_init__(self) -> None:
+        """Fill in the exact cost of a row that tells it in dollars alone, as journals of earlier versions do."""
+        if self.cost_nanos is None and self.cost_usd is not None and 0 <= self.cost_usd <= _LARGEST_COST:
+            msgspec.structs.force_setattr(self, "cost_nanos", nanos_of(self.cost_usd))
+
 
 class CallBegun(msgspec.Struct, frozen=True, array_like=True):
     """A call that is about to be sent, as far as it is known then. `attempts` counts this one too."""
@@ -79,6 +105,9 @@ class CallBegun(msgspec.Struct, frozen=True, array_like=True):
     streamed: bool = False
     attempts: int = 1
     operation: str = "generate"
+    key_id: str | None = None
+    subsystem: str | None = None
+    tags: tuple[str, ...] = ()
 
 
 class LogGap(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,25 +127,35 @@ class Feedback(msgspec.Struct, frozen=True, kw_only=True):
     comment: str | None = None
 
 
-class LogTotal(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of one provider and model.
+class CacheTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """What prompt caches did for the calls of one key to one model.
 
-    A sum is over the calls that reported the number, and `None` where none did; the `*_known` counts say how many did.
+    A sum is over the calls that reported the number, and None where none did. `saved_nanos` is below 0 where writing cost more than
+    reading saved. `changing` counts the calls whose prompt begins anew each time, and `why` says where.
     """
 
     provider: str
     model: str
+    key_id: str | None
     calls: int
-    failed: int
-    seconds: float
     input_tokens: int | None
-    output_tokens: int | None
-    reasoning_tokens: int | None
-    reasoning_known: int
     cached_input_tokens: int | None
     cache_write_tokens: int | None
-    cost_usd: float | None
-    cost_known: int
+    saved_nanos: int | None
+    changing: int
+    why: str = ""
+
+
+class ReplyCacheTotal(msgspec.Struct, frozen=True, kw_only=True):
+    """How many calls the cache of replies treated alike: `cache` is the word of their rows.
+
+    `saved_nanos` is what the kept replies that were given had cost, where that is known, and `unknown` how many of them it is not known of.
+    """
+
+    cache: str
+    calls: int
+    saved_nanos: int | None = None
+    unknown: int = 0
 
 
 class NewRows(msgspec.Struct, frozen=True, kw_only=True):

@@ -17,16 +17,16 @@ from sqlalchemy import (
     Double,
     Integer,
     MetaData,
-    String,
     Table,
     Text,
     TypeDecorator,
 )
 from sqlalchemy.types import TypeEngine
 
+from bardo.edge.log.rollup import CAUSES, SUMS, RollupKey, part_column
 from bardo.edge.log.stored import from_json
 
-CURRENT_REVISION = "0005"
+CURRENT_REVISION = "0008"
 
 
 class ExactJson(TypeDecorator[Any]):
@@ -98,8 +98,31 @@ inference_log = Table(
     Column("operation", Text, nullable=False, server_default="generate"),
     Column("tenant", Text),
     Column("route", ExactJson),
+    Column("cost_nanos", BigInteger),
+    Column("cost_parts", ExactJson),
+    Column("reported_cost_nanos", BigInteger),
+    Column("computed_cost_nanos", BigInteger),
+    Column("cache_saved_nanos", BigInteger),
+    Column("price_source", Text),
+    Column("key_id", Text),
+    Column("subsystem", Text),
+    Column("tags", ExactJson),
+    Column("attempt_records", ExactJson),
+    Column("pipeline", ExactJson),
+    Column("cache", Text),
+    Column("reply_saved_nanos", BigInteger),
     # Numbers of removed rows are never given again, so a follower cannot miss a row.
     sqlite_autoincrement=True,
+)
+
+inference_rollup = Table(
+    "inference_rollup",
+    metadata,
+    Column("group_id", _id_text, primary_key=True),
+    Column("day", BigInteger, nullable=False, index=True),
+    *(Column(name, Text, nullable=False) for name in RollupKey._fields[1:]),
+    *(Column(name, Double if name == "seconds" else BigInteger, nullable=False) for name in SUMS),
+    *(Column(part_column(cause), BigInteger, nullable=False) for cause in CAUSES),
 )
 
 inference_feedback = Table(
@@ -123,6 +146,5 @@ inference_log_gaps = Table(
     sqlite_autoincrement=True,
 )
 
-# Alembic's own table under a name of ours: a fleet's PostgreSQL may hold another program's `alembic_version`.
 VERSION_TABLE = "inference_log_version"
-inference_log_version = Table(VERSION_TABLE, MetaData(), Column("version_num", String(32), primary_key=True))
+"""Where Alembic keeps the form of the log."""

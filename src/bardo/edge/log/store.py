@@ -12,10 +12,9 @@ import msgspec
 from sqlalchemy import insert, select
 from sqlalchemy.exc import DBAPIError
 
-from bardo.edge.log.database import address_of, open_for_writing, reason, shown
-from bardo.edge.log.insert import RowInserter
+from bardo.edge.log.database import address_of, bring_to_current, open_for_writing, reason, shown
+from bardo.edge.log.insert import RollupWriter, RowInserter
 from bardo.edge.log.problems import LogProblem, RowsRefused, StoreUnavailable
-from bardo.edge.log.revisions import bring_to_current
 from bardo.edge.log.row import LogGap, LogRow
 from bardo.edge.log.schema import inference_log, inference_log_gaps
 
@@ -29,6 +28,7 @@ class DatabaseStore:
         self.name = shown(address)
         self._engine = open_for_writing(address)
         self._inserter = RowInserter(self._engine.dialect, keep_content=keep_content)
+        self._rollups = RollupWriter(self._engine.dialect)
         try:
             bring_to_current(self._engine)
         except LogProblem:
@@ -36,7 +36,7 @@ class DatabaseStore:
             raise
 
     def append(self, rows: Sequence[LogRow]) -> None:
-        """Store all rows, in order, in one transaction, or none.
+        """Store all rows, in order, and add them to the sums beside them, in one transaction, or none.
 
         Raises StoreUnavailable where it may work later, RowsRefused where it will not. After a lost connection the
         database may have stored them all the same: a row can then be there twice, which beats not at all.
@@ -44,6 +44,7 @@ class DatabaseStore:
         try:
             with self._engine.begin() as connection:
                 self._inserter.insert(connection, rows)
+                self._rollups.add(connection, rows)
         except Exception as error:
             raise self._problem(error) from error
 

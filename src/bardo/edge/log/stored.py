@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from bardo.edge.log.row import LogRow
+from bardo.values.attempts import AttemptRecord
 
 LONGEST_NAME = 500
 LONGEST_MESSAGE = 2_000
@@ -30,6 +31,8 @@ LONGEST_TEXTS = {
 }
 """Characters of the texts that are not cut at LONGEST_NAME."""
 CONTENTS = ("request_content", "reply_content")
+LISTS = ("tags", "attempt_records")
+"""Lists that most rows do not have: an empty one takes no room."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _ENCODER = msgspec.json.Encoder(enc_hook=lambda value: mended_text(repr(value), LONGEST_MESSAGE))
 
@@ -60,6 +63,11 @@ def encode_json(values: Sequence[Any]) -> Sequence[Any]:
     return [None if value is None else to_json(value) for value in values]
 
 
+def encode_lists(values: Sequence[Any]) -> Sequence[Any]:
+    """Return the lists of one column as JSON text, and nothing for an empty one."""
+    return [to_json(value) if value else None for value in values]
+
+
 def encode_nulls(values: Sequence[Any]) -> Sequence[Any]:
     """Return nothing for every value."""
     return [None] * len(values)
@@ -69,7 +77,17 @@ def from_columns(values: Mapping[str, Any]) -> LogRow:
     """Return the row that column values were made from."""
     known = {name: values[name] for name in LogRow.__struct_fields__}
     known["degraded"] = tuple(known["degraded"])
+    known["tags"] = tuple(known["tags"] or ())
+    known["attempt_records"] = _attempts(known["attempt_records"])
     return LogRow(**known)
+
+
+def _attempts(stored: Any) -> tuple[AttemptRecord, ...]:
+    """Return the attempts of a call; none where they were too many for a row."""
+    try:
+        return msgspec.convert(stored or (), tuple[AttemptRecord, ...])
+    except msgspec.ValidationError:
+        return ()
 
 
 def mended_text(text: str, longest: int) -> str:

@@ -76,6 +76,7 @@ class LogWriter:
         folder = journal or (journal_folder(path) if store is None else None)
         self._journal = CallJournal(folder) if folder is not None else None
         self._recovered_at = -math.inf
+        self._recovered = threading.Event()
         self._flush_seconds = flush_seconds
         self._batch = batch
         self._waiting = WaitingRows(capacity, is_over=_program_is_over)
@@ -119,6 +120,10 @@ class LogWriter:
         """Wait until the rows written so far are stored. `False` where that took too long. Blocks."""
         return self._waiting.wait_settled(timeout_seconds)
 
+    def wait_recovered(self, timeout_seconds: float) -> bool:
+        """Wait until the calls of processes that had died before this one began are stored. `False` where that took too long. Blocks."""
+        return self._recovered.wait(timeout_seconds)
+
     def close(self) -> None:
         """Store what waits, and close. Blocks; a failing disk is tried a few times more, then rows stay in the journal or are dropped."""
         if self._closed:
@@ -145,6 +150,7 @@ class LogWriter:
     def _work(self) -> None:
         """Store batches until the end; the loop of the log's thread."""
         self._recover()
+        self._recovered.set()
         while rows := self._waiting.next_batch(self._batch, within=self._flush_seconds):
             try:
                 self._store_rows(rows)

@@ -27,6 +27,7 @@ from bardo.reasoning.replay import (
     is_only_text,
     keys_in,
     remember,
+    turns_in,
     turns_of,
 )
 from bardo.reasoning.replay.guard import OnChange
@@ -54,8 +55,16 @@ class ReplayKeeper:
         self._clock = clock
         self._without_history = Recalled(turns=(), on_change=on_change, rules=self._rules)
 
-    async def recall(self, request: Request, tenant: str = "") -> Recalled:
-        """Return what is known of the replies in a request's history."""
+    @property
+    def store(self) -> KeyedStore | None:
+        """Where it is kept; None where nothing is."""
+        return self._store
+
+    async def recall(self, request: Request, tenant: str = "", sent: Request | None = None) -> Recalled:
+        """Return what is known of the replies in a request's history.
+
+        `sent` is the request as layers have changed it, None where it is sent as it was asked: it says where each turn stands.
+        """
         if not has_history(request):
             return self._without_history
         turns = turns_of(request) if self._store is not None and self._may_hold(tenant) else ()
@@ -64,6 +73,7 @@ class ReplayKeeper:
         # One reply is found by several of its keys.
         kept = {value: decode_kept(value) for value in set(raw.values())}
         found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
+        turns = turns if sent is None else turns_in(turns, request, sent)
         return Recalled(found=found, turns=turns, on_change=self._on_change, rules=self._rules)
 
     async def remember(
@@ -75,17 +85,26 @@ class ReplayKeeper:
         *,
         reply: str = "",
         fields: Mapping[int, dict[str, Any]] | None = None,
+        shown: Response | None = None,
     ) -> None:
         """Keep what of a reply is needed in the turns to come.
 
-        `reply` names it: what is kept of it later replaces this. `fields` are those its provider takes back unmodified, by choice.
+        `reply` names it: what is kept of it later replaces this. `fields` are those its provider takes back unmodified, by choice. `shown`
+        is the reply as the client got it, where that is not what the provider said.
         """
         if self._store is None or is_only_text(response, request):
             return
         reader = self._reader(attempt.target)
         omits_ids = bool(request.dialect) and dialect(request.dialect).omits_call_ids
         memories = remember(
-            response, request, attempt.request or request, reader, self._rules, fields, omits_ids=omits_ids
+            response,
+            request,
+            attempt.request or request,
+            reader,
+            self._rules,
+            fields,
+            omits_ids=omits_ids,
+            shown=shown,
         )
         if memories:
             await self._put(tenant, memories, reply)

@@ -8,6 +8,7 @@ from bardo.edge.introspect.live import LiveFacts
 from bardo.edge.introspect.looking import Answers
 from bardo.edge.introspect.readers.hosted import (
     read_anthropic,
+    read_blockrun,
     read_cerebras,
     read_gemini,
     read_mistral,
@@ -24,6 +25,7 @@ Reader = Callable[[Answers, str], dict[str, LiveFacts]]
 
 READERS: Mapping[str, Reader] = {
     "anthropic": read_anthropic,
+    "blockrun": read_blockrun,
     "cerebras": read_cerebras,
     "ds4": read_ds4,
     "gemini": read_gemini,
@@ -43,6 +45,7 @@ __all__ = [
     "READERS",
     "Reader",
     "read_anthropic",
+    "read_blockrun",
     "read_cerebras",
     "read_ds4",
     "read_gemini",

@@ -121,6 +121,15 @@ def _venice(row: dict[str, Any]) -> LiveFacts:
     )
 
 
+def read_blockrun(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
+    """Read the length of the context and of the longest answer (BlockRunAI/model-catalog, 2026-09-29); nothing is said of thinking."""
+    rows = named(listed(answers["models"], "data", "models"), "id")
+    return {
+        name: LiveFacts(context=count(row.get("context_window")), output_limit=count(row.get("max_output")))
+        for name, row in rows
+    }
+
+
 def read_gemini(answers: Answers, model: str = "") -> dict[str, LiveFacts]:
     """Read `thinking`; levels, ranges and whether off is allowed are not said. A field that is absent says nothing."""
     rows = [(name.removeprefix("models/"), row) for name, row in named(listed(answers["models"], "models"), "name")]

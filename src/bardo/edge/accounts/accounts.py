@@ -1,0 +1,190 @@
+"""The keys of a gateway: whose call it is, which models it may ask, and whether it is within its limits."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable, Mapping
+
+from bardo.edge.accounts.account import Account
+from bardo.edge.accounts.admissions import Admission, Admissions, RowQueue
+from bardo.edge.accounts.call_facts import CallFacts
+from bardo.edge.accounts.key_registry import KeyRegistry, check_active, unknown_key
+from bardo.edge.accounts.key_store import KeyStore
+from bardo.edge.accounts.usage import KeyUsage, UsageReader
+from bardo.edge.database.problems import DatabaseProblem
+from bardo.edge.log.row import LogRow
+from bardo.values.errors import Unauthorized
+
+SYNC_SECONDS = 1.0
+"""How often a process looks for changed keys, and returns what it leased and did not use."""
+_SYNCS_BETWEEN_CLEANINGS = 60
+
+_log = logging.getLogger("bardo.keys")
+
+
+class Accounts:
+    """The keys that are known, and the calls that came with them. One event loop uses it; `clock` gives Unix time.
+
+    `optional`: a call without a key is answered too. `store` and `admissions` are None where no key has limits and none is stored.
+    `close` lets go of databases, and is for a gateway that never began; `stop` ends one that did.
+    """
+
+    def __init__(
+        self,
+        configured: Mapping[bytes, Account],
+        *,
+        store: KeyStore | None = None,
+        admissions: Admissions | None = None,
+        usage: UsageReader | None = None,
+        optional: bool = False,
+        clock: Callable[[], float] = time.time,
+        close: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._registry = KeyRegistry(configured)
+        self._store = store
+        self._admissions = admissions
+        self._usage = usage
+        self._optional = optional
+        self._clock = clock
+        self.close = close
+        self._revision = -1
+        self._syncs = 0
+        self._failed = False
+        self._looking = asyncio.Lock()
+        self._syncing: asyncio.Task[None] | None = None
+
+    def load(self) -> None:
+        """Read the stored keys, which blocks. Raises DatabaseProblem."""
+        if self._store is not None:
+            self._revision, keys = self._store.load()
+            self._registry.set_stored(keys)
+
+    def use_log(self, log: RowQueue | None) -> None:
+        """Say where calls are logged: what they cost counts here until their rows are stored there."""
+        if self._admissions is not None:
+            self._admissions.log = log
+
+    @property
+    def known(self) -> list[Account]:
+        """Every account."""
+        return list(self._registry)
+
+    def authenticate(self, key: str) -> Account | None:
+        """Return whose a key is; None for no key, where none is needed. Raises Unauthorized."""
+        account = self._registry.find(key) if key else None
+        if account is None:
+            if not key and self._optional:
+                return None
+            raise unknown_key(key)
+        if account.expires is not None or account.revoked is not None:
+            check_active(account, self._clock())
+        return account
+
+    async def account_of(self, key: str) -> Account | None:
+        """Return whose a key is, also one that was made just now. Raises Unauthorized."""
+        try:
+            return self.authenticate(key)
+        except Unauthorized:
+            if self._store is None or not self._registry.may_be_new(key):
+                raise
+            await self._look_for_changes()
+            return self.authenticate(key)
+
+    async def admit(self, account: Account, facts: CallFacts) -> Admission | None:
+        """Let a call through, which is settled by its row in the log; None for a key without limits.
+
+        Raises RateLimited, OverBudget, and DatabaseUnusable where the state database cannot be asked.
+        """
+        if self._admissions is None or not account.limited:
+            return None
+        return await self._admissions.admit(account, facts)
+
+    def admit_now(self, account: Account, facts: CallFacts) -> bool:
+        """Let a call through where that needs no waiting, and return whether it was."""
+        return self._admissions is None or self._admissions.admit_now(account, facts) is not None
+
+    def settle(self, row: LogRow) -> None:
+        """Count what a call took, by its row in the log."""
+        if self._admissions is not None:
+            self._admissions.settle(row)
+
+    def release(self, admission: Admission) -> None:
+        """Give back all that a call took which was not sent and gets no row."""
+        if self._admissions is not None:
+            self._admissions.release(admission)
+
+    def remaining(self, account: Account) -> Mapping[str, tuple[int, int]]:
+        """Return the limits of a minute of a key, and about how much is left of each, as far as this process knows."""
+        allowance = None if self._admissions is None else self._admissions.allowance(account)
+        if allowance is None:
+            return {}
+        found = {}
+        for name, limit in account.limits.named():
+            left = None if limit is None else allowance.remaining(name)
+            if limit is not None and left is not None:
+                found[str(name)] = (limit, left)
+        return found
+
+    async def usage(self, account: Account) -> KeyUsage:
+        """Return what a key has used, and what it may."""
+        if self._usage is None:
+            return KeyUsage(account=account)
+        if self._admissions is not None:
+            await self._admissions.sync()
+        return await asyncio.to_thread(self._usage.read, account, self._clock())
+
+    def start(self) -> None:
+        """Keep in step with the state database from now on, in the running event loop."""
+        if self._store is not None or self._admissions is not None:
+            self._syncing = asyncio.get_running_loop().create_task(self._keep_in_step())
+
+    async def stop(self) -> None:
+        """Return what is leased, store what calls have taken, and let go of the database."""
+        if self._syncing is not None:
+            self._syncing.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._syncing
+        try:
+            if self._admissions is not None:
+                await self._admissions.leave()
+        except DatabaseProblem as problem:
+            _log.warning("what calls took of the limits of their keys cannot be stored: %s", problem)
+        finally:
+            await asyncio.to_thread(self.close)
+
+    async def _keep_in_step(self) -> None:
+        while True:
+            await asyncio.sleep(SYNC_SECONDS)
+            try:
+                await self._sync()
+            except DatabaseProblem as problem:
+                if not self._failed:
+                    _log.error("the state database cannot be used, and calls of limited keys are refused: %s", problem)
+                self._failed = True
+            except Exception:  # noqa: BLE001 - without this task no lease is returned and no revoked key is refused
+                _log.exception("a mistake in bardo, while keys were looked at")
+            else:
+                if self._failed:
+                    _log.warning("the state database is used again")
+                self._failed = False
+
+    async def _sync(self) -> None:
+        await self._look_for_changes()
+        if self._admissions is None:
+            return
+        await self._admissions.sync()
+        self._syncs += 1
+        if self._syncs % _SYNCS_BETWEEN_CLEANINGS == 1:
+            await self._admissions.clean()
+
+    async def _look_for_changes(self) -> None:
+        """Read the keys again where one was changed. Whoever invents keys makes no more than one short question at a time."""
+        if self._store is None:
+            return
+        async with self._looking:
+            if await asyncio.to_thread(self._store.revision) != self._revision:
+                self._revision, keys = await asyncio.to_thread(self._store.load)
+                self._registry.set_stored(keys)

@@ -1,0 +1,276 @@
+"""Lets calls through that are within the limits of their keys, and counts what they took when they end.
+
+All of it happens in one event loop; the state database is asked in threads, one question at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+
+from bardo.accounting.allowance import UNKNOWN, Allowance, Reservation
+from bardo.accounting.limits import Demand, KeyLimits, Shortage
+from bardo.edge.accounts.account import Account
+from bardo.edge.accounts.call_facts import CallFacts, demand_of, nanos_of, refusal, tokens_of
+from bardo.edge.accounts.leases import Estimate, Lease
+from bardo.edge.database.problems import DatabaseProblem
+from bardo.edge.log.row import LogRow
+
+_WAITS = (0.03, 0.06)
+"""Seconds after which a call at a time too many is tried again: another process may just be returning one."""
+_REFUSED_SECONDS = 0.25
+"""For how long a refusal is repeated without asking again."""
+_FEW_AT_A_TIME = 20
+"""Of a smaller limit, what is free is returned at once."""
+
+T = TypeVar("T")
+
+_log = logging.getLogger("bardo.keys")
+
+
+if TYPE_CHECKING:
+    from bardo.edge.accounts.lease_store import LeaseStore
+
+
+class RowQueue(Protocol):
+    """The log, as far as it says how many rows wait to be stored."""
+
+    @property
+    def waiting(self) -> int: ...
+
+
+class Admission(NamedTuple):
+    """A call that was let through."""
+
+    account: Account
+    allowance: Allowance
+    taken: Reservation
+    facts: CallFacts
+
+
+class _Refusal(NamedTuple):
+    until: float
+    demand: Demand
+    shortage: Shortage
+
+
+class _Spent(NamedTuple):
+    """Money that a call spent, until the log has stored its row: `row` is the row's number among those of this process."""
+
+    row: int
+    admission: Admission
+    nanos: int
+
+
+class Admissions:
+    """The calls of this process that come with a limited key. `clock` gives Unix time."""
+
+    def __init__(
+        self, store: LeaseStore, log: RowQueue | None, *, count_unknown: bool, clock: Callable[[], float]
+    ) -> None:
+        self._store = store
+        self.log = log
+        self._count_unknown = count_unknown
+        self._clock = clock
+        self._allowances: dict[str, Allowance] = {}
+        self._admitted: dict[str, Admission] = {}
+        self._refusals: dict[str, _Refusal] = {}
+        self._spent: deque[_Spent] = deque()
+        self._estimates: list[Estimate] = []
+        self._rows = 0
+        self._alone = True
+        self._asking = asyncio.Lock()
+        self._returning: set[asyncio.Task[None]] = set()
+
+    async def admit(self, account: Account, facts: CallFacts) -> Admission:
+        """Let a call through. Raises RateLimited and OverBudget."""
+        admission = self.admit_now(account, facts)
+        if admission is None:
+            allowance = self._allowance(account.id, account.limits)
+            taken = await self._lease(account, allowance, demand_of(account.limits, facts))
+            admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
+        return admission
+
+    def admit_now(self, account: Account, facts: CallFacts) -> Admission | None:
+        """Let a call through for which enough is leased; None where more must be leased first."""
+        allowance = self._allowances.get(account.id)
+        if allowance is None or allowance.limits is not account.limits:
+            return None
+        taken = allowance.take(demand_of(account.limits, facts), self._clock())
+        if taken is None:
+            return None
+        admission = self._admitted[facts.request_id] = Admission(account, allowance, taken, facts)
+        return admission
+
+    def allowance(self, account: Account) -> Allowance | None:
+        """Return what this process has leased for a key."""
+        return self._allowances.get(account.id)
+
+    def settle(self, row: LogRow) -> None:
+        """Count what a call took, by its row in the log; calls that were not let through here are none of ours."""
+        self._rows += 1
+        admission = self._admitted.pop(row.request_id, None)
+        if admission is None:
+            return
+        nanos = nanos_of(row)
+        if nanos is None and not self._count_unknown:
+            nanos = 0
+        taken = admission.taken
+        spent = admission.allowance.settle(taken, tokens=tokens_of(row), nanos=nanos, now=self._clock())
+        if nanos is None and spent:
+            self._estimates.append(Estimate(admission.account.id, taken.day_number, spent))
+        if spent and (taken.day is not None or taken.month is not None):
+            self._spent.append(_Spent(self._rows, admission, spent))
+        self._free(admission)
+
+    def release(self, admission: Admission) -> None:
+        """Give back all that a call took which was not sent."""
+        if self._admitted.pop(admission.facts.request_id, None) is not None:
+            admission.allowance.settle(admission.taken, tokens=0, nanos=0, now=self._clock())
+            self._free(admission)
+
+    async def sync(self) -> None:
+        """Return what is leased and not used, and store what calls have taken."""
+        async with self._asking:
+            now = self._clock()
+            rows, estimates = self._changes(now), self._estimates
+            self._estimates = []
+            try:
+                self._alone = await self._ask(lambda: self._store.sync(rows, estimates, now)) <= 1
+            except BaseException:
+                self._estimates = [*estimates, *self._estimates]
+                raise
+            self._note_stored(rows)
+
+    async def clean(self) -> None:
+        """Remove what counts no longer."""
+        async with self._asking:
+            now = self._clock()
+            await self._ask(lambda: self._store.clean(now))
+
+    async def leave(self) -> None:
+        """Store what calls have taken, and return all that is leased: this process ends."""
+        await self.sync()
+        async with self._asking:
+            await self._ask(self._store.leave)
+
+    def _changes(self, now: float) -> list[Lease]:
+        self._forget_stored()
+        for allowance in self._allowances.values():
+            allowance.shrink(now)
+        return [row for own in self._allowances for row in self._rows_of(own)]
+
+    def _forget_stored(self) -> None:
+        """Count money no longer as spent here that the log has stored: its sums hold it."""
+        stored = self._rows - (0 if self.log is None else self.log.waiting)
+        while self._spent and self._spent[0].row <= stored:
+            spent = self._spent.popleft()
+            spent.admission.allowance.forget(spent.admission.taken, spent.nanos)
+
+    async def _lease(self, account: Account, allowance: Allowance, demand: Demand) -> Reservation:
+        """Take what a call needs from a new lease. Raises RateLimited and OverBudget."""
+        waits = iter(() if self._alone else _WAITS)
+        while True:
+            found = self._refused(account.id, demand) or await self._claim(account.id, allowance, demand)
+            if isinstance(found, Reservation):
+                return found
+            if found is None:
+                continue  # Its limits were changed in between.
+            wait = next(waits, None) if found.name == "concurrency" else None
+            if wait is None:
+                raise refusal(found)
+            await asyncio.sleep(wait)
+
+    def _refused(self, account: str, demand: Demand) -> Shortage | None:
+        """Return why a call that needs no less was refused a moment ago."""
+        found = self._refusals.get(account)
+        if found is None or self._clock() >= found.until or not _needs_no_less(demand, found.demand):
+            return None
+        return found.shortage
+
+    async def _claim(self, account: str, allowance: Allowance, demand: Demand) -> Reservation | Shortage | None:
+        async with self._asking:
+            now = self._clock()
+            # Another call may have leased for this one too, while it waited for its turn.
+            taken = allowance.take(demand, now)
+            if taken is not None:
+                return taken
+            wants = allowance.renew(demand, now)
+            rows = self._rows_of(account)
+            for want in wants:
+                allowance.gauges[want.name, want.period].stored = UNKNOWN
+            found = await self._ask(lambda: self._store.claim(account, rows, wants, now))
+            self._note_stored(rows)
+            if isinstance(found, Shortage):
+                self._remember(account, demand, found, now)
+                return found
+            allowance.lease(found.leased, found.left, now)
+            for want in wants:
+                gauge = allowance.gauges[want.name, want.period]
+                gauge.stored = want.used + found.leased[want.name, want.period]
+            return allowance.take(demand, now)
+
+    def _remember(self, account: str, demand: Demand, shortage: Shortage, now: float) -> None:
+        if shortage.name != "concurrency":
+            self._refusals[account] = _Refusal(now + min(_REFUSED_SECONDS, shortage.seconds), demand, shortage)
+
+    async def _ask(self, question: Callable[[], T]) -> T:
+        """Ask the state database in a thread, and let nobody else ask before the answer is there, even where this call is cancelled."""
+        asking = asyncio.ensure_future(asyncio.to_thread(question))
+        try:
+            return await asyncio.shield(asking)
+        except asyncio.CancelledError:
+            await asyncio.wait([asking])
+            raise
+
+    def _allowance(self, account: str, limits: KeyLimits) -> Allowance:
+        found = self._allowances.setdefault(account, Allowance(limits))
+        if found.limits is not limits:
+            found.change(limits)
+            self._refusals.pop(account, None)
+        return found
+
+    def _rows_of(self, account: str) -> list[Lease]:
+        """Return what the state database does not hold of what is used."""
+        gauges = self._allowances[account].gauges.items()
+        return [
+            Lease(account, period, max(0, gauge.used)) for period, gauge in gauges if gauge.stored != max(0, gauge.used)
+        ]
+
+    def _note_stored(self, rows: Sequence[Lease]) -> None:
+        for account, period, amount in rows:
+            gauge = self._allowances[account].gauges.get(period)
+            if gauge is not None:
+                gauge.stored = amount
+
+    def _free(self, admission: Admission) -> None:
+        self._refusals.pop(admission.account.id, None)
+        limit = admission.account.limits.concurrency
+        if limit is None or limit >= _FEW_AT_A_TIME or self._alone:
+            return
+        task = asyncio.get_running_loop().create_task(self._return(admission.account.id))
+        self._returning.add(task)
+        task.add_done_callback(self._returning.discard)
+
+    async def _return(self, account: str) -> None:
+        """Let other processes have at once what of a small limit is free again."""
+        try:
+            async with self._asking:
+                now = self._clock()
+                self._allowances[account].shrink(now)
+                rows = self._rows_of(account)
+                await self._ask(lambda: self._store.sync(rows, (), now))
+                self._note_stored(rows)
+        except DatabaseProblem as problem:
+            _log.warning("what is free of the limits of %s cannot be returned: %s", account, problem)
+
+
+def _needs_no_less(demand: Demand, other: Demand) -> bool:
+    return (
+        demand.requests >= other.requests
+        and demand.tokens >= other.tokens
+        and (other.nanos is None or (demand.nanos is not None and demand.nanos >= other.nanos))
+    )

@@ -1,0 +1,69 @@
+"""What a call takes of the limits of its key: before it is sent, by its facts, and when it has ended, by its row in the log."""
+
+from __future__ import annotations
+
+import msgspec
+
+from bardo.accounting.limits import Demand, KeyLimits, Shortage
+from bardo.edge.accounts.account import NANOS
+from bardo.edge.log.row import LogRow
+from bardo.values.errors import OverBudget, RateLimited
+
+
+class CallFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a call before it is sent. `nanos` is what it may cost, None where nobody knows; `free`: it can cost nothing.
+
+    `requests` and `slots` are 0 for a further call of one request, and for one that another call of the request waits for.
+    """
+
+    request_id: str
+    tokens: int = 0
+    nanos: int | None = None
+    free: bool = False
+    requests: int = 1
+    slots: int = 1
+
+
+def refusal(shortage: Shortage) -> RateLimited | OverBudget:
+    """Return the error for a call that a limit has too little left for."""
+    name, limit, left, seconds = shortage
+    if name in ("usd_per_day", "usd_per_month"):
+        span = "today" if name == "usd_per_day" else "this month"
+        message = f"the key's budget of {limit / NANOS:g} US dollars for {span} has {left / NANOS:g} left, and the call may cost more"
+        hint = "ask for a shorter answer, wait until the budget begins anew (UTC), or ask whoever runs bardo for more"
+        return OverBudget(message, hint=hint, limit=name, retry_after=seconds)
+    words = {
+        "requests_per_minute": f"{limit} requests per minute",
+        "tokens_per_minute": f"{limit} tokens per minute",
+        "concurrency": f"{limit} calls at a time",
+    }
+    message = f"the key may make no more than {words[name]} ({name})"
+    return RateLimited(message, hint=f"try again in {max(1, round(seconds))} s", limit=name, retry_after=seconds)
+
+
+def demand_of(limits: KeyLimits, facts: CallFacts) -> Demand:
+    """Return what a call takes of limits. One that may give more tokens than a minute has needs the whole minute."""
+    tokens = facts.tokens
+    if limits.tokens_per_minute is not None:
+        tokens = min(tokens, limits.tokens_per_minute)
+    if facts.free:
+        return Demand(facts.requests, tokens, None, facts.slots)
+    # A call of unknown cost needs at least something to be left.
+    return Demand(facts.requests, tokens, 1 if facts.nanos is None else facts.nanos or None, facts.slots)
+
+
+def tokens_of(row: LogRow) -> int | None:
+    """Return the tokens of a call; None where nobody counted them."""
+    if row.input_tokens is None and row.output_tokens is None:
+        return 0 if _took_nothing(row) else None
+    return (row.input_tokens or 0) + (row.output_tokens or 0)
+
+
+def nanos_of(row: LogRow) -> int | None:
+    """Return what a call cost; None where nobody knows."""
+    return 0 if row.cost_nanos is None and _took_nothing(row) else row.cost_nanos
+
+
+def _took_nothing(row: LogRow) -> bool:
+    """Whether a call that ended without counts was not sent, or refused: providers ask nothing for that."""
+    return row.attempts == 0 or (row.outcome == "error" and row.output_tokens is None)

@@ -1,0 +1,125 @@
+"""What stands between a call that has found its models and the providers: the models of its key, its limits and its budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from bardo.accounting.cost import estimate
+from bardo.edge.accounts.account import Account
+from bardo.edge.accounts.accounts import Accounts
+from bardo.edge.accounts.call_facts import CallFacts
+from bardo.edge.directory import Placement
+from bardo.edge.log.row import LogRow
+from bardo.edge.price_book import PriceBook
+from bardo.edge.settings_budgets import BudgetSettings
+from bardo.engine.route import Target, target_names
+from bardo.engine.token_counting import estimate_request
+from bardo.values.degradation import Degradation
+from bardo.values.errors import Forbidden
+from bardo.values.operations import EmbedInput, EmbedRequest
+from bardo.values.request import Request
+from bardo.values.usage import estimate_tokens
+
+_MOST_PRICED = 8
+"""How many of the targets of a call are looked at for what it may cost: the dearest counts."""
+WHY = "the key may not ask it"
+
+
+class CallGate:
+    """Lets calls through to providers, and counts what they took when they end. `clock` gives Unix time."""
+
+    def __init__(
+        self, accounts: Accounts, prices: PriceBook, settings: BudgetSettings, *, clock: Callable[[], float]
+    ) -> None:
+        self.accounts = accounts
+        self._prices = prices
+        self._settings = settings
+        self._clock = clock
+
+    async def admit(
+        self,
+        account: Account,
+        request: Request | EmbedRequest,
+        placed: Placement,
+        request_id: str,
+        *,
+        requests: int = 1,
+        slots: int = 1,
+        free: bool = False,
+    ) -> Placement:
+        """Return who may be asked, once the call is within its limits; `requests` is 0 for a further call of one request, `slots` for
+        one that another call of the request waits for.
+
+        `free`: the call can cost nothing. Raises Forbidden, RateLimited and OverBudget.
+        """
+        if account.models:
+            placed = permitted(account, request.model, placed)
+        if account.limited:
+            facts = CallFacts(request_id=request_id, requests=requests, slots=slots, free=free)
+            if not free and (account.has_budget or account.limits.tokens_per_minute is not None):
+                facts = self.facts(account, request, placed.targets, facts)
+            if not self.accounts.admit_now(account, facts):
+                await self.accounts.admit(account, facts)
+        return placed
+
+    def facts(
+        self, account: Account, request: Request | EmbedRequest, targets: Sequence[Target], known: CallFacts
+    ) -> CallFacts:
+        """Return what a call may take. Raises Forbidden where its cost must be known and is not."""
+        given, most, wanted = _tokens(request)
+        nanos = None
+        if account.has_budget:
+            bounded = self._settings.assumed_output_tokens * wanted if most is None else most
+            nanos = self._most_nanos(targets, given, bounded)
+            if nanos is None and self._settings.unknown_cost == "refuse":
+                hint = "give its price under [[prices]], or ask a model whose price is known"
+                raise Forbidden(f"the key has a budget, and what {request.model!r} costs is not known", hint=hint)
+        return msgspec.structs.replace(known, tokens=given + (most or 0), nanos=nanos)
+
+    def settle(self, row: LogRow) -> None:
+        """Count what a call took, by its row in the log."""
+        self.accounts.settle(row)
+
+    def _most_nanos(self, targets: Sequence[Target], given: int, most: int) -> int | None:
+        """Return what a call may cost at the dearest of its targets; None where no price is known."""
+        now, found = self._clock(), None
+        for target in targets[:_MOST_PRICED]:
+            nanos = estimate(self._prices.price(target.provider, target.model, now), given, most)
+            if nanos is not None and (found is None or nanos > found):
+                found = nanos
+        return found
+
+
+def permitted(account: Account, asked: str, placed: Placement) -> Placement:
+    """Return the targets that a key may ask: all where it may ask for the name itself, else those whose own names it may ask for.
+
+    A request that says what it needs beside a model may lead elsewhere than the name says, so that its targets are looked at.
+    Raises Forbidden where none is left.
+    """
+    if placed.route is None and account.may_ask(asked):
+        return placed
+    kept = tuple(one for one in placed.targets if account.may_ask(one.model, f"{one.provider.id}/{one.model}"))
+    if len(kept) == len(placed.targets):
+        return placed
+    if not kept:
+        hint = f"it may ask: {', '.join(account.models)}"
+        raise Forbidden(f"the key may not ask {asked[:200]!r}", hint=hint)
+    dropped = [one for one in placed.targets if one not in kept]
+    lost = tuple(Degradation("model", asked=name, why=WHY) for name in target_names(dropped))
+    return msgspec.structs.replace(placed, targets=kept, skipped=(*placed.skipped, *lost))
+
+
+def _tokens(request: Request | EmbedRequest) -> tuple[int, int | None, int]:
+    """Return about how many tokens a request gives, how many its answers may have at most (None: no bound), and how many answers."""
+    if isinstance(request, EmbedRequest):
+        return sum(map(_tokens_of_input, request.inputs)), 0, 1
+    most = request.max_output_tokens
+    return estimate_request(request), None if most is None else most * request.choices, request.choices
+
+
+def _tokens_of_input(given: EmbedInput) -> int:
+    if isinstance(given, str):
+        return estimate_tokens(given)
+    return len(given) if isinstance(given, tuple) else 0

@@ -1,0 +1,71 @@
+"""The keys that this process knows: those of the state database as it was last read, and those of `[[keys]]`."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from bardo.edge.accounts.access_keys import digest_of, id_of
+from bardo.edge.accounts.account import Account
+from bardo.values.errors import Unauthorized
+
+HOW_TO_SEND = "send it as `Authorization: Bearer …`, `x-api-key` or `x-goog-api-key`; whoever runs bardo gives keys out"
+
+
+class KnownKey(Protocol):
+    """A key and whose it is."""
+
+    @property
+    def digest(self) -> bytes: ...
+    @property
+    def account(self) -> Account: ...
+
+
+class KeyRegistry:
+    """Finds the account of a key. No key is held: only digests."""
+
+    def __init__(self, configured: Mapping[bytes, Account]) -> None:
+        self._configured = dict(configured)
+        self._stored: dict[str, KnownKey] = {}
+
+    def __iter__(self) -> Iterator[Account]:
+        yield from self._configured.values()
+        for known in self._stored.values():
+            yield known.account
+
+    def set_stored(self, keys: Iterable[KnownKey]) -> None:
+        """Take the keys of the state database, in the place of those that were known from it."""
+        self._stored = {known.account.id: known for known in keys}
+
+    def find(self, key: str) -> Account | None:
+        """Return the account of a key, None where the key is not known. It may have expired, or been revoked."""
+        digest = digest_of(key)
+        # The id is no secret. What proves the key is compared in a time that does not tell how much of it is right.
+        known = self._stored.get(key[6:18])
+        if known is not None and hmac.compare_digest(known.digest, digest):
+            return known.account
+        return self._configured.get(digest)
+
+    def may_be_new(self, key: str) -> bool:
+        """Whether a key that is not known may have been made since the keys were read."""
+        own = id_of(key)
+        return bool(own) and own not in self._stored
+
+
+def configured_accounts(accounts: Sequence[tuple[str, Account]]) -> dict[bytes, Account]:
+    """Return accounts by the digests of their keys."""
+    return {digest_of(key): account for key, account in accounts}
+
+
+def check_active(account: Account, now: float) -> None:
+    """Raise Unauthorized for a key that has expired or was revoked."""
+    if account.revoked is not None or (account.expires is not None and now >= account.expires):
+        raise Unauthorized(f"the key {account.id} is {account.state(now)}", hint="ask whoever runs bardo for another")
+
+
+def unknown_key(key: str) -> Unauthorized:
+    """Return the error for a key that is missing or not known."""
+    if not key:
+        return Unauthorized("this gateway asks for a key, and the request has none", hint=HOW_TO_SEND)
+    return Unauthorized("the key is not one of this gateway's", hint="check it; whoever runs bardo gives keys out")

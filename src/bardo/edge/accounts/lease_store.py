@@ -1,0 +1,168 @@
+"""What processes have leased of the limits of keys, in the state database, and what of their budgets is spent.
+
+A row holds how much of one limit one process uses or may give out in one period, so writing it twice does no harm. Rows of a process
+that has not been seen for some seconds count for nothing. Loads SQLAlchemy: import it where keys are opened, and nowhere above.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol, cast
+
+from sqlalchemy import Connection, Engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from bardo.accounting.limits import (
+    COUNTED_SECONDS,
+    WINDOWS,
+    LimitName,
+    Period,
+    Shortage,
+    Used,
+    Want,
+    day_number,
+    is_counted,
+    leased,
+    seconds_until,
+)
+from bardo.edge.accounts.leases import Estimate, Granted, Lease
+from bardo.edge.database.engines import unusable
+
+_MONEY = ("usd_per_day", "usd_per_month")
+STALE_SECONDS = 10.0
+"""A process that was not seen for so long is over."""
+
+_PUT_LEASE = text(
+    "INSERT INTO limit_leases (account, name, period, worker, amount) VALUES (:account, :name, :period, :worker, :amount) "
+    "ON CONFLICT (account, name, period, worker) DO UPDATE SET amount = excluded.amount"
+)
+_REMOVE_LEASE = text(
+    "DELETE FROM limit_leases WHERE account = :account AND name = :name AND period = :period AND worker = :worker"
+)
+_WINDOW_NAMES = ", ".join(f"'{name}'" for name in WINDOWS)
+# What was used of a minute counts whoever used it; calls at a time and money only while their process lives.
+_TOTALS = text(
+    "SELECT l.name, l.period, SUM(l.amount) AS amount FROM limit_leases l LEFT JOIN limit_workers w ON w.worker = l.worker "
+    f"WHERE l.account = :account AND (l.name IN ({_WINDOW_NAMES}) OR w.seen_at > :since) GROUP BY l.name, l.period"
+)
+_REMOVE_STALE = text(
+    "DELETE FROM limit_leases WHERE worker NOT IN (SELECT worker FROM limit_workers WHERE seen_at > :since) "
+    f"AND name NOT IN ({_WINDOW_NAMES})"
+)
+_REMOVE_WORKERS = text("DELETE FROM limit_workers WHERE seen_at <= :since")
+_REMOVE_PAST = text(f"DELETE FROM limit_leases WHERE period < :first AND name IN ({_WINDOW_NAMES})")
+_REMOVE_OWN = text(f"DELETE FROM limit_leases WHERE worker = :worker AND name NOT IN ({_WINDOW_NAMES})")
+_SEEN = text(
+    "INSERT INTO limit_workers (worker, seen_at) VALUES (:worker, :now) "
+    "ON CONFLICT (worker) DO UPDATE SET seen_at = excluded.seen_at"
+)
+_LIVING = text("SELECT COUNT(*) FROM limit_workers WHERE seen_at > :since")
+_ESTIMATED = text("SELECT day, nanos FROM estimated_spend WHERE account = :account AND day >= :first AND day <= :last")
+_ADD_ESTIMATED = text(
+    "INSERT INTO estimated_spend (account, day, nanos, calls) VALUES (:account, :day, :nanos, 1) ON CONFLICT (account, day) "
+    "DO UPDATE SET nanos = estimated_spend.nanos + excluded.nanos, calls = estimated_spend.calls + 1"
+)
+
+
+class Spend(Protocol):
+    """What calls have cost by the log: nano-dollars of one key, of the days from the first to the last, as 20261123."""
+
+    def __call__(self, account: str, first_day: int, last_day: int) -> int: ...
+
+
+class LeaseStore:
+    """The leases of one process. Its methods block, and raise DatabaseUnusable where the database cannot be used."""
+
+    def __init__(self, engine: Engine, worker: str, spend: Spend) -> None:
+        self._engine = engine
+        self._worker = worker
+        self._spend = spend
+
+    def claim(self, account: str, rows: Sequence[Lease], wants: Sequence[Want], now: float) -> Granted | Shortage:
+        """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
+        with self._writing() as connection:
+            connection.execute(_SEEN, {"worker": self._worker, "now": now})
+            self._store(connection, rows)
+            used = self._used(connection, account, now, money=any(want.name in _MONEY for want in wants))
+            granted: dict[Period, int] = {}
+            left: dict[LimitName, int] = {}
+            for want in wants:
+                total = used.total(want.name, now)
+                amount = leased(want, total)
+                if amount is None:
+                    seconds = seconds_until(want, used.leases.get(want.name, {}), now)
+                    return Shortage(want.name, want.limit, max(0, want.limit - total), seconds)
+                granted[(want.name, want.period)] = amount
+                left[want.name] = want.limit - total - amount
+            self._store(
+                connection,
+                [Lease(account, (one.name, one.period), one.used + granted[(one.name, one.period)]) for one in wants],
+            )
+            return Granted(granted, left)
+
+    def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
+        """Store rows and estimates, say that this process lives, and return how many do."""
+        with self._writing() as connection:
+            connection.execute(_SEEN, {"worker": self._worker, "now": now})
+            self._store(connection, rows)
+            if estimates:
+                connection.execute(_ADD_ESTIMATED, [one._asdict() for one in estimates])
+            return int(connection.scalar(_LIVING, {"since": now - STALE_SECONDS}) or 0)
+
+    def used(self, account: str, now: float) -> Used:
+        """Return what is used and leased of the limits of one key by all processes."""
+        with self._writing() as connection:
+            return self._used(connection, account, now, money=True)
+
+    def clean(self, now: float) -> None:
+        """Remove what counts no longer: rows of processes that are over, and of minutes that are past."""
+        since, first = now - STALE_SECONDS, int(now) - COUNTED_SECONDS - 60
+        with self._writing() as connection:
+            connection.execute(_REMOVE_STALE, {"since": since})
+            connection.execute(_REMOVE_WORKERS, {"since": since})
+            connection.execute(_REMOVE_PAST, {"first": first})
+
+    def leave(self) -> None:
+        """Return all leases of calls at a time and of money: this process ends. What it used of a minute counts on."""
+        with self._writing() as connection:
+            connection.execute(_REMOVE_OWN, {"worker": self._worker})
+
+    def _used(self, connection: Connection, account: str, now: float, *, money: bool) -> Used:
+        leases: dict[LimitName, dict[int, int]] = defaultdict(dict)
+        for name, period, amount in connection.execute(_TOTALS, {"account": account, "since": now - STALE_SECONDS}):
+            if is_counted((cast("LimitName", name), period), now):
+                leases[cast("LimitName", name)][period] = int(amount)
+        if not money:
+            return Used(leases, 0, 0)
+        # Leases are read before the log: a cost that moves from the one to the other between is counted twice rather than not at all.
+        today = day_number(now)
+        first = today // 100 * 100 + 1
+        days = {
+            int(day): int(nanos)
+            for day, nanos in connection.execute(_ESTIMATED, {"account": account, "first": first, "last": today})
+        }
+        month = self._spend(account, first, today) + sum(days.values())
+        return Used(leases, self._spend(account, today, today) + days.get(today, 0), month)
+
+    def _store(self, connection: Connection, rows: Iterable[Lease]) -> None:
+        put, gone = [], []
+        for account, (name, period), amount in rows:
+            fields = {"account": account, "name": name, "period": period, "worker": self._worker}
+            if amount > 0:
+                put.append({**fields, "amount": amount})
+            else:
+                gone.append(fields)
+        if put:
+            connection.execute(_PUT_LEASE, put)
+        if gone:
+            connection.execute(_REMOVE_LEASE, gone)
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        try:
+            with self._engine.begin() as connection:
+                yield connection
+        except SQLAlchemyError as error:
+            raise unusable(self._engine.url, error) from error

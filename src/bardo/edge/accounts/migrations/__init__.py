@@ -1,0 +1,1 @@
+"""How the tables of keys came to their form, for Alembic."""

@@ -1,0 +1,106 @@
+"""Open the keys that a configuration and its state database have, for a gateway."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from uuid import uuid4
+
+from bardo.edge.accounts.account import Account
+from bardo.edge.accounts.accounts import Accounts
+from bardo.edge.accounts.key_registry import configured_accounts
+from bardo.edge.accounts.spend import LogSpend
+from bardo.edge.accounts.usage import UsageReader
+from bardo.edge.assembly import log_path, state_path
+from bardo.edge.client_keys import account_of, keys_that_are_set
+from bardo.edge.settings import Settings
+from bardo.values.errors import ConfigError
+
+
+def has_keys(settings: Settings, environment: Mapping[str, str] | None = None) -> bool:
+    """Return whether a gateway of these settings asks for keys: a `[[keys]]` is set, or one was ever made. Raises DatabaseProblem."""
+    return bool(keys_that_are_set(settings.keys, environment)) or _has_stored_keys(state_path(settings, environment))
+
+
+def open_accounts(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts | None:
+    """Return the keys of a gateway, None where it has none: then no database is opened. Raises ConfigError and DatabaseProblem."""
+    pairs = [(key, account_of(entry)) for key, entry in keys_that_are_set(settings.keys, environment)]
+    place = state_path(settings, environment)
+    stored = _has_stored_keys(place)
+    if not pairs and not stored:
+        return None
+    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None)
+    if stored or any(account.limited for _, account in pairs):
+        return _with_database(settings, place, configured_accounts(pairs), spend)
+    usage = UsageReader(None, spend, has_log=settings.log.enabled)
+    optional = settings.gateway.allow_unauthenticated
+    return Accounts(configured_accounts(pairs), usage=usage, optional=optional, close=spend.close)
+
+
+def _with_database(
+    settings: Settings, place: str | Path, configured: Mapping[bytes, Account], spend: LogSpend
+) -> Accounts:
+    from bardo.edge.accounts.admissions import Admissions
+    from bardo.edge.accounts.key_store import KeyStore, open_keys
+    from bardo.edge.accounts.lease_store import LeaseStore
+
+    engine = open_keys(place)
+
+    def close() -> None:
+        spend.close()
+        engine.dispose()
+
+    leases = LeaseStore(engine, _worker_name(), spend)
+    accounts = Accounts(
+        configured,
+        store=KeyStore(engine),
+        admissions=Admissions(leases, None, count_unknown=settings.budgets.unknown_cost != "nothing", clock=time.time),
+        usage=UsageReader(leases, spend, has_log=settings.log.enabled),
+        optional=settings.gateway.allow_unauthenticated,
+        close=close,
+    )
+    try:
+        accounts.load()
+        _check_budgets(settings, accounts)
+        _check_ids(accounts)
+    except BaseException:
+        close()
+        raise
+    return accounts
+
+
+def _worker_name() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
+
+
+def _check_budgets(settings: Settings, accounts: Accounts) -> None:
+    """Raise ConfigError for a budget without a log: nobody would know what was spent."""
+    if settings.log.enabled:
+        return
+    for account in accounts.known:
+        if account.has_budget:
+            message = (
+                f"the key {account.name or account.id} has a budget, and the log is off: nobody knows what is spent"
+            )
+            raise ConfigError(message, hint="set enabled = true under [log], or take the budget away")
+
+
+def _check_ids(accounts: Accounts) -> None:
+    """Raise ConfigError for a `[[keys]]` that is called like a stored key: their figures would be one."""
+    seen: set[str] = set()
+    for account in accounts.known:
+        if account.id in seen:
+            raise ConfigError(f"two keys have the id {account.id!r}", hint="give the one under [[keys]] another id")
+        seen.add(account.id)
+
+
+def _has_stored_keys(place: str | Path) -> bool:
+    """Return whether a key was ever made. Where there is no database yet, none is opened."""
+    if "://" not in str(place) and not Path(place).exists():
+        return False
+    from bardo.edge.accounts.key_store import holds_keys
+
+    return holds_keys(place)

@@ -1,0 +1,286 @@
+"""What targets probably have cached, kept in this process: what the layer `affinity`, routing and the report of health ask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import repeat
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import msgspec
+
+from bardo.accounting.price import Rates
+from bardo.catalog.routing_rows import routing_rows
+from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS
+from bardo.context.affinity.layer import ExpectSession, ForgetSession, LookAtServers, NoteSession, Servers
+from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, PromptPrefix
+from bardo.context.affinity.server_order import LoadBounds, ServerState
+from bardo.context.affinity.warm_prefixes import NOTHING_EXPECTED, Expected, Place, WarmPrefixes
+from bardo.context.layer import TargetFacts
+from bardo.edge.cache_health import CacheHealth, CacheUse
+from bardo.edge.health import HealthKeeper
+from bardo.engine.token_counting import estimate_request
+from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    from bardo.edge.directory import Directory
+    from bardo.edge.keys import Keyring
+    from bardo.edge.pipeline.effects import Effects, EndedCall
+    from bardo.edge.price_book import PriceBook
+    from bardo.edge.settings_affinity import AffinitySettings
+
+_MOST_PLACES = 1024
+_FIRST_GUESS = 1000.0
+"""How many new tokens a call is taken to bring before any was seen."""
+_LEAST_WARM_SECONDS, _MOST_WARM_SECONDS = 60.0, 14_400.0
+_NANOS = 1_000_000_000
+_INPUT_SHARE = routing_rows().score.input_share
+_LATEST = 0.05
+"""The share of the latest call in the mean."""
+
+
+class PricedRunner(Protocol):
+    """Whoever runs calls, as far as prices of its targets are asked for."""
+
+    directory: Directory
+    prices: PriceBook
+
+
+class AffinityHost(Protocol):
+    """Whoever runs calls, as far as the layer works with it."""
+
+    health: HealthKeeper
+    keyring: Keyring
+    affinity: Affinity | None
+    clock: Callable[[], float]
+
+
+class _Latest(NamedTuple):
+    """What was said of the latest call before its layers worked, so that it is not looked up again."""
+
+    session: str
+    request: Request | None
+    prefix: PromptPrefix
+    expected: dict[Place, Expected]
+
+
+_NOTHING = _Latest("", None, NO_PREFIX, {})
+
+
+class Affinity:
+    """Keeps what was sent where. `clock` gives Unix time, `half_life` is assumed of caches at first."""
+
+    def __init__(
+        self,
+        health: HealthKeeper,
+        clock: Callable[[], float],
+        *,
+        half_life: float = HALF_LIFE_SECONDS,
+        turns_ahead: float = 3.0,
+    ) -> None:
+        self.warm = WarmPrefixes(half_life)
+        self._health = health
+        self._clock = clock
+        self._prefixes = PrefixReader()
+        self._use: dict[Place, CacheUse] = {}
+        self._fresh: dict[Place, float] = {}
+        self._kinds: dict[Place, Place] = {}
+        self._turns_ahead = turns_ahead
+        self._counts_reads: set[Place] = set()
+        self._latest = _NOTHING
+
+    def prefix(self, request: Request) -> PromptPrefix:
+        """Return the part of a request's prompt that other sessions may have too."""
+        return self._prefixes.read(request)
+
+    def with_warm_tokens(
+        self, session: str, request: Request, targets: tuple[TargetFacts, ...]
+    ) -> tuple[TargetFacts, ...]:
+        """Return targets with how many tokens of a session's prompt each probably has cached."""
+        prefix = self._prefixes.read(request)
+        found = self._expected(session, request, prefix, targets)
+        self._latest = _Latest(session, request, prefix, dict(zip(map(_place, targets), found, strict=True)))
+        return tuple(
+            [
+                msgspec.structs.replace(target, warm_tokens=one.tokens) if one.tokens else target
+                for target, one in zip(targets, found, strict=True)
+            ]
+        )
+
+    async def look(self, effect: LookAtServers) -> Servers:
+        """Return what is known of the targets of a call."""
+        latest, targets, self._latest = self._latest, effect.targets, _NOTHING
+        if latest.request is effect.request and latest.session == effect.session:
+            prefix = latest.prefix
+            found = [latest.expected.get(_place(one), NOTHING_EXPECTED) for one in targets]
+        else:
+            # Another call came between, or a layer changed the request.
+            prefix = self._prefixes.read(effect.request)
+            found = self._expected(effect.session, effect.request, prefix, targets)
+        now = self._clock()
+        return Servers(tuple(map(self._state, targets, found, repeat(now))), prefix)
+
+    def _expected(
+        self, session: str, request: Request, prefix: PromptPrefix, targets: Sequence[TargetFacts]
+    ) -> list[Expected]:
+        """Return what each target probably has cached of a session's prompt."""
+        now, messages, expected = self._clock(), len(request.messages), self.warm.expected
+        return [
+            expected(_place(one), session, prefix, now, messages=messages, kind=(one.provider, one.model))
+            for one in targets
+        ]
+
+    def _state(self, target: TargetFacts, found: Expected, now: float) -> ServerState:
+        """Return what is known of one target. Of a provider with one address nobody asks how busy it is."""
+        if not target.address:
+            return ServerState(warm_tokens=found.tokens, session_tokens=found.session, ready=not target.down)
+        place = _place(target)
+        return ServerState(
+            warm_tokens=found.tokens,
+            session_tokens=found.session,
+            in_flight=self._health.in_flight(place[0]),
+            tokens_per_call=self._fresh.get(place, _FIRST_GUESS),
+            placed_tokens=self.warm.placed_tokens(place, now),
+            ready=not target.down,
+        )
+
+    async def expect(self, effect: ExpectSession) -> None:
+        """Note where a session is about to be sent."""
+        place = _place(effect.target)
+        self.warm.expect(
+            place, effect.session, effect.prefix, self._clock(), tokens=effect.tokens, messages=effect.messages
+        )
+
+    async def note(self, effect: NoteSession, call: EndedCall) -> None:
+        """Note that a call was answered, and by whom."""
+        if call.answered is None:
+            return
+        target, key = call.answered
+        place, kind = (target.provider.place, target.model), (target.provider.id, target.model)
+        now, cached = self._clock(), self._cached(kind, effect.cached)
+        expected = effect.expected.get((target.provider.id, target.provider.address, target.model), 0)
+        self._count(place, effect.tokens, cached or 0, min(expected, effect.tokens))
+        self._kinds[place] = kind
+        self.warm.note(
+            place,
+            effect.session,
+            effect.prefix,
+            now,
+            tokens=effect.tokens,
+            cached=cached,
+            messages=effect.messages,
+            key=key,
+            kind=kind,
+        )
+
+    async def forget(self, effect: ForgetSession) -> None:
+        """Forget where a session was about to be sent."""
+        self.warm.forget_session(effect.session)
+
+    def discounts(self, session: str, request: Request, runner: PricedRunner) -> dict[tuple[str, str], float]:
+        """Return by how much less a call of a session costs where its prompt is cached, in USD per million tokens, by provider and model.
+
+        What is saved in this call is spread over the calls that are expected; see `bardo.routing.warm_candidates`.
+        """
+        places = self.warm.places(session) if session else {}
+        if not places:
+            return {}
+        prefix, now, messages = self._prefixes.read(request), self._clock(), len(request.messages)
+        providers, size = {one.id: one for one in runner.directory.providers}, max(1, estimate_request(request))
+        found: dict[tuple[str, str], float] = {}
+        for place in places:
+            kind = self._kinds.get(place, place)
+            provider = providers.get(kind[0])
+            price = None if provider is None else runner.prices.price(provider, place[1], now)
+            saved = 0 if price is None else saved_per_million(price.schedule.rates)
+            if saved:
+                expected = self.warm.expected(place, session, prefix, now, messages=messages, kind=kind)
+                share = min(1.0, expected.tokens / size)
+                amount = share * saved / _NANOS * _INPUT_SHARE / self._turns_ahead
+                found[kind] = max(amount, found.get(kind, 0.0))
+        return found
+
+    def warm_seconds(self, provider: str, model: str) -> float:
+        """Return for how long a conversation keeps its key: until half of its prompt is gone, but a minute to four hours."""
+        place = provider, model
+        half_life = self.warm.survival(self._kinds.get(place, place)).half_life()
+        return min(max(half_life, _LEAST_WARM_SECONDS), _MOST_WARM_SECONDS)
+
+    def lost(self, server: str) -> None:
+        """Forget what a server had cached that was not there: it may come back as another one."""
+        self.warm.forget_server(server, self._clock())
+
+    def report(self, place_name: str, provider: str) -> tuple[CacheHealth, ...]:
+        """Return the caches of all models at one server of a provider, by the server's place."""
+        return tuple(
+            [_health(self.warm, place, provider, use) for place, use in self._use.items() if place[0] == place_name]
+        )
+
+    def _cached(self, kind: Place, cached: int | None) -> int | None:
+        """Return how many tokens were read from a cache. Some servers (vLLM) leave the count out where it is 0."""
+        if cached is None:
+            return 0 if kind in self._counts_reads else None
+        if len(self._counts_reads) < _MOST_PLACES:
+            self._counts_reads.add(kind)
+        return cached
+
+    def _count(self, place: Place, tokens: int, cached: int, expected: int) -> None:
+        use = self._use.get(place)
+        if use is None:
+            if len(self._use) >= _MOST_PLACES:
+                oldest = next(iter(self._use))
+                del self._use[oldest]
+                self._fresh.pop(oldest, None)
+                self._kinds.pop(oldest, None)
+            use = self._use[place] = CacheUse()
+        use.calls += 1
+        use.input_tokens += tokens
+        use.cached_tokens += cached
+        use.expected_tokens += expected
+        use.off_tokens += abs(expected - cached)
+        before = self._fresh.get(place)
+        fresh = max(0, tokens - cached)
+        self._fresh[place] = fresh if before is None else before + _LATEST * (fresh - before)
+
+
+def _health(warm: WarmPrefixes, place: Place, provider: str, use: CacheUse) -> CacheHealth:
+    survival = warm.survival((provider, place[1]))
+    half_life = survival.half_life()
+    return CacheHealth(
+        model=place[1],
+        calls=use.calls,
+        input_tokens=use.input_tokens,
+        cached_tokens=use.cached_tokens,
+        expected_tokens=use.expected_tokens,
+        mean_error_tokens=round(use.off_tokens / use.calls),
+        hit_rate=round(use.cached_tokens / use.input_tokens, 4) if use.input_tokens else 0.0,
+        half_life_seconds=round(half_life, 1) if half_life < float("inf") else None,
+        observations=survival.observations,
+    )
+
+
+def saved_per_million(rates: Rates) -> int:
+    """Return by how much less a million input tokens cost that are read from a cache, in nano-dollars; 0 where that is not known."""
+    return 0 if rates.input is None or rates.cache_read is None else max(0, rates.input - rates.cache_read)
+
+
+def _place(target: TargetFacts) -> Place:
+    name = f"{target.provider} at {target.address}" if target.address else target.provider
+    return name, target.model
+
+
+def open_affinity(runner: AffinityHost, effects: Effects, settings: AffinitySettings) -> Affinity:
+    """Begin to keep for a runner what is sent where, and perform the effects of the layer."""
+    made = Affinity(runner.health, runner.clock, half_life=settings.half_life_seconds, turns_ahead=settings.turns_ahead)
+    effects.register(LookAtServers, made.look)
+    effects.register(ExpectSession, made.expect, writes=True)
+    effects.register_of_call(NoteSession, made.note)
+    effects.register(ForgetSession, made.forget, writes=True)
+    runner.health.note_lost = made.lost
+    runner.keyring.rotation.warm_seconds = made.warm_seconds
+    runner.affinity = made
+    return made
+
+
+def bounds_of(settings: AffinitySettings) -> LoadBounds:
+    """Return the settings as the layer goes by them."""
+    return LoadBounds(bound=settings.load_bound, free=settings.free_calls, balance=settings.balance)

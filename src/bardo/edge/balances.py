@@ -1,0 +1,56 @@
+"""What providers say in the headers of their replies of the money that is left: the last balance of each, in memory."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from bardo.catalog.rows import ProviderRow
+
+_DAY = 86_400
+
+
+class Balances:
+    """The last balances of each provider, by the names that its row has for them (`diem`, `usd`). Times are Unix times.
+
+    A balance holds until the next one, and `diem` no longer than its day in UTC: at midnight there is a new allocation.
+    """
+
+    def __init__(self) -> None:
+        self.revision = 0
+        self._known: dict[str, dict[str, tuple[float, int]]] = {}
+
+    def note(self, provider: str, row: ProviderRow, headers: Mapping[str, str], now: float) -> None:
+        """Keep what the headers of a reply say; what is no number says nothing."""
+        for name, header in row.balance_headers.items():
+            amount = _amount(headers.get(header, ""))
+            if amount is None:
+                continue
+            spent = self.is_spent(provider, name, now)
+            self._known.setdefault(provider, {})[name] = (amount, int(now // _DAY))
+            self.revision += spent is not (amount <= 0)
+
+    def of(self, provider: str, now: float) -> dict[str, float]:
+        """Return the balances of a provider that hold now; none where it has named none."""
+        found = {name: self.amount(provider, name, now) for name in self._known.get(provider, ())}
+        return {name: amount for name, amount in found.items() if amount is not None}
+
+    def amount(self, provider: str, name: str, now: float) -> float | None:
+        """Return one balance; None where nobody knows it."""
+        known = self._known.get(provider, {}).get(name)
+        if known is None or (name == "diem" and known[1] != int(now // _DAY)):
+            return None
+        return known[0]
+
+    def is_spent(self, provider: str, name: str, now: float) -> bool:
+        """Whether a balance is known to be used up."""
+        amount = self.amount(provider, name, now)
+        return amount is not None and amount <= 0
+
+
+def _amount(text: str) -> float | None:
+    try:
+        amount = float(text)
+    except ValueError:
+        return None
+    return amount if math.isfinite(amount) else None

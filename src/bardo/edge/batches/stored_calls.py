@@ -1,0 +1,101 @@
+"""What stands in the place of a provider where a stored reply is read as if it came now: a transport, keys and a log of one row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bardo.edge.batches.batch_prices import BatchPrices
+from bardo.edge.health import HealthKeeper
+from bardo.edge.http_calls import Call, Deadlines, Transport
+from bardo.edge.keys import Keyring
+from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.price_book import PriceBook
+from bardo.edge.runner import Runner
+from bardo.edge.stored_reply import StoredReply
+from bardo.edge.web_search import WebSearcher
+from bardo.engine.planning import Attempt
+from bardo.engine.route import Provider
+from bardo.values.errors import BardoError, InternalError
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+if TYPE_CHECKING:
+    from bardo.edge.payments.payer import Payments
+
+
+class StoredTransport:
+    """Gives one stored reply to whatever is sent."""
+
+    def __init__(self, reply: StoredReply) -> None:
+        self._reply: StoredReply | None = reply
+
+    async def send(self, call: Call, deadlines: Deadlines) -> StoredReply:
+        """Return the reply. Raises InternalError the second time: a batch asks each model once."""
+        reply, self._reply = self._reply, None
+        if reply is None:
+            raise InternalError("an item of a batch was sent again")
+        return reply
+
+    async def close(self) -> None:
+        """Do nothing: no connection is held."""
+
+
+class KeylessKeyring(Keyring):
+    """Signs nothing: a stored reply needs no key, which may be gone by now."""
+
+    def __init__(self, keyring: Keyring) -> None:
+        super().__init__()
+        self.secrets_of = keyring.secrets_of  # type: ignore[method-assign]
+
+    async def prepare(self, provider: Provider) -> None:
+        """Make nothing."""
+
+    def sign(self, call: Call, provider: Provider, *, clock: Callable[[], float], key: str = "") -> Call:
+        """Return the call as it is."""
+        return call
+
+
+class StoredContext:
+    """What reads one stored reply: the runner's facts and settings, a transport that asks nobody, and a log of one row."""
+
+    def __init__(self, runner: Runner, reply: StoredReply, *, started_at: float) -> None:
+        self._runner = runner
+        self.transport: Transport = StoredTransport(reply)
+        self.keyring: Keyring = KeylessKeyring(runner.keyring)
+        self.limits = runner.limits
+        self.facts = runner.facts
+        self.events = runner.events
+        # A reply of hours ago says nothing of how its provider is now.
+        self.health = HealthKeeper()
+        self.payments: Payments | None = None
+        self.prices: PriceBook = BatchPrices(runner.prices)
+        self.searcher: WebSearcher | None = None
+        self.clock = lambda: started_at
+        self.watch = runner.watch
+        self.row: LogRow | None = None
+
+    async def remember(
+        self,
+        response: Response,
+        request: Request,
+        attempt: Attempt,
+        tenant: str,
+        *,
+        reply: str,
+        fields: Mapping[int, dict[str, Any]],
+        shown: Response | None = None,
+    ) -> None:
+        """Keep what the turns to come need."""
+        await self._runner.remember(response, request, attempt, tenant, reply=reply, fields=fields, shown=shown)
+
+    def note_begun(self, call: CallBegun) -> None:
+        """Note nothing: the item is in the state database since before its job was sent."""
+
+    def write(self, row: LogRow) -> None:
+        """Keep the row, which is stored with the item and then written."""
+        self.row = row
+
+    def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
+        """Take every secret of this process out of an error."""
+        self._runner.clean(error, further)

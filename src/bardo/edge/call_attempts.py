@@ -1,0 +1,184 @@
+"""The attempts of one call as they are made and end: what the log, the receipt and the cost of the call are made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bardo.accounting.call_cost import NO_COST, AttemptCost, call_cost
+from bardo.edge.price_book import PriceBook
+from bardo.engine.route import Target
+from bardo.values.attempts import AttemptCause, AttemptRecord
+from bardo.values.cost import UNKNOWN_COST, CallCost, usd
+from bardo.values.errors import BardoError, CallerError, OperatorError, ProviderError, UpstreamRefused
+from bardo.values.usage import Usage
+
+if TYPE_CHECKING:
+    from bardo.edge.payments.call_payments import CallPayments
+
+_AT_WORK = frozenset({408, 499, 502, 504, 520, 522, 524})
+"""Statuses by which a proxy tells that it stopped waiting: the server behind it may have done the work, and billed it."""
+_FILTERED = "content_filter"
+"""Azure bills a prompt that its filter refused (learn.microsoft.com, "Content filtering", read 2026-11)."""
+
+
+class SentAttempt:
+    """One attempt, from before it is sent.
+
+    `whole`: its reply came to its end, so that its usage is final. `lost`: another attempt of the same call was quicker. `paid_nanos` is
+    what was paid for it from the wallet.
+    """
+
+    __slots__ = (
+        "cause", "cost", "error", "key", "lost", "may_have_cost", "open", "paid_nanos", "seconds", "started", "target", "usage", "whole",
+        "why",
+    )  # fmt: skip
+
+    def __init__(self, target: Target, cause: AttemptCause, why: str, key: str, started: float) -> None:
+        self.target = target
+        self.cause = cause
+        self.why = why
+        self.key = key
+        self.started = started
+        self.seconds: float | None = None
+        self.error: BardoError | None = None
+        self.usage: Usage | None = None
+        self.may_have_cost = True
+        self.paid_nanos = 0
+        self.whole = False
+        self.lost = False
+        self.open = True
+        self.cost: CallCost = UNKNOWN_COST
+
+
+class CallAttempts:
+    """The attempts of one call. `watch` tells seconds since the call began, `now` is the Unix time whose prices it pays."""
+
+    def __init__(self, watch: Callable[[], float], prices: PriceBook, now: float) -> None:
+        self._watch = watch
+        self._prices = prices
+        self._now = now
+        self._sent: list[SentAttempt] = []
+        self._cost: CallCost | None = None
+        self.payments: CallPayments | None = None
+
+    def __len__(self) -> int:
+        return len(self._sent)
+
+    @property
+    def last_target(self) -> Target | None:
+        """Where the last attempt went; None where there is none yet."""
+        return self._sent[-1].target if self._sent else None
+
+    def send(self, target: Target, *, cause: AttemptCause, why: str = "", key: str = "") -> SentAttempt:
+        """Note an attempt that is about to be sent: it may cost money from then on."""
+        sent = SentAttempt(target, cause, why, key, self._watch())
+        self._sent.append(sent)
+        self._cost = None
+        return sent
+
+    def end(
+        self,
+        sent: SentAttempt | None = None,
+        *,
+        error: BardoError | None = None,
+        usage: Usage | None = None,
+        may_have_cost: bool | None = None,
+        whole: bool = True,
+        lost: bool = False,
+    ) -> None:
+        """Note how an attempt ended: by default the latest that is open. One that has ended stays as it is."""
+        one = sent or next((one for one in reversed(self._sent) if one.open), None)
+        if one is None or not one.open:
+            return
+        one.open, one.lost = False, lost
+        one.whole = whole and error is None and not lost
+        one.seconds = self._watch() - one.started
+        one.error, one.usage = error, usage
+        one.may_have_cost = may_have_cost_of(error) if may_have_cost is None else may_have_cost
+        if self.payments is not None:
+            one.paid_nanos = self.payments.take_nanos()
+        one.cost, self._cost = self._cost_of(one), None
+
+    def _cost_of(self, one: SentAttempt) -> CallCost:
+        usage = one.usage
+        if one.paid_nanos:
+            # What was paid is the bill, whatever the provider counts besides.
+            usage = msgspec.structs.replace(usage or _NOTHING, cost_usd=usd(one.paid_nanos))
+        if usage is None or not (usage.reported or usage.cost_usd is not None):
+            return UNKNOWN_COST if one.may_have_cost else NO_COST
+        cost = self._prices.cost(one.target.provider, one.target.model, usage, self._now)
+        if one.whole or cost.reported_nanos is not None:
+            return cost
+        # Providers bill what they made until they noticed, so that counts from before the end are only a part of it.
+        return msgspec.structs.replace(cost, nanos=None, computed_nanos=None, saved_nanos=None)
+
+    def cost(self) -> CallCost:
+        """Return what the call cost by the attempts that have ended; unknown while one is open."""
+        if len(self._sent) == 1:
+            return self._sent[0].cost
+        if self._cost is None:
+            self._cost = call_cost([_attempt_cost(one) for one in self._sent]) if self._sent else NO_COST
+        return self._cost
+
+    def logged_records(self) -> tuple[AttemptRecord, ...]:
+        """Return the attempts for the log, which tells of a single one only where it says which server it went to."""
+        sent = self._sent
+        return self.records() if len(sent) > 1 or (sent and sent[0].target.provider.address) else ()
+
+    def records(self) -> tuple[AttemptRecord, ...]:
+        """Return the attempts in the order in which they were sent."""
+        return tuple([_record(one) for one in self._sent])
+
+
+def may_have_cost_of(error: BardoError | None) -> bool:
+    """Return whether an attempt that ended like this may be billed: not where it was refused, or never reached the provider."""
+    if isinstance(error, UpstreamRefused):
+        return error.status in _AT_WORK or error.upstream_code == _FILTERED
+    if isinstance(error, ProviderError):
+        return error.reached
+    return not isinstance(error, CallerError | OperatorError)
+
+
+def cost_fields(cost: CallCost) -> dict[str, Any]:
+    """Return the fields of a log row that tell what the call cost."""
+    return {
+        "cost_usd": None if cost.nanos is None else usd(cost.nanos),
+        "cost_nanos": cost.nanos,
+        "cost_parts": cost.parts or None,
+        "reported_cost_nanos": cost.reported_nanos,
+        "computed_cost_nanos": cost.computed_nanos,
+        "cache_saved_nanos": cost.saved_nanos,
+        "price_source": cost.source or None,
+    }
+
+
+def _attempt_cost(one: SentAttempt) -> AttemptCost:
+    return AttemptCost(one.cause, one.cost, one.error is None and not one.lost)
+
+
+def _record(one: SentAttempt) -> AttemptRecord:
+    usage, error = one.usage or _NOTHING, one.error
+    return AttemptRecord(
+        cause=one.cause,
+        provider=one.target.provider.id,
+        model=one.target.model,
+        why=one.why,
+        address=one.target.provider.address,
+        key=one.key,
+        started=round(one.started, 6),
+        seconds=None if one.seconds is None else round(one.seconds, 6),
+        status=error.status if error is not None else 200 if one.whole else None,
+        error="" if error is None else type(error).__name__,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        reasoning_tokens=usage.reasoning_tokens,
+        cached_input_tokens=usage.cached_input_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        nanos=one.cost.nanos,
+    )
+
+
+_NOTHING = Usage()

@@ -1,0 +1,195 @@
+"""How a call begins: its layers, who is asked, its limits, and one attempt after the other until a reply has begun."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from bardo.context.cache.identity import identity_of
+from bardo.context.layer import EffectFailed, KeptReply
+from bardo.edge.attempt_loop import AttemptLoop, LoopContext
+from bardo.edge.cascade import with_cascade
+from bardo.edge.directory import Placement
+from bardo.edge.hedging import hedge_attempts
+from bardo.edge.live_reply import LiveReply
+from bardo.edge.runner_parts import CallOptions, ServerFacts
+from bardo.edge.stale_replies import StalePlace
+from bardo.engine.exchange import attempts
+from bardo.engine.failover import moves_on
+from bardo.engine.planning import plan
+from bardo.engine.route import Target
+from bardo.reasoning.replay import NOTHING
+from bardo.routing.cascade import EscalatedCall
+from bardo.values.errors import BardoError
+from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    from bardo.edge.accounts.account import Account
+    from bardo.edge.accounts.call_gate import CallGate
+    from bardo.edge.directory import Directory
+    from bardo.edge.pipeline.pipeline import Pipeline
+    from bardo.edge.prompt_watch import PromptWatch
+    from bardo.edge.replay_store import ReplayKeeper
+    from bardo.edge.server_choice import ServerChoice
+
+
+class BeginningContext(LoopContext, Protocol):
+    """What the beginning of a call needs of whoever runs it."""
+
+    directory: Directory
+    pipeline: Pipeline | None
+    gate: CallGate | None
+    servers: ServerChoice
+    server_facts: ServerFacts | None
+    prompts: PromptWatch
+    replay: ReplayKeeper | None
+
+    async def placed(
+        self, request: Request, request_id: str = "", *, found: Mapping[str, Any] = ..., session: str = ""
+    ) -> tuple[Request, Placement]:
+        """Return a request with all that it needs, and who is asked for it, best first. Raises BardoError."""
+        ...
+
+
+class Admission(Protocol):
+    """Asks whether a call is within the limits of its key, and returns who may be asked."""
+
+    async def __call__(self, request: Request, placed: Placement, *, free: bool = False) -> Placement: ...
+
+
+async def begin_call(
+    runner: BeginningContext,
+    live: LiveReply,
+    request: Request,
+    call: CallOptions,
+    *,
+    earlier: tuple[EscalatedCall, ...],
+) -> None:
+    """Try one target after the other until a reply has begun. Raises BardoError where none does."""
+    try:
+        await _begin(runner, live, request, call, earlier=earlier)
+    except BaseException:
+        if live.layers is not None:
+            await live.layers.fail()
+        raise
+
+
+async def _begin(
+    runner: BeginningContext,
+    live: LiveReply,
+    request: Request,
+    call: CallOptions,
+    *,
+    earlier: tuple[EscalatedCall, ...],
+) -> None:
+    layers = None
+    if runner.pipeline is not None and not call.judges:
+        layers = runner.pipeline.of_call(request, tenant=call.tenant, client_key=call.client_key)
+    admit = _admission(runner, live, call, first=not earlier)
+    if layers is not None and runner.pipeline is not None:
+        live.recorder.layers = layers
+        answer = partial(_answer, runner, live, call, admit)
+        request = await runner.pipeline.before_route(layers, request, answer)
+        if layers.answer is not None:
+            return
+    warms = layers is not None and layers.plan.has("affinity")
+    session = layers.session if layers is not None and warms else ""
+    needs = {} if layers is None else layers.needs
+    request, placed = await runner.placed(request, live.request_id, found=needs, session=session)
+    if admit is not None:
+        placed = await admit(request, placed)
+    placed = await runner.servers.at_servers(placed, request, call.tenant, every=warms)
+    if placed.skipped:
+        request = msgspec.structs.replace(request, degraded=(*request.degraded, *placed.skipped))
+    request = runner.prompts.note(request, call.tenant)
+    targets, may_forward = placed.targets, call.may_forward
+    if layers is not None and runner.pipeline is not None:
+        request, targets = await runner.pipeline.after_route(layers, request, targets)
+        may_forward = may_forward and not layers.changes_reply
+    recalled = NOTHING if runner.replay is None else await runner.replay.recall(live.request, call.tenant, request)
+    knowledge = runner.facts.knowledge(targets, call.tenant)
+    route = with_cascade(placed.route, earlier)
+    planned = partial(attempts, knowledge=knowledge, recalled=recalled, may_forward=may_forward, route=route)
+    deadline, hedges = runner.failover.deadline(request.options.deadline_seconds), runner.failover.settings.hedge
+    hedge = partial(hedge_attempts, planned, request, targets) if hedges and len(targets) > 1 else None
+    _prepare_stale(runner, live, call.tenant)
+    try:
+        attempt = await AttemptLoop(
+            runner, live, planned(request, targets), knowledge, deadline, hedge, targets=targets
+        ).run()
+    except BardoError as problem:
+        kept = None if live.stale_place is None else live.stale_place.find(request.options.allow_stale)
+        if kept is None or not moves_on(problem):
+            raise
+        await live.begin_stale(kept, problem)
+        return
+    if runner.server_facts is not None:
+        runner.server_facts.answered(attempt.target)
+
+
+def _admission(runner: BeginningContext, live: LiveReply, call: CallOptions, *, first: bool) -> Admission | None:
+    """Return what asks whether the call of a key is within its limits; None where calls have none."""
+    if runner.gate is None or call.account is None:
+        return None
+    requests, slots = 1 if first and not call.judges else 0, 0 if call.judges else 1
+    return partial(_admit, runner.gate, call.account, live.request_id, requests, slots)
+
+
+async def _admit(
+    gate: CallGate,
+    account: Account,
+    request_id: str,
+    requests: int,
+    slots: int,
+    request: Request,
+    placed: Placement,
+    *,
+    free: bool = False,
+) -> Placement:
+    return await gate.admit(account, request, placed, request_id, requests=requests, slots=slots, free=free)
+
+
+async def _answer(
+    runner: BeginningContext,
+    live: LiveReply,
+    call: CallOptions,
+    admit: Admission | None,
+    kept: KeptReply,
+    request: Request,
+) -> None:
+    """Answer with a reply that was kept, where the caller's key may ask for it.
+
+    Raises EffectFailed for a reply that cannot be read any more, and Forbidden, RateLimited and OverBudget.
+    """
+    target = _target_of(runner, kept)
+    if admit is not None:
+        await admit(request, Placement(targets=(target,)), free=True)
+    knowledge = runner.facts.knowledge((target,), call.tenant)
+    try:
+        attempt = plan(request, target, knowledge=knowledge, may_forward=False)
+        await live.begin_kept(attempt, knowledge, kept)
+    except BardoError as problem:
+        raise EffectFailed("a kept reply cannot be read") from problem
+
+
+def _target_of(runner: BeginningContext, kept: KeptReply) -> Target:
+    """Return who gave a kept reply, at the endpoint of its dialect. Raises EffectFailed where the provider is configured no more."""
+    for provider in runner.directory.providers:
+        if provider.id == kept.provider:
+            for at in provider.endpoints:
+                if at.row.dialect == kept.dialect:
+                    return Target(provider=at, model=kept.model)
+    raise EffectFailed("the provider of a kept reply is not configured")
+
+
+def _prepare_stale(runner: BeginningContext, live: LiveReply, tenant: str) -> None:
+    """Have the reply kept for callers that allow an old one, where the operator wants that; nothing of a private call is kept."""
+    request = live.request
+    if runner.failover.stale is not None and not request.options.private:
+        with suppress(ValueError):
+            identity = identity_of(request, tenant, request.dialect)
+            live.stale_place = StalePlace(runner.failover.stale, identity, runner.clock)

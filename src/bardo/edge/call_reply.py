@@ -1,0 +1,209 @@
+"""What one call knows of its reply: its attempts, what has been read, what it cost, and its row in the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from bardo.edge.accounts.account import Account
+from bardo.edge.answer_steps import AnswerStepRunner
+from bardo.edge.call_attempts import SentAttempt
+from bardo.edge.call_context import CallContext, new_request_id
+from bardo.edge.call_recorder import CallRecorder
+from bardo.edge.graceful_shutdown import shutdown_of
+from bardo.edge.key_turns import KeyTurns
+from bardo.edge.log.row import CallOutcome
+from bardo.edge.stale_replies import StalePlace
+from bardo.edge.upstream_reply import UpstreamReply
+from bardo.edge.verification import Verifier
+from bardo.engine.forwarding import ReplyUpdate
+from bardo.engine.knowledge import BUILTIN, Knowledge
+from bardo.engine.own_calls import OwnCallsAnswer
+from bardo.engine.planning import Attempt
+from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
+from bardo.engine.reply_reader import ReplyReader
+from bardo.engine.typed.plan import AnswerValidator
+from bardo.engine.typed.retry import TypedAnswer
+from bardo.engine.verification import Verification
+from bardo.values.attempts import AttemptCause
+from bardo.values.cost import CallCost
+from bardo.values.errors import BardoError
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+if TYPE_CHECKING:
+    from bardo.edge.pipeline.call_layers import CallLayers
+
+
+class CallReply:
+    """One call's reply as far as it is known, for whoever reads it on.
+
+    `validator` is the caller's own look at a typed answer. `client_key` is what the client proved itself with, which no error may hold,
+    and `account` whose it is.
+    `most_text` is how many characters of a reply are held that only the log and replay look at.
+    """
+
+    def __init__(
+        self,
+        context: CallContext,
+        request: Request,
+        *,
+        tenant: str = "",
+        validator: AnswerValidator | None = None,
+        client_key: str = "",
+        most_text: int | None = None,
+        account: Account | None = None,
+    ) -> None:
+        self.request = request
+        self.request_id = new_request_id(context.clock())
+        self.answer: TypedAnswer | OwnCallsAnswer | None = None
+        self.prompt_estimate = 0
+        """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
+        self.stale_seconds: float | None = None
+        """How old the reply is that is given because nobody answered; None of one that came now."""
+        self.stale_place: StalePlace | None = None
+        self.keys = KeyTurns(context, request, tenant)
+        self.verifier: Verifier | None = None
+        """What has the answer judged by a second model; None where nobody asked for that."""
+        self._verification: Verification | None = None
+        self._is_judged = False
+        self._context = context
+        self._validator = validator
+        self._client_key = client_key
+        self._most_text = most_text
+        self.recorder = self._recorder = CallRecorder(
+            context,
+            request,
+            self.request_id,
+            tenant,
+            key_id=None if account is None else account.id,
+            tags=() if account is None else account.tags,
+        )
+        self._knowledge: Knowledge = BUILTIN
+        self._attempt: Attempt | None = None
+        self._upstream: UpstreamReply | None = None
+        self._steps: AnswerStepRunner | None = None
+        self._held: list[ReplyUpdate] | None = None
+
+    @property
+    def layers(self) -> CallLayers | None:
+        """What the layers that worked on the call left; None where it had none."""
+        return self._recorder.layers
+
+    @property
+    def attempt(self) -> Attempt:
+        """The attempt that was sent last."""
+        assert self._attempt is not None
+        return self._attempt
+
+    @property
+    def reader(self) -> ReplyReader:
+        """The reader of the reply."""
+        assert self._upstream is not None
+        return self._upstream.reader
+
+    @property
+    def forwarded(self) -> bool:
+        """Whether the client gets the provider's own bytes: the plan allows it, and so did the reply as far as it has come."""
+        rewritten = self.answer is not None and self.answer.rewritten
+        return self._upstream is not None and self._upstream.forwarded and not rewritten
+
+    def response(self) -> Response:
+        """Return the reply as far as it has come."""
+        return self.reader.fold.response()
+
+    @property
+    def cost(self) -> CallCost:
+        """What the call cost by the attempts that have ended; unknown while one is open."""
+        return self._recorder.attempts.cost()
+
+    @property
+    def cost_of_request(self) -> CallCost:
+        """What the request cost: this call, and the calls of the same cascade whose answers were not good enough."""
+        return with_earlier_calls(self.cost, self._attempt)
+
+    def response_with_receipt(self) -> Response:
+        """Return the reply as far as it has come, with ids, cost and receipt in `bardo`, and steps in its thinking."""
+        return with_receipt(self.request, self.response(), self._facts(), forwarded=self.forwarded)
+
+    def age(self) -> float:
+        """Return the seconds since the call began."""
+        return self._recorder.age()
+
+    def note_sent(self, attempt: Attempt, *, cause: AttemptCause = "first", why: str = "") -> SentAttempt:
+        """Note an attempt before it is sent. `why` says what led to it."""
+        sent = self._recorder.note_sent(attempt, cause=cause, why=why, key=self.keys.choose(attempt.target))
+        self._context.events.publish_plan(self.request_id, attempt, cause, self.recorder.key_id)
+        self._attempt = attempt
+        return sent
+
+    def note_ended(
+        self, sent: SentAttempt | None = None, error: BardoError | None = None, *, whole: bool = True
+    ) -> None:
+        """Note the end of an attempt, by default the one that is open, with what its reply used."""
+        usage = self.reader.fold.usage if self._upstream is not None and self._upstream.opened else None
+        self._recorder.note_ended(sent, error=error, usage=usage, whole=whole)
+
+    def final(self, problem: BardoError) -> BardoError:
+        """Return the error with which the call ends, which says that it was paid for where it was."""
+        payments = self._recorder.payments
+        return problem if payments is None else payments.final(problem)
+
+    def clean(self, error: BardoError) -> None:
+        """Take secrets, and more text than a person reads, out of an error of this call."""
+        self._context.clean(error, (self._client_key, *self._recorder.payment_secrets()))
+
+    def _cleaner(self) -> Callable[[BardoError], None]:
+        """Return what cleans an error and does not hold this call: a call in a circle of references waits for the garbage collector."""
+        return partial(self._context.clean, further=(self._client_key, *self._recorder.payment_secrets()))
+
+    def log(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
+        """Write the call into the log, once."""
+        if self._recorder.logged:
+            return
+        read = self._upstream is not None and self._upstream.opened
+        if read and self._upstream is not None:
+            self._upstream.learn_start()
+        self.note_ended(error=error, whole=outcome == "ok")
+        if outcome == "ok" and read and self._context.events.active:
+            provenance = None if self.answer is None else self.answer.provenance
+            self._context.events.publish_reply(
+                self.request_id, self.attempt, self.response(), provenance, self.recorder.key_id
+            )
+        self._recorder.log(
+            outcome,
+            attempt=self._attempt,
+            response=self.response() if read else None,
+            error=error,
+            forwarded=self.forwarded if read else self._attempt is not None and self._attempt.forward,
+        )
+
+    def log_cancelled(self, cancelled: asyncio.CancelledError) -> None:
+        """Write a call that was cancelled into the log: as failed where the server stopped, not its client."""
+        stopped = shutdown_of(cancelled)
+        if stopped is None:
+            # A client that leaves a stream while its answer is judged has all of the answer.
+            self.log("ok" if self._is_judged and self._is_whole() else "cancelled")
+        else:
+            begun = self._upstream is not None and self._upstream.opened and self.request.stream
+            self.log("broken" if begun else "error", stopped)
+        self._recorder.judge(escalated=False)
+
+    def _facts(self) -> CallFacts:
+        return CallFacts(
+            self.request_id,
+            self.attempt,
+            self.cost_of_request,
+            self._recorder.attempts.records(),
+            self._recorder.payment_fields(),
+            None if self._verification is None else self._verification.fields(),
+        )
+
+    def _is_whole(self) -> bool:
+        """Whether the reply said its last event, and the caller took it."""
+        upstream = self._upstream
+        if upstream is None or not upstream.opened or upstream.reader.failure is not None or not upstream.all_read:
+            return False
+        return self.response().finish.reason not in ("unknown", "error")

@@ -1,0 +1,161 @@
+"""The row of one call in the log, made from the request, the attempt that was answered, the reply and the cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from bardo.edge.call_attempts import cost_fields
+from bardo.edge.log.row import CallOutcome, LogRow
+from bardo.engine.planning import Attempt
+from bardo.engine.receipt import receipt
+from bardo.values.attempts import AttemptRecord
+from bardo.values.cost import UNKNOWN_COST, CallCost
+from bardo.values.errors import BardoError
+from bardo.values.request import Request
+from bardo.values.response import Response
+
+if TYPE_CHECKING:
+    from bardo.edge.pipeline.call_layers import CallLayers
+
+MALFORMED_CALLS = "malformed_tool_calls"
+"""The key of a route's record that names calls of tools with unreadable arguments; only where it was chosen by what was learned."""
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """When a call began (Unix time), how long it took, and how long its first piece."""
+
+    started_at: float
+    seconds: float
+    first_byte_seconds: float | None = None
+
+
+def log_row(
+    request_id: str,
+    request: Request,
+    timing: Timing,
+    *,
+    outcome: CallOutcome,
+    attempts: int = 1,
+    attempt: Attempt | None = None,
+    response: Response | None = None,
+    error: BardoError | None = None,
+    forwarded: bool = False,
+    keep_content: bool = False,
+    tenant: str | None = None,
+    key_id: str | None = None,
+    tags: tuple[str, ...] = (),
+    attempt_records: tuple[AttemptRecord, ...] = (),
+    cost: CallCost = UNKNOWN_COST,
+    payment: dict[str, Any] | None = None,
+    layers: CallLayers | None = None,
+) -> LogRow:
+    """Return the row of one call. Content goes in only where it is to be kept."""
+    fields: dict[str, Any] = {
+        "request_id": request_id,
+        "started_at": timing.started_at,
+        "seconds": timing.seconds,
+        "first_byte_seconds": timing.first_byte_seconds,
+        "client_dialect": request.dialect,
+        "model_asked": request.model,
+        "streamed": request.stream,
+        "attempts": attempts,
+        "tenant": tenant,
+        "key_id": key_id,
+        "tags": tags,
+        "subsystem": subsystem_of(request, attempt),
+        "attempt_records": attempt_records,
+        **cost_fields(cost),
+        "operation": request.operation,
+        "outcome": outcome,
+        "status": error.status if error is not None else 200 if response is not None else None,
+    }
+    if error is not None:
+        fields |= {"error_class": type(error).__name__, "error_message": error.message}
+    if attempt is not None:
+        provider = attempt.target.provider
+        fields |= {
+            "provider": provider.id,
+            "provider_dialect": provider.row.dialect,
+            "model": attempt.target.model,
+            "passed_through": forwarded,
+            "route": None if attempt.route is None else attempt.route.fields,
+            **_of_control(attempt),
+        }
+        if response is not None:
+            fields |= _of_response(response)
+            fields["receipt"] = made = receipt(response, attempt, forwarded=forwarded)
+            fields["reasoning_verdict"] = made.get("verdict")
+            if attempt.route is not None and "learned" in attempt.route.fields:
+                fields["route"] = {**attempt.route.fields, MALFORMED_CALLS: _malformed_calls(response)}
+    if payment is not None:
+        fields["receipt"] = {**(fields.get("receipt") or {}), "payment": payment}
+    if layers is not None:
+        cache, saved = layers.cache_result
+        fields |= {"pipeline": layers.fields(), "cache": cache, "reply_saved_nanos": saved}
+        if layers.answer is not None:
+            fields |= _USED_NOTHING
+    if keep_content:
+        fields |= _contents(request, response, layers)
+    return LogRow(**fields)
+
+
+_USED_NOTHING: dict[str, Any] = {
+    "input_tokens": None,
+    "output_tokens": None,
+    "reasoning_tokens": None,
+    "cached_input_tokens": None,
+    "cache_write_tokens": None,
+    "usage_raw": None,
+}
+"""A reply that was kept says what its model used when it was made; the call that gets it used nothing."""
+
+
+def _contents(request: Request, response: Response | None, layers: CallLayers | None) -> dict[str, str]:
+    """Return what was said, as its provider got it and said it where a layer masks that; nothing where the layer did not come to it."""
+    if layers is not None and layers.masks:
+        if not layers.masked:
+            return {}
+        request = layers.as_sent(request)
+        response = None if response is None else layers.as_said(response)
+    asked = {"request_content": msgspec.json.encode(request.body or request.messages).decode()}
+    return asked if response is None else {**asked, "reply_content": msgspec.json.encode(response.blocks).decode()}
+
+
+def subsystem_of(request: Request, attempt: Attempt | None) -> str | None:
+    """Return which part of an agent, or which workload, asked; None where the request does not tell."""
+    if attempt is not None and attempt.route is not None and (workload := attempt.route.fields.get("workload")):
+        return str(workload)
+    intent = request.options.intent
+    return None if intent is None else intent.subsystem or None
+
+
+def _malformed_calls(response: Response) -> list[str]:
+    """Return the names of the tools that a model called with arguments which are no JSON object: what is learned of it."""
+    return [call.name for one in (response, *response.alternatives) for call in one.tool_calls if call.malformed]
+
+
+def _of_control(attempt: Attempt) -> dict[str, Any]:
+    """Return the receipt as far as it is known before a reply."""
+    plan = attempt.control
+    if plan is None:
+        return {}
+    return {"reasoning_intent": plan.intent, "reasoning_emitted": plan.emitted, "reasoning_layer": plan.layer}
+
+
+def _of_response(response: Response) -> dict[str, Any]:
+    chain, usage = response.reasoning, response.usage
+    return {
+        "finish_reason": response.finish.reason,
+        "finish_raw": response.finish.raw or None,
+        "visibility": chain.visibility.value,
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "reasoning_tokens": chain.reasoning_tokens if chain.reported or chain.tokens_approx else None,
+        "tokens_approx": chain.tokens_approx,
+        "cached_input_tokens": usage.cached_input_tokens,
+        "cache_write_tokens": usage.cache_write_tokens,
+        "usage_raw": usage.raw,
+        "degraded": tuple(msgspec.to_builtins(response.degraded)),
+    }

@@ -1,0 +1,179 @@
+"""Open a database, SQLite or PostgreSQL, and say in plain words what is wrong with it.
+
+Loads SQLAlchemy: import it where a database is opened, and nowhere above.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from functools import partial
+from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from bardo.edge.database.problems import STATE, DatabaseUse
+from bardo.values.errors import OperatorError
+
+BUSY_SECONDS = 5.0
+
+_ADDRESSES = "give a file, or an address like postgresql+psycopg://user@host/database"
+
+
+def open_database(path: str | Path, use: DatabaseUse = STATE) -> Engine:
+    """Return an engine for writing: `path` is a file or an address. Raises what `use` raises where it is unusable."""
+    return open_for_writing(address_of(path, use), use)
+
+
+def address_of(path: str | Path, use: DatabaseUse = STATE) -> URL:
+    """Return the address of a database: a file is SQLite, anything with `://` is an address already.
+
+    Raises DatabaseUnusable where it is neither.
+    """
+    if not isinstance(path, str) or "://" not in path:
+        return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))
+    try:
+        address = make_url(path)
+    except ArgumentError as error:
+        raise use.unusable(f"the address of the {use.name} cannot be read", hint=_ADDRESSES) from error
+    if address.get_backend_name() == "sqlite" and address.database:
+        return address_of(Path(address.database), use)
+    if address.get_backend_name() != "postgresql":
+        raise use.unusable(f"no {use.name} can be kept at {shown(address)}", hint=_ADDRESSES)
+    return address
+
+
+def shown(address: URL) -> str:
+    """Return the address for a message, without what may be secret."""
+    if is_file(address) and address.database:
+        return address.database
+    return address.set(query={}).render_as_string(hide_password=True)
+
+
+def is_file(address: URL) -> bool:
+    """Whether the database is an SQLite file of ours to create."""
+    return address.get_backend_name() == "sqlite"
+
+
+def open_for_writing(address: URL, use: DatabaseUse = STATE) -> Engine:
+    """Return an engine whose every transaction is a writer's: one at a time, in the order they end."""
+    if is_file(address):
+        _make_file(Path(str(address.database)), use)
+    engine = _engine(address, use)
+    if is_file(address):
+        event.listen(engine, "connect", _set_up_sqlite)
+        event.listen(engine, "begin", _begin_immediately)
+    elif address.get_backend_name() == "postgresql":
+        event.listen(engine, "begin", partial(_take_turns, use.lock))
+    return engine
+
+
+def open_for_reading(address: URL, use: DatabaseUse = STATE) -> Engine:
+    """Return an engine that changes nothing. Raises DatabaseMissing where there is no file."""
+    if not is_file(address):
+        return _engine(address, use)
+    file = Path(str(address.database))
+    if not file.is_file():
+        raise use.missing(f"there is no {use.name} at {file}", hint=use.how_to_find)
+    # `rw` rather than `ro`: after a crash the first to open a database, even to read it, finishes what the journal holds.
+    engine = _engine(address.set(database=f"file:{quote(str(file))}", query={"mode": "rw", "uri": "true"}), use)
+    event.listen(engine, "connect", _set_up_reading)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def reason(error: BaseException) -> str:
+    """Return what the driver said, in one line: SQLAlchemy's own text repeats the statement."""
+    said = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    return " ".join(str(said).split()) or type(said).__name__
+
+
+def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> OperatorError:
+    """Return the problem to raise when a database cannot be opened or read."""
+    hint = "check the server, its address and the account's rights"
+    if is_file(address):
+        hint = f"check that it is {use.article} {use.name} of bardo, that its directory can be written to, and that the disk has room"
+    return use.unusable(f"the {use.name} at {shown(address)} cannot be used: {reason(error)}", hint=hint)
+
+
+def _engine(address: URL, use: DatabaseUse) -> Engine:
+    timeout = {"timeout": BUSY_SECONDS} if is_file(address) else {}
+    try:
+        return create_engine(
+            address,
+            hide_parameters=True,  # Rows may hold content, and error texts go to the operator's log.
+            json_deserializer=msgspec.json.decode,
+            connect_args=timeout,
+        )
+    except (ImportError, NoSuchModuleError) as error:
+        raise use.unusable(
+            f"no driver for {shown(address)}: {reason(error)}", hint="for PostgreSQL: pip install 'psycopg[binary]'"
+        ) from error
+    except (SQLAlchemyError, TypeError) as error:
+        raise unusable(address, error, use) from error
+
+
+def _make_file(file: Path, use: DatabaseUse) -> None:
+    """Create an absent database readable by its owner alone: it tells who asked what, and may hold content."""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        if not file.exists():
+            file.touch(mode=0o600)
+    except OSError as error:
+        raise use.unusable(
+            f"the {use.name} {file} cannot be created: {error.strerror}",
+            hint="choose a path in a directory that exists or can be created, and that this user may write to",
+        ) from error
+
+
+def _set_up_sqlite(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    _set_up_reading(connection, _entry)
+    cursor = connection.cursor()
+    _use_journal(cursor)
+    # The journal is synced when it is folded into the database, not at every commit. A killed process loses nothing
+    # it committed; a power cut or a crashed kernel may lose the commits since the last sync (seconds of a busy log,
+    # longer for a quiet one), and never leaves the database broken. FULL would cost a disk flush per batch.
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA query_only = OFF")
+    cursor.close()
+
+
+def _use_journal(cursor: DBAPICursor) -> None:
+    """Let readers and one writer at a time go on side by side, in any number of processes."""
+    give_up = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            # Of several that switch a new database at once all but one fail at once: SQLite does not wait here.
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > give_up:
+                raise
+            time.sleep(0.01)
+
+
+def _set_up_reading(connection: DBAPIConnection, _entry: ConnectionPoolEntry) -> None:
+    # The driver begins transactions by guesswork, and not at all for table changes: we begin them.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA query_only = ON")
+    cursor.close()
+
+
+def _begin(connection: Connection) -> None:
+    connection.exec_driver_sql("BEGIN")
+
+
+def _begin_immediately(connection: Connection) -> None:
+    # A transaction that turns into a writer halfway fails at once when another got there first; this one waits.
+    connection.exec_driver_sql("BEGIN IMMEDIATE")
+
+
+def _take_turns(lock: int, connection: Connection) -> None:
+    # PostgreSQL numbers rows before they can be seen. Without turns, a follower could pass numbers still to appear.
+    connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")

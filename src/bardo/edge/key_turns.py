@@ -1,0 +1,80 @@
+"""The keys of one call: which one each attempt uses, and whether another key of the same provider may take what one could not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import Protocol
+
+import msgspec
+
+from bardo.edge.health import HealthKeeper
+from bardo.edge.keys import Keyring
+from bardo.engine.route import Provider, Target
+from bardo.routing.attempt_outcome import error_class
+from bardo.values.errors import BardoError
+from bardo.values.operations import EmbedRequest
+from bardo.values.request import Request
+
+
+class KeyContext(Protocol):
+    """What the keys of a call are chosen by."""
+
+    keyring: Keyring
+    health: HealthKeeper
+    watch: Callable[[], float]
+
+
+class KeyTurns:
+    """The keys of one call. `label` is that of the latest attempt, empty where its provider has no more than one."""
+
+    __slots__ = ("_context", "_conversation", "_request", "_tenant", "_tried", "label")
+
+    def __init__(self, context: KeyContext, request: Request | EmbedRequest, tenant: str = "") -> None:
+        self.label = ""
+        self._context = context
+        self._request = request
+        self._tenant = tenant
+        self._conversation: bytes | None = None
+        self._tried: set[tuple[str, str]] = set()
+
+    def choose(self, target: Target) -> str:
+        """Return the label of the key that an attempt uses."""
+        provider = target.provider
+        if not provider.row.several_keys:
+            self.label = ""
+            return ""
+        tried = [label for name, label in self._tried if name == provider.place]
+        rests, now = self._context.health.store.rests, self._context.watch()
+        if self._conversation is None:
+            self._conversation = conversation_head(self._request, self._tenant)
+        keyring, head = self._context.keyring, self._conversation
+        self.label = keyring.choose(provider, target.model, rests, now, conversation=head, tried=tried)
+        return self.label
+
+    def may_change(self, target: Target, key: str, problem: BardoError) -> bool:
+        """Whether a call that failed with the key of a label may go at once to another key of the same provider."""
+        provider = target.provider
+        if not key or error_class(problem) not in ("rate_limited", "key_refused"):
+            return False
+        self._tried.add((provider.place, key))
+        return self._has_other(provider, target.model)
+
+    def _has_other(self, provider: Provider, model: str) -> bool:
+        rests, now = self._context.health.store.rests, self._context.watch()
+        return any(
+            (provider.place, label) not in self._tried and rests.rest(provider.place, label, model, now) is None
+            for label in self._context.keyring.labels(provider)
+        )
+
+
+def conversation_head(request: Request | EmbedRequest, tenant: str) -> bytes:
+    """Return what all turns of one conversation have in common: its tenant, its system prompt and the first thing its user said.
+
+    Empty for vectors, which no cached prompt makes cheaper.
+    """
+    if not isinstance(request, Request):
+        return b""
+    first = next((place for place, one in enumerate(request.messages) if one.role == "user"), len(request.messages))
+    head = msgspec.msgpack.encode((tenant, request.messages[: first + 1]), enc_hook=repr)
+    return blake2b(head, digest_size=16).digest()

@@ -1,0 +1,62 @@
+"""What prompt caches and the cache of replies did, asked of a log in SQL that both engines speak.
+
+Loads SQLAlchemy: import it where a log is opened, and nowhere above.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Text, case, cast, func, select
+
+from bardo.edge.log.row import CacheTotal, ReplyCacheTotal
+from bardo.edge.log.schema import inference_log
+from bardo.edge.prompt_watch import WATCHED
+
+_column = inference_log.c
+_GROUP = (_column.provider, _column.model, _column.key_id)
+_MOST_READ = 200
+
+
+def cache_totals(connection: Connection, *, since: float | None) -> list[CacheTotal]:
+    """Sum what was read from caches and written to them by provider, model and key, most input first."""
+    begun = [] if since is None else [_column.started_at >= since]
+    changing = cast(_column.degraded, Text).contains(f'"{WATCHED}"')
+    counted = (
+        func.count().label("calls"),
+        *(cast(func.sum(_column[name]), BigInteger).label(name) for name in ("input_tokens", "cached_input_tokens")),
+        cast(func.sum(_column.cache_write_tokens), BigInteger).label("cache_write_tokens"),
+        cast(func.sum(_column.cache_saved_nanos), BigInteger).label("saved_nanos"),
+        func.sum(cast(case((changing, 1), else_=0), Integer)).label("changing"),
+    )
+    query = select(*_GROUP, *counted).where(*begun).group_by(*_GROUP).order_by(func.sum(_column.input_tokens).desc())
+    found = [CacheTotal(**row._asdict()) for row in connection.execute(query)]
+    reasons = _reasons(connection, [*begun, changing]) if any(one.changing for one in found) else {}
+    return [msgspec.structs.replace(one, why=reasons.get((one.provider, one.model, one.key_id), "")) for one in found]
+
+
+def reply_cache_totals(connection: Connection, *, since: float | None) -> list[ReplyCacheTotal]:
+    """Count the calls by what the cache of replies did, and sum what it saved; what happened most often first."""
+    begun = [] if since is None else [_column.started_at >= since]
+    query = (
+        select(
+            _column.cache,
+            func.count().label("calls"),
+            cast(func.sum(_column.reply_saved_nanos), BigInteger).label("saved_nanos"),
+            func.sum(cast(case((_column.reply_saved_nanos.is_(None), 1), else_=0), Integer)).label("unknown"),
+        )
+        .where(_column.cache.is_not(None), *begun)
+        .group_by(_column.cache)
+        .order_by(func.count().desc(), _column.cache)
+    )
+    return [ReplyCacheTotal(**row._asdict()) for row in connection.execute(query)]
+
+
+def _reasons(connection: Connection, wanted: list[ColumnElement[bool]]) -> dict[tuple[str, str, str | None], str]:
+    """Return what the last call of each group says of its prompt."""
+    query = select(*_GROUP, _column.degraded).where(*wanted).order_by(_column.row_number.desc()).limit(_MOST_READ)
+    reasons: dict[tuple[str, str, str | None], str] = {}
+    for provider, model, key_id, degraded in connection.execute(query):
+        for lost in degraded:
+            if lost.get("what") == WATCHED:
+                reasons.setdefault((provider, model, key_id), str(lost.get("why", "")))
+    return reasons

@@ -1,0 +1,131 @@
+"""Which layers work on a call: those of its profile, with single ones turned on and off."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from bardo.catalog.pipeline_rows import LayerPlace, layer_rows, layers_of_profile, profile_rows
+from bardo.context.layer import Layer
+from bardo.edge.pipeline.call_layers import Chosen, LayerPlan
+from bardo.edge.pipeline.own_layers import make_own_layer, own_layer_names, place_of
+from bardo.edge.pipeline.parts import Builder, LayerParts
+from bardo.edge.settings_pipeline import OFF, profile_names, profiles_named
+from bardo.values.degradation import Degradation
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import Request
+
+_MOST_PLANS = 256
+"""Calls choose layers one by one, so that there are many combinations."""
+_LOCKED = "the operator does not let calls turn it off"
+Switches = tuple[tuple[str, bool], ...]
+
+
+class LayerChoice:
+    """Chooses the layers of calls, and makes each of them once, when a profile that has it is first used."""
+
+    def __init__(self, parts: LayerParts, builders: Mapping[str, Builder]) -> None:
+        self._settings = parts.pipeline
+        self._parts = parts
+        self._builders = builders
+        self._is_named = bool(self._settings.profile) or any(profiles_named(parts.settings))
+        self._made: dict[str, Layer] = {}
+        self._plans: dict[tuple[str, Switches], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
+
+    def choose(self, request: Request, client_key: str) -> Chosen | None:
+        """Return the layers of one call; None where it has none.
+
+        The call itself names its profile, or else the key that it came with, an alias or the workload of its model, or the configuration.
+        Raises InvalidRequest for a profile or a layer that nobody knows.
+        """
+        options = request.options
+        if options.pipeline is None and not options.layers and not self._is_named:
+            return None
+        profile, workload = self._named(request, client_key)
+        if (not profile or profile == OFF) and not options.layers:
+            return None
+        plan, lost = self._plan(profile or OFF, options.layers)
+        return Chosen(plan, workload, lost) if plan.before or plan.after else None
+
+    def _named(self, request: Request, client_key: str) -> tuple[str, str]:
+        """Return the profile of a call, and its workload."""
+        runner = self._parts.runner
+        found = runner.directory.found(request.model)
+        workload = runner.directory.workloads.find(found.model)
+        name = "" if workload is None else workload.name
+        if request.options.pipeline is not None:
+            return request.options.pipeline, name
+        for rule in (*runner.rules(client_key), *found.steps):
+            if rule.pipeline:
+                return rule.pipeline, name
+        return (workload.pipeline if workload is not None and workload.pipeline else self._settings.profile), name
+
+    def _plan(self, profile: str, switched: Switches) -> tuple[LayerPlan, tuple[Degradation, ...]]:
+        key = profile, switched
+        made = self._plans.get(key)
+        if made is None:
+            if len(self._plans) >= _MOST_PLANS:
+                self._plans.clear()
+            made = self._plans[key] = self._make_plan(profile, switched)
+        return made
+
+    def _make_plan(self, profile: str, switched: Switches) -> tuple[LayerPlan, tuple[Degradation, ...]]:
+        rows, names, lost = layer_rows(), set(self._layers_of(profile)), []
+        for name, on in switched:
+            if name not in rows and name not in own_layer_names():
+                raise _unknown("layer", name, (*rows, *own_layer_names()), f"bardo.layers.{name[:100]}")
+            if on:
+                names.add(name)
+            elif name in self._settings.locked and name in names:
+                lost.append(Degradation(f"pipeline.{name}", asked="off", why=_LOCKED))
+            else:
+                names.discard(name)
+        chosen = [row for row in rows.values() if row.name in names and row.name in self._builders]
+        own = [self._own_layer(name) for name in self._order_of_own(profile, names)]
+        placed: dict[LayerPlace, list[Layer]] = {"before_route": [], "after_route": []}
+        for row in chosen:
+            placed[row.place].append(self._layer(row.name))
+        for layer in own:
+            placed[place_of(layer)].append(layer)
+        before, after = tuple(placed["before_route"]), tuple(placed["after_route"])
+        reads_session = bool(own) or any(row.reads_session for row in chosen)
+        masking = frozenset(layer.name for layer in (*before, *after) if getattr(layer, "masks", False))
+        all_names = tuple(layer.name for layer in (*before, *after))
+        return LayerPlan(profile, before, after, reads_session, masking, all_names), tuple(lost)
+
+    def _order_of_own(self, profile: str, names: set[str]) -> list[str]:
+        """Return the layers of other packages in the order of the profile, then those that the call turned on."""
+        foreign = names.difference(layer_rows())
+        if not foreign:
+            return []
+        listed = [name for name in self._layers_of(profile) if name in foreign]
+        return [*listed, *sorted(foreign.difference(listed))]
+
+    def _own_layer(self, name: str) -> Layer:
+        made = self._made.get(name)
+        if made is None:
+            settings = self._settings.own.get(name, {})
+            made = self._made[name] = make_own_layer(name, settings, self._parts.effects)
+        return made
+
+    def _layers_of(self, profile: str) -> Sequence[str]:
+        own = self._settings.profiles.get(profile)
+        if own is not None:
+            return own.layers
+        if profile == OFF:
+            return ()
+        if profile not in profile_rows():
+            raise _unknown("pipeline", profile, profile_names(self._settings), "bardo.pipeline")
+        return layers_of_profile(profile)
+
+    def _layer(self, name: str) -> Layer:
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = self._builders[name](self._parts)
+        return made
+
+
+def _unknown(what: str, name: str, known: Sequence[str], param: str) -> InvalidRequest:
+    near = get_close_matches(name[:100], known, n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"use one of {', '.join(known)}"
+    return InvalidRequest(f"bardo knows no {what} {name[:100]!r}", hint=hint, param=param)

@@ -1,0 +1,63 @@
+"""Who performs the effects that layers yield: one function for each kind."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
+
+from bardo.context.layer import Effect, EffectFailed, Pause
+
+if TYPE_CHECKING:
+    from bardo.engine.route import Target
+
+E = TypeVar("E", bound=Effect)
+
+
+class EndedCall(Protocol):
+    """What is known of a call at its end: the target that answered, and the label of its key; None where nobody did."""
+
+    answered: tuple[Target, str] | None
+
+
+class _Performer(NamedTuple):
+    perform: Callable[..., Awaitable[Any]]
+    writes: bool
+    of_call: bool = False
+
+
+class Effects:
+    """The functions that perform effects, by the class of the effect. Builders of layers register those that their layer yields."""
+
+    def __init__(self) -> None:
+        self._performers: dict[type[Effect], _Performer] = {Pause: _Performer(_pause, writes=False)}
+
+    def register(self, kind: type[E], perform: Callable[[E], Awaitable[Any]], *, writes: bool = False) -> None:
+        """Have `perform` called for effects of a class. `writes`: it changes something, and is left out where nothing is sent."""
+        self._performers[kind] = _Performer(perform, writes)
+
+    def performs(self, kind: type[Effect]) -> bool:
+        """Whether somebody performs effects of a class."""
+        return kind in self._performers
+
+    def register_of_call(self, kind: type[E], perform: Callable[[E, EndedCall], Awaitable[Any]]) -> None:
+        """Have `perform` called for effects of a class with what is known of the call at its end; it is left out where nothing is sent."""
+        self._performers[kind] = _Performer(perform, writes=True, of_call=True)
+
+    async def perform(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:
+        """Return the result of an effect of a `call`; None where it is left out. Raises EffectFailed."""
+        found = self._performers.get(type(effect))
+        if found is None:
+            raise EffectFailed(f"nobody performs {type(effect).__name__}")
+        if dry and found.writes:
+            return None
+        try:
+            return await (found.perform(effect, call) if found.of_call else found.perform(effect))
+        except EffectFailed:
+            raise
+        except Exception as problem:
+            raise EffectFailed(f"{type(effect).__name__} failed: {type(problem).__name__}") from problem
+
+
+async def _pause(_: Pause) -> None:
+    await asyncio.sleep(0)

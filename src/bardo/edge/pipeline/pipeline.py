@@ -1,0 +1,218 @@
+"""The layers of calls: chosen by profile, run one after the other, before and after it is known who is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from bardo.context.layer import Answered, EffectFailed, KeptReply, Layer, LayerFacts, Passed, Receipt, TargetFacts
+from bardo.edge.pipeline.call_layers import CallLayers, skipped
+from bardo.edge.pipeline.choice import LayerChoice
+from bardo.edge.pipeline.effects import Effects
+from bardo.edge.pipeline.layers import BUILDERS
+from bardo.edge.pipeline.parts import Builder, CallRunner, LayerParts
+from bardo.edge.pipeline.prompt_counter import PromptCounter
+from bardo.edge.pipeline.sessions import session_of
+from bardo.edge.pipeline.target_facts import TargetReader
+from bardo.values.errors import BardoError, Unavailable
+from bardo.values.request import Request
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from bardo.edge.settings import Settings
+    from bardo.engine.route import Target
+
+AnswerWith = Callable[[KeptReply, Request], Awaitable[None]]
+
+
+class Pipeline:
+    """Runs the layers of calls. `parts` are what `builders` make layers from, and `clock` gives Unix time."""
+
+    def __init__(
+        self, parts: LayerParts, builders: Mapping[str, Builder] = BUILDERS, *, clock: Callable[[], float]
+    ) -> None:
+        self._parts = parts
+        self._choice = LayerChoice(parts, builders)
+        self._clock = clock
+        self.effects: Effects = parts.effects
+        self._targets = TargetReader(parts.runner)
+
+    @classmethod
+    def of(
+        cls,
+        settings: Settings,
+        runner: CallRunner,
+        folder: Path,
+        environment: Mapping[str, str],
+        *,
+        builders: Mapping[str, Builder] = BUILDERS,
+    ) -> Pipeline:
+        """Return what runs the layers of a runner's calls. `folder` is where bardo keeps its data."""
+        own = settings.inference.pipeline
+        parts = LayerParts(settings, own, runner, Effects(), runner.estimates, folder, environment, [])
+        return cls(parts, builders, clock=runner.clock)
+
+    def of_call(
+        self, request: Request, *, tenant: str = "", client_key: str = "", dry: bool = False
+    ) -> CallLayers | None:
+        """Return the layers of one call; None where it has none. Raises InvalidRequest for a profile or a layer that nobody knows."""
+        chosen = self._choice.choose(request, client_key)
+        if chosen is None:
+            return None
+        session = session_of(request, tenant) if chosen.plan.reads_session else ""
+        return CallLayers(
+            chosen, self.effects, PromptCounter(self._parts.estimates), tenant=tenant, session=session, dry=dry
+        )
+
+    async def before_route(self, call: CallLayers, request: Request, answer: AnswerWith) -> Request:
+        """Run the layers that work before it is known who is asked, and return the request. Raises BardoError where a layer refuses it.
+
+        `answer` gives a kept reply; where it raises EffectFailed, the layer is passed over.
+        """
+        if call.lost:
+            request = msgspec.structs.replace(request, degraded=(*request.degraded, *call.lost))
+        facts = self._facts(call, request, ())
+        for layer in call.plan.before:
+            request, _ = await self._run(call, layer, request, facts, (), answer)
+            if call.answer is not None:
+                break
+            if facts.found is not call.found:
+                facts = msgspec.structs.replace(facts, found=call.found)
+        call.sent = request
+        return request
+
+    async def after_route(
+        self, call: CallLayers, request: Request, targets: tuple[Target, ...]
+    ) -> tuple[Request, tuple[Target, ...]]:
+        """Run the layers that work when it is known who is asked, and return the request and who is asked, in order.
+
+        Raises BardoError where a layer refuses the call.
+        """
+        if not call.plan.after:
+            return request, targets
+        told = self._targets.facts(targets, self._clock())
+        affinity = self._parts.runner.affinity
+        if affinity is not None and call.plan.reads_session:
+            told = affinity.with_warm_tokens(call.session, request, told)
+        facts = self._facts(call, request, told)
+        for layer in call.plan.after:
+            request, order = await self._run(call, layer, request, facts, told, None)
+            if order is not None:
+                targets = tuple([targets[place] for place in order])
+                told = tuple([told[place] for place in order])
+                facts = msgspec.structs.replace(facts, targets=told, found=call.found)
+            elif facts.found is not call.found:
+                facts = msgspec.structs.replace(facts, found=call.found)
+        call.sent = request
+        return request, targets
+
+    async def _run(
+        self,
+        call: CallLayers,
+        layer: Layer,
+        request: Request,
+        facts: LayerFacts,
+        targets: tuple[TargetFacts, ...],
+        answer: AnswerWith | None,
+    ) -> tuple[Request, tuple[int, ...] | None]:
+        """Run one layer, and return the request and, where the layer says it, who is asked, in order."""
+        began = perf_counter_ns()
+        try:
+            outcome = await self._outcome(layer, request, facts)
+            order, after = None, request
+            if isinstance(outcome, Passed):
+                order, after = _checked(outcome.order, len(targets)), outcome.request
+                call.take(layer.name, outcome)
+            if outcome.degraded:
+                after = msgspec.structs.replace(after, degraded=(*after.degraded, *outcome.degraded))
+            if isinstance(outcome, Answered):
+                await self._answer(call, layer, outcome, after, answer)
+        except BardoError as refusal:
+            did = f"refused the call: {type(refusal).__name__}"
+            call.receipts.append(Receipt(layer=layer.name, did=did, microseconds=_since(began)))
+            raise
+        except Exception as problem:
+            cause = (problem.__cause__ or problem) if isinstance(problem, EffectFailed) else problem
+            lost, did = skipped(layer.name, cause), "failed and was passed over"
+            call.receipts.append(Receipt(layer=layer.name, did=did, microseconds=_since(began)))
+            if layer.name in call.plan.masking:
+                # What it would have masked must not be sent.
+                message = f"the layer {layer.name} failed, and nothing is sent without it"
+                raise Unavailable(message, hint="look at the log of bardo") from problem
+            return msgspec.structs.replace(request, degraded=(*request.degraded, lost)), None
+        call.receipts.append(self._signed(outcome.receipt, _since(began)))
+        return after, order
+
+    def _signed(self, receipt: Receipt, microseconds: int) -> Receipt:
+        """Return a layer's receipt with its time, and with how it is turned off where the layer does not say it."""
+        if receipt.off:
+            return msgspec.structs.replace(receipt, microseconds=microseconds)
+        name = receipt.layer
+        if name in self._parts.pipeline.locked:
+            off = f"a profile of [inference.pipeline] without {name}"
+        else:
+            off = f'"bardo": {{"layers": {{"{name}": false}}}}, or a profile without {name}'
+        return msgspec.structs.replace(receipt, microseconds=microseconds, off=off)
+
+    async def _answer(
+        self, call: CallLayers, layer: Layer, outcome: Answered, request: Request, answer: AnswerWith | None
+    ) -> None:
+        """Give the reply that a layer had. Raises EffectFailed where it cannot be given, and TypeError behind the route."""
+        if answer is None:
+            raise TypeError("a layer that works after the route cannot answer")
+        await answer(outcome.reply, request)
+        call.answer = outcome.reply
+        if outcome.found is not None:
+            call.found = {**call.found, layer.name: outcome.found}
+
+    async def _outcome(self, layer: Layer, request: Request, facts: LayerFacts) -> Passed | Answered:
+        """Return what a layer decides, once its effects are performed."""
+        steps = layer.steps(request, facts)
+        try:
+            effect = next(steps)
+            while True:
+                try:
+                    result = await self.effects.perform(effect, dry=facts.dry)
+                except EffectFailed as failed:
+                    effect = steps.throw(failed)
+                else:
+                    effect = steps.send(result)
+        except StopIteration as done:
+            outcome: Passed | Answered = done.value
+            return outcome
+
+    def _facts(self, call: CallLayers, request: Request, targets: tuple[TargetFacts, ...]) -> LayerFacts:
+        stands_for = self._parts.runner.directory.found(request.model)
+        return LayerFacts(
+            tenant=call.tenant,
+            session=call.session,
+            now=self._clock(),
+            profile=call.plan.profile,
+            count_tokens=call.counter.count,
+            models=(stands_for.model, *stands_for.fallbacks),
+            targets=targets,
+            workload=call.workload,
+            found=call.found,
+            layers=call.plan.names,
+            dry=call.dry,
+        )
+
+    async def close(self) -> None:
+        """Close what layers have opened, the last first."""
+        while self._parts.closing:
+            await self._parts.closing.pop()()
+
+
+def _checked(order: tuple[int, ...] | None, count: int) -> tuple[int, ...] | None:
+    """Return the places of the targets that are asked. Raises ValueError for places that do not exist, and for none."""
+    if order is None or (order and len(set(order)) == len(order) and all(0 <= place < count for place in order)):
+        return order
+    raise ValueError("a layer gave places of targets that do not exist")
+
+
+def _since(began: int) -> int:
+    return (perf_counter_ns() - began) // 1000

@@ -1,0 +1,40 @@
+"""How layers have the tokens of one call's prompts estimated."""
+
+from __future__ import annotations
+
+from bardo.context.layer import TargetFacts
+from bardo.engine.prompt_estimates import PromptEstimates
+from bardo.engine.route import Target
+from bardo.values.request import Request
+
+
+class PromptCounter:
+    """Estimates the tokens of the prompts of one call. The text is measured once for each request that layers make of it."""
+
+    __slots__ = ("_count", "_estimates", "_request")
+
+    def __init__(self, estimates: PromptEstimates) -> None:
+        self._estimates = estimates
+        self._request: Request | None = None
+        self._count = 0
+
+    def count(self, request: Request, target: TargetFacts | None) -> int:
+        """Return about how many tokens the prompt of a request has for a target, or for none in particular."""
+        if target is not None and (exact := self._estimates.exact(request, target.model)) is not None:
+            return exact
+        measured = self._measured(request)
+        return measured if target is None else self._estimates.corrected(measured, target.provider, target.model)
+
+    @property
+    def asked(self) -> bool:
+        """Whether a layer wanted to know the length of the call's prompt."""
+        return self._request is not None
+
+    def learn(self, request: Request, target: Target, counted: int) -> None:
+        """Take how many tokens a target counted for the prompt of a request."""
+        self._estimates.learn_measured(self._measured(request), counted, target.provider.id, target.model)
+
+    def _measured(self, request: Request) -> int:
+        if request is not self._request:
+            self._request, self._count = request, self._estimates.measure(request)
+        return self._count

@@ -1,0 +1,48 @@
+"""Which conversation a call belongs to: as its client says it, or by what all turns of a conversation have in common."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from hashlib import blake2b
+from typing import Any
+
+from bardo.catalog.pipeline_rows import session_rows
+from bardo.edge.key_turns import conversation_head
+from bardo.values.request import Request
+
+_LONGEST = 1000
+"""Characters of a client's id of a session that are looked at."""
+
+
+def session_of(request: Request, tenant: str) -> str:
+    """Return what is the same for all turns of one conversation of one tenant, and says nothing of what is in them."""
+    named = request.options.session or _named_by_client(request)
+    if not named:
+        return conversation_head(request, tenant).hex()
+    return blake2b(f"{tenant}\0{named}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+
+
+def _named_by_client(request: Request) -> str:
+    """Return the id that a client gives in a header or a field that is known to hold one; empty where there is none."""
+    headers, fields = request.client_headers, request.body if request.body is not None else request.extra
+    for header, path, pattern in _places():
+        said: Any = headers.get(header) if header else fields.get(path[0]) if fields else None
+        for name in path[1:]:
+            said = said.get(name) if isinstance(said, dict) else None
+        if not said or not isinstance(said, str):
+            continue
+        if pattern is None:
+            return said[:_LONGEST]
+        found = pattern.search(said[:_LONGEST])
+        if found is not None:
+            return found[1]
+    return ""
+
+
+@cache
+def _places() -> tuple[tuple[str, tuple[str, ...], re.Pattern[str] | None], ...]:
+    return tuple(
+        (row.header, tuple(row.field.split(".")), re.compile(row.pattern) if row.pattern else None)
+        for row in session_rows()
+    )

@@ -1,0 +1,78 @@
+"""What models cost now: the operator's prices, then refreshed listings, then the rows that come with bardo, then its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from bardo.accounting.cost import cost_of
+from bardo.accounting.price import Price
+from bardo.accounting.price_list import PriceList, price_of
+from bardo.accounting.price_table import listed_price
+from bardo.catalog.prices import PriceRow, price_rows
+from bardo.engine.route import Provider
+from bardo.values.cost import CallCost
+from bardo.values.usage import Usage
+
+_MOST_KEPT = 4096
+# Prices change at midnight, and some at the half hour: an answer holds until the next one.
+_HALF_HOUR = 1800.0
+
+
+class _Answer(NamedTuple):
+    price: Price | None
+    begins: float
+    ends: float
+
+
+class PriceBook:
+    """Finds prices, and keeps what it found. `revision` goes up with each change of the rows."""
+
+    def __init__(self, operator: Iterable[PriceRow] = ()) -> None:
+        self.revision = 0
+        self._operator = PriceList(operator, "operator")
+        self._listings: dict[str, PriceList] = {}
+        self._own: PriceList | None = None
+        self._known: dict[tuple[str, str], _Answer] = {}
+
+    def price(self, provider: Provider, model: str, now: float) -> Price | None:
+        """Return what a model costs at a provider at a Unix time; None where that is not known."""
+        known = self._known.get((provider.id, model))
+        if known is not None and known.begins <= now < known.ends:
+            return known.price
+        return self._find(provider, model, now)
+
+    def cost(self, provider: Provider, model: str, usage: Usage, now: float, *, batch: bool = False) -> CallCost:
+        """Return what a call to a model cost by what it used."""
+        return cost_of(self.price(provider, model, now), usage, batch=batch)
+
+    def set_listing(self, source: str, rows: Iterable[PriceRow]) -> None:
+        """Take the prices of one listing, in the place of those that it gave before. A later source goes after the earlier ones."""
+        self._listings[source] = PriceList(rows, "listing")
+        self._known.clear()
+        self.revision += 1
+
+    def _find(self, provider: Provider, model: str, now: float) -> Price | None:
+        begins = now - now % _HALF_HOUR
+        found = self._look_up(provider, model, begins)
+        if len(self._known) >= _MOST_KEPT:
+            self._known.clear()
+        self._known[provider.id, model] = _Answer(found, begins, begins + _HALF_HOUR)
+        return found
+
+    def _look_up(self, provider: Provider, model: str, now: float) -> Price | None:
+        moment, ids = datetime.fromtimestamp(now, UTC), (provider.id, provider.row.id)
+        day = moment.date().isoformat()
+        for layer in self._layers():
+            row = layer.find(ids, model, day)
+            if row is not None:
+                return price_of(row, layer.source)
+        return listed_price(provider.row.id, model, day, moment.hour * 60 + moment.minute)
+
+    def _layers(self) -> Iterator[PriceList]:
+        yield self._operator
+        yield from self._listings.values()
+        if self._own is None:
+            self._own = PriceList(price_rows(), "catalog")
+        yield self._own

@@ -1,0 +1,60 @@
+"""Make the layer `cache` and what performs its effects, for a running gateway or library."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from bardo.context.cache.layer import CacheLayer, CacheRules, FindReply, KeepReply, LeaveReply, Similar
+from bardo.edge.pipeline.parts import LayerParts
+from bardo.edge.reply_cache.cache import CountReplies, RemoveReplies, ReplyCache
+from bardo.edge.reply_cache.flights import Flights
+from bardo.edge.reply_cache.opening import bounds_of, open_replies
+from bardo.edge.reply_cache.store_calls import StoreCalls
+from bardo.edge.settings_cache import CacheSettings, place_of
+
+
+def cache_layer(parts: LayerParts) -> CacheLayer:
+    """Return the layer of a configuration, and have its effects performed. Its store is opened at the first call."""
+    settings, runner = parts.pipeline.cache, parts.runner
+    where = place_of(settings, parts.environment)
+    opening = partial(open_replies, where, bounds_of(settings), timeout=settings.timeout_seconds)
+    calls = StoreCalls(opening, in_memory=where == "memory", watch=runner.watch)
+    flights = Flights(settings.wait_seconds, runner.watch)
+    cache = ReplyCache(calls, flights, seconds=settings.timeout_seconds, clock=runner.clock)
+    parts.effects.register(FindReply, cache.find)
+    parts.effects.register(KeepReply, cache.keep, writes=True)
+    parts.effects.register(LeaveReply, cache.leave, writes=True)
+    parts.effects.register(CountReplies, cache.count)
+    parts.effects.register(RemoveReplies, cache.remove, writes=True)
+    parts.closing.append(cache.close)
+    return CacheLayer(rules_of(settings), _similar(parts, calls))
+
+
+def _similar(parts: LayerParts, calls: StoreCalls) -> Similar | None:
+    """Return what looks for similar questions; None where that is off."""
+    settings = parts.pipeline.cache
+    if settings.semantic == "off":
+        return None
+    # Loaded where it is wanted: it reads tables of words.
+    from bardo.context.cache.similar import SimilarRules
+    from bardo.edge.reply_cache.similarity import similar_answers
+
+    rules = SimilarRules(
+        mode=settings.semantic,
+        max_false_hit=settings.max_false_hit,
+        least_cosine=settings.min_cosine,
+        recheck_share=settings.recheck_share,
+    )
+    return similar_answers(parts, calls, rules, most=settings.max_questions)
+
+
+def rules_of(settings: CacheSettings) -> CacheRules:
+    """Return what the layer of a configuration decides by."""
+    return CacheRules(
+        ttl_seconds=settings.ttl_seconds,
+        ttl_seconds_at=settings.ttl_seconds_at,
+        allow=settings.allow,
+        most_temperature=settings.max_temperature,
+        most_bytes=settings.max_reply_bytes,
+        single_flight=settings.single_flight,
+    )

@@ -1,0 +1,115 @@
+"""Calls of a store that may be slow or away: off the event loop, in bounded time, and not at all for a while after one that failed."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from bardo.context.cache.entries import ReplyStore
+from bardo.values.errors import OperatorError
+
+_log = logging.getLogger("bardo.cache")
+_THREADS = 4
+_MOST_WAITING = 256
+_SECONDS_TO_OPEN = 5.0
+_FIRST_REST_SECONDS = 1.0
+_LONGEST_REST_SECONDS = 30.0
+T = TypeVar("T")
+
+
+class StoreCalls:
+    """One store. It is opened at its first call by `opening`, and `watch` measures time.
+
+    A store that cannot be used, or takes too long, is left alone for a second, then for two, and so on up to half a minute. The program's
+    own log says it when that begins and when it is over.
+    """
+
+    def __init__(self, opening: Callable[[], ReplyStore], *, in_memory: bool, watch: Callable[[], float]) -> None:
+        self._opening = opening
+        self.in_memory = in_memory
+        self._watch = watch
+        self._store: ReplyStore | None = opening() if in_memory else None
+        self._lock = threading.Lock()
+        self._pool: ThreadPoolExecutor | None = None
+        self._waiting = 0
+        self._rests_until = 0.0
+        self._opened_from = watch()
+        self._rest_seconds = 0.0
+
+    async def ask(self, call: Callable[[ReplyStore], T], seconds: float) -> T | None:
+        """Return what a call of the store gives; None where the store does not answer within so many seconds, or rests."""
+        if self.in_memory and self._store is not None:
+            return call(self._store)
+        if self._waiting >= _MOST_WAITING or self._watch() < self._rests_until:
+            return None
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="bardo-cache")
+        self._waiting += 1
+        running = self._pool.submit(self._call, call)
+        loop = asyncio.get_running_loop()
+        running.add_done_callback(lambda _: _tell(loop, self._note_done))
+        try:
+            found = await asyncio.wait_for(asyncio.wrap_future(running), seconds)
+        except TimeoutError:
+            if self._store is None and self._watch() - self._opened_from < _SECONDS_TO_OPEN:
+                return None  # It is being opened, which loads packages: no reason to leave it alone.
+            self._rest(f"it did not answer within {seconds:g} s")
+            return None
+        except _Unusable as problem:
+            self._rest(str(problem))
+            return None
+        self._note_well()
+        return found
+
+    def close(self) -> None:
+        """Wait for what is under way, and close the store."""
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+        store, self._store = self._store, None
+        if store is not None:
+            store.close()
+
+    def _call(self, call: Callable[[ReplyStore], T]) -> T:
+        try:
+            return call(self._opened())
+        except OperatorError as problem:
+            raise _Unusable(problem.message) from problem
+        except Exception as problem:
+            store = self._store
+            if store is not None and isinstance(problem, store.problems):
+                raise _Unusable(type(problem).__name__) from problem
+            raise
+
+    def _opened(self) -> ReplyStore:
+        with self._lock:
+            if self._store is None:
+                self._store = self._opening()
+            return self._store
+
+    def _note_done(self) -> None:
+        self._waiting -= 1
+
+    def _rest(self, why: str) -> None:
+        if not self._rest_seconds:
+            _log.warning("the store of kept replies is not used for a while: %s", why)
+        self._rest_seconds = min(max(2 * self._rest_seconds, _FIRST_REST_SECONDS), _LONGEST_REST_SECONDS)
+        self._rests_until = self._watch() + self._rest_seconds
+
+    def _note_well(self) -> None:
+        if self._rest_seconds:
+            self._rest_seconds = 0.0
+            _log.warning("the store of kept replies is used again")
+
+
+class _Unusable(Exception):
+    """The store cannot be used; the message says why."""
+
+
+def _tell(loop: asyncio.AbstractEventLoop, note: Callable[[], None]) -> None:
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(note)

@@ -1,0 +1,53 @@
+"""What a runner is given: where calls are noted, what is known of servers, and how a caller wants a call run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from bardo.edge.accounts.account import Account
+from bardo.edge.log.row import CallBegun, LogRow
+from bardo.engine.route import Provider, Target
+from bardo.engine.typed.plan import AnswerValidator
+from bardo.engine.verification import Judge
+
+
+class LogSink(Protocol):
+    """Where finished calls are noted."""
+
+    def write(self, row: LogRow) -> None: ...
+
+
+class CallJournal(Protocol):
+    """Where calls are noted before they are sent: the log itself, as a rule."""
+
+    def begin(self, call: CallBegun) -> None: ...
+
+
+class ServerFacts(Protocol):
+    """What servers say of their models, and what calls tell of the servers."""
+
+    async def ask_before(self, targets: Sequence[Target]) -> None: ...
+
+    def answered(self, target: Target) -> None: ...
+
+    def lost(self, provider: Provider) -> None: ...
+
+
+class CallOptions(NamedTuple):
+    """How a caller wants a call run, as `Runner.open` takes it."""
+
+    tenant: str
+    validator: AnswerValidator | None
+    client_key: str
+    most_text: int | None
+    may_forward: bool
+    account: Account | None = None
+    judge: Judge | None = None
+    """Who is asked whether the answer is right; None where nobody is."""
+    judges: bool = False
+    """Whether this is the call by which a judge is asked: it is no further request of the client."""
+
+    def of_judge(self) -> CallOptions:
+        """Return how the judge is asked: by a call of the same client."""
+        return self._replace(validator=None, most_text=None, may_forward=False, judge=None, judges=True)

@@ -1,0 +1,41 @@
+"""`[inference.pipeline.privacy]`: which personal data is looked for in calls, and what is done with it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+Score = Annotated[float, msgspec.Meta(ge=0, le=1)]
+
+
+class PrivacyPattern(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A kind of values of the operator's own: a regular expression, and the word for its placeholders."""
+
+    match: Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+    label: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2,14}$")]
+    score: Score = 1.0
+    near: tuple[str, ...] = ()
+
+
+class PrivacySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the layer does. `mode`: values are masked and put back, only counted, or the call is refused.
+
+    `entities` names the kinds that are looked for, empty for the usual ones; `also` adds some to these, and `never` takes some away.
+    `countries` (ISO 3166) keeps only kinds of these countries, and those of none. `least_score` is how likely a value must be. `allowed`
+    are values that stay, as globs. `phone_regions` are regions whose numbers are known without a country code. `patterns` are kinds of the
+    operator's own, by name. `engine`: bardo's own, or Presidio, which adds what it finds with the NLP model `model` (spaCy) in `language`.
+    """
+
+    mode: Literal["mask", "report", "block"] = "mask"
+    entities: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    never: tuple[str, ...] = ()
+    countries: tuple[str, ...] = ()
+    least_score: Score = 0.5
+    allowed: tuple[str, ...] = ()
+    phone_regions: tuple[str, ...] = ()
+    patterns: dict[str, PrivacyPattern] = {}
+    engine: Literal["own", "presidio"] = "own"
+    language: str = "en"
+    model: str = ""

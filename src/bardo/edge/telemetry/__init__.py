@@ -1,0 +1,1 @@
+"""What monitoring systems are told of calls: metrics for Prometheus, and spans and metrics in OpenTelemetry's words. Off by default."""

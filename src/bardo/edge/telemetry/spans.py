@@ -1,0 +1,192 @@
+"""Spans and metrics of calls for OpenTelemetry, made of the rows of the log, exported by OTLP over HTTP.
+
+The packages come with the extra `bardo[telemetry]`. A span is made when its call has ended, with the id that it had from its beginning: a
+call costs one value more than its row. Spans are exported in a thread of their own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+from bardo.catalog.telemetry_rows import telemetry_names
+from bardo.edge.log.row import LogRow
+from bardo.edge.telemetry import names
+from bardo.edge.telemetry.trace import TraceContext
+from bardo.values.attempts import AttemptRecord
+from bardo.values.chance import CHANCE
+from bardo.values.errors import ConfigError
+
+_NANOS = 1_000_000_000
+_SCOPE = "bardo"
+
+
+class SpanWriter:
+    """Makes spans and gives them to a span processor of OpenTelemetry's SDK. Raises ConfigError where the SDK is not there."""
+
+    def __init__(self, processor: Any, service: str, *, meters: Any | None = None) -> None:
+        self._processor = processor
+        self._trace = package("opentelemetry.trace")
+        self._sdk = package("opentelemetry.sdk.trace")
+        scope = package("opentelemetry.sdk.util.instrumentation").InstrumentationScope
+        self._scope = scope(_SCOPE)
+        self._resource = resource_of(service)
+        self._meters = meters
+        self._ok = self._trace.Status(self._trace.StatusCode.OK)
+
+    def note(self, row: LogRow, context: TraceContext) -> None:
+        """Export the span of one call, with one for each of its attempts where there were several."""
+        attributes = _attributes(row)
+        if self._meters is not None:
+            self._meters.note(row, attributes)
+        if not context.sampled:
+            return
+        own = self._span_context(context.trace_id, context.span_id, context)
+        parent = self._span_context(context.trace_id, context.parent, context, remote=True) if context.parent else None
+        began, ended = _nanos(row.started_at), _nanos(row.started_at + row.seconds)
+        for place, one in enumerate(row.attempt_records):
+            child = self._span_context(context.trace_id, CHANCE.getrandbits(64) or 1, context)
+            start = began + _nanos(one.started)
+            end = min(ended, start + _nanos(one.seconds or 0.0))
+            status = self._status(one.error or None)
+            self._export(_name(row.operation, one.model), child, own, _of_attempt(one, place), start, end, status)
+        status = self._status(None if row.outcome == "ok" else row.error_class or row.outcome)
+        kind = self._trace.SpanKind.CLIENT
+        self._export(_name(row.operation, row.model), own, parent, attributes, began, ended, status, kind)
+
+    def close(self) -> None:
+        """Export what waits."""
+        self._processor.shutdown()
+        if self._meters is not None:
+            self._meters.close()
+
+    def _export(
+        self,
+        name: str,
+        context: Any,
+        parent: Any | None,
+        attributes: Mapping[str, Any],
+        began: int,
+        ended: int,
+        status: Any,
+        kind: Any | None = None,
+    ) -> None:
+        self._processor.on_end(
+            self._sdk.ReadableSpan(
+                name=name,
+                context=context,
+                parent=parent,
+                resource=self._resource,
+                attributes=attributes,
+                kind=self._trace.SpanKind.CLIENT if kind is None else kind,
+                status=status,
+                start_time=began,
+                end_time=ended,
+                instrumentation_scope=self._scope,
+            )
+        )
+
+    def _span_context(self, trace: int, span: int, of: TraceContext, *, remote: bool = False) -> Any:
+        flags = self._trace.TraceFlags(1 if of.sampled else 0)
+        state = self._trace.TraceState.from_header([of.state]) if of.state else None
+        return self._trace.SpanContext(trace, span, is_remote=remote, trace_flags=flags, trace_state=state)
+
+    def _status(self, error: str | None) -> Any:
+        return self._ok if error is None else self._trace.Status(self._trace.StatusCode.ERROR, error)
+
+
+class CallMeters:
+    """The two metrics of the conventions: how long calls take, and how many tokens they use."""
+
+    def __init__(self, provider: Any) -> None:
+        self._provider = provider
+        meter = provider.get_meter(_SCOPE)
+        self._seconds = meter.create_histogram(
+            names.DURATION, unit="s", explicit_bucket_boundaries_advisory=names.DURATION_BOUNDARIES
+        )
+        self._tokens = meter.create_histogram(
+            names.TOKEN_USAGE, unit="{token}", explicit_bucket_boundaries_advisory=names.TOKEN_BOUNDARIES
+        )
+
+    def note(self, row: LogRow, attributes: Mapping[str, Any]) -> None:
+        """Record one call."""
+        kept = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL, names.ERROR_TYPE)
+        labels = {name: attributes[name] for name in kept if name in attributes}
+        self._seconds.record(row.seconds, labels)
+        for kind, count in (("input", row.input_tokens), ("output", row.output_tokens)):
+            if count is not None:
+                self._tokens.record(count, {**labels, names.TOKEN_TYPE: kind})
+
+    def close(self) -> None:
+        """Export what waits."""
+        self._provider.shutdown()
+
+
+def _attributes(row: LogRow) -> dict[str, Any]:
+    """Return the attributes of a call, without those that are not known."""
+    found = {
+        names.OPERATION: names.OPERATIONS.get(row.operation, row.operation),
+        names.PROVIDER: telemetry_names().get(row.provider, row.provider),
+        names.REQUEST_MODEL: row.model_asked,
+        names.RESPONSE_MODEL: row.model,
+        names.REQUEST_STREAM: row.streamed,
+        names.RESPONSE_ID: row.request_id,
+        names.FINISH_REASONS: [row.finish_reason] if row.finish_reason else None,
+        names.TIME_TO_FIRST_CHUNK: row.first_byte_seconds,
+        names.INPUT_TOKENS: row.input_tokens,
+        names.OUTPUT_TOKENS: row.output_tokens,
+        names.REASONING_TOKENS: row.reasoning_tokens,
+        names.CACHE_READ_TOKENS: row.cached_input_tokens,
+        names.CACHE_WRITE_TOKENS: row.cache_write_tokens,
+        names.ERROR_TYPE: None if row.outcome == "ok" else row.error_class or row.outcome,
+        names.STATUS_CODE: row.status,
+        names.COST_USD: row.cost_usd,
+        names.ATTEMPTS: row.attempts,
+        names.VERDICT: row.reasoning_verdict,
+        names.DEGRADED: [str(one.get("what", "")) for one in row.degraded] or None,
+        names.KEY_ID: row.key_id,
+        names.SUBSYSTEM: row.subsystem,
+        names.CACHE: row.cache,
+    }
+    return {name: value for name, value in found.items() if value is not None and value != ""}
+
+
+def _of_attempt(one: AttemptRecord, place: int) -> dict[str, Any]:
+    found = {
+        names.PROVIDER: telemetry_names().get(one.provider, one.provider),
+        names.REQUEST_MODEL: one.model,
+        names.WHY: one.cause,
+        names.ATTEMPTS: place + 1,
+        names.STATUS_CODE: one.status,
+        names.ERROR_TYPE: one.error or None,
+        names.INPUT_TOKENS: one.input_tokens,
+        names.OUTPUT_TOKENS: one.output_tokens,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _name(operation: str, model: str) -> str:
+    return f"{names.OPERATIONS.get(operation, operation)} {model}".strip()
+
+
+def _nanos(seconds: float) -> int:
+    return int(seconds * _NANOS)
+
+
+def resource_of(service: str) -> Any:
+    """Return what the exporting process is called."""
+    from bardo._version import __version__
+
+    return package("opentelemetry.sdk.resources").Resource.create(
+        {"service.name": service, "service.version": __version__}
+    )
+
+
+def package(name: str) -> Any:
+    """Return a module of OpenTelemetry. Raises ConfigError where it is not there."""
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        hint = "pip install 'bardo[telemetry]', or leave out otlp under [telemetry]"
+        raise ConfigError("spans need OpenTelemetry's SDK and its OTLP exporter", hint=hint) from None

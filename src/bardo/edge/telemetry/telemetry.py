@@ -1,0 +1,85 @@
+"""What is told of each call, to whom it is configured; nothing of this is loaded where nothing is."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Protocol
+
+import msgspec
+
+from bardo.edge.log.row import LogRow
+from bardo.edge.settings_telemetry import TelemetrySettings
+from bardo.edge.telemetry.prometheus import CallMetrics
+from bardo.edge.telemetry.spans import CallMeters, SpanWriter, package, resource_of
+from bardo.edge.telemetry.trace import TRACEPARENT, TRACESTATE, TraceContext, begin_trace
+from bardo.values.request import Request
+
+_MOST_OPEN = 100_000
+"""Calls that may be under way; of more of them the first have spans without a parent."""
+
+
+class SpanSink(Protocol):
+    """Where spans of calls go."""
+
+    def note(self, row: LogRow, context: TraceContext) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Telemetry:
+    """Tells of calls. `metrics` are for Prometheus, `spans` for OpenTelemetry; either may be None."""
+
+    def __init__(self, metrics: CallMetrics | None = None, spans: SpanSink | None = None) -> None:
+        self.metrics = metrics
+        self._spans = spans
+        self._open: OrderedDict[str, TraceContext] = OrderedDict()
+
+    @property
+    def traces(self) -> bool:
+        """Whether calls have spans."""
+        return self._spans is not None
+
+    def begin(self, request_id: str, request: Request) -> Request:
+        """Begin the span of a call, and return the request with the headers that make a provider's spans its children."""
+        if self._spans is None:
+            return request
+        headers = request.client_headers
+        context = begin_trace(headers.get(TRACEPARENT, ""), headers.get(TRACESTATE, ""))
+        self._open[request_id] = context
+        if len(self._open) > _MOST_OPEN:
+            self._open.popitem(last=False)
+        others = {name: value for name, value in headers.items() if name not in (TRACEPARENT, TRACESTATE)}
+        return msgspec.structs.replace(request, client_headers={**others, **context.headers()})
+
+    def note(self, row: LogRow) -> None:
+        """Tell of a call that ended."""
+        if self.metrics is not None:
+            self.metrics.note(row)
+        if self._spans is not None:
+            found = self._open.pop(row.request_id) if row.request_id in self._open else begin_trace()
+            self._spans.note(row, found)
+
+    def close(self) -> None:
+        """Export what waits. Blocks, at most for the time that the exporter gives itself."""
+        if self._spans is not None:
+            self._spans.close()
+
+
+def open_telemetry(settings: TelemetrySettings) -> Telemetry:
+    """Return what the settings ask for. Raises ConfigError where a package is not there."""
+    metrics = CallMetrics() if settings.metrics else None
+    return Telemetry(metrics, _spans(settings) if settings.otlp else None)
+
+
+def _spans(settings: TelemetrySettings) -> SpanWriter:
+    base = settings.otlp.rstrip("/")
+    exporters = package("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    meters = package("opentelemetry.exporter.otlp.proto.http.metric_exporter")
+    metrics = package("opentelemetry.sdk.metrics")
+    reader = package("opentelemetry.sdk.metrics.export").PeriodicExportingMetricReader(
+        meters.OTLPMetricExporter(endpoint=f"{base}/v1/metrics")
+    )
+    provider = metrics.MeterProvider([reader], resource=resource_of(settings.service))
+    exporter = exporters.OTLPSpanExporter(endpoint=f"{base}/v1/traces")
+    processor = package("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter)
+    return SpanWriter(processor, settings.service, meters=CallMeters(provider))

@@ -1,0 +1,148 @@
+"""What the choice of tools remembers in this process: vectors of tools, and their uses, both bounded.
+
+Turns that clients do not see are kept where the reasoning of earlier replies is, which several workers share.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Generic, TypeVar
+
+import msgspec
+
+from bardo.context.own_functions import KeepTurns
+from bardo.context.tool_choice.effects import (
+    FindToolTurns,
+    FindToolUses,
+    FindToolVectors,
+    KeepToolVectors,
+    NoteToolUse,
+)
+from bardo.context.tool_choice.ranking import ToolUses, ToolVectors
+from bardo.edge.pipeline.effects import Effects
+from bardo.edge.state import KeyedStore, MemoryStore
+from bardo.values.request import Message
+
+_TURNS = "tool turns/"
+"""What the keys of turns begin with, in a store that holds the reasoning of replies too."""
+_MOST_COUNTED = 200
+"""Uses after which a mean follows the newest ones: older ones fade."""
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class ToolMemoryBounds(msgspec.Struct, frozen=True, kw_only=True):
+    """How much is kept: vectors of so many tools, and uses by so many tenants of so many tools."""
+
+    tools: int = 4_000
+    tenants: int = 100
+    tools_of_tenant: int = 500
+
+
+class ToolMemory:
+    """Performs the effects of the layer `tools`. Turns are kept in `store`, and `clock` gives the Unix time by which they expire there."""
+
+    def __init__(
+        self,
+        bounds: ToolMemoryBounds | None = None,
+        *,
+        store: KeyedStore | None = None,
+        clock: Callable[[], float],
+    ) -> None:
+        self._bounds = bounds or ToolMemoryBounds()
+        self._store = store or MemoryStore()
+        self._clock = clock
+        self._vectors: _Newest[bytes, ToolVectors] = _Newest(self._bounds.tools)
+        self._uses: _Newest[str, _Newest[str, _Uses]] = _Newest(self._bounds.tenants)
+
+    def register(self, effects: Effects) -> None:
+        """Have the effects of the layer performed here."""
+        effects.register(FindToolVectors, self.vectors)
+        effects.register(KeepToolVectors, self.keep_vectors)
+        effects.register(FindToolUses, self.uses)
+        effects.register(NoteToolUse, self.note_use, writes=True)
+        effects.register(FindToolTurns, self.turns)
+        effects.register(KeepTurns, self.keep_turns, writes=True)
+
+    async def vectors(self, effect: FindToolVectors) -> Mapping[bytes, ToolVectors]:
+        """Return the vectors that are there."""
+        found = {digest: self._vectors.get(digest) for digest in effect.digests}
+        return {digest: one for digest, one in found.items() if one is not None}
+
+    async def keep_vectors(self, effect: KeepToolVectors) -> None:
+        """Keep vectors. Those that were not asked for for longest go first where there are too many."""
+        for digest, one in effect.vectors.items():
+            self._vectors.put(digest, one)
+
+    async def uses(self, effect: FindToolUses) -> Mapping[str, ToolUses]:
+        """Return the uses of tools that are known, measured with this embedding."""
+        known = self._uses.get(effect.tenant)
+        if known is None:
+            return {}
+        found = {name: known.get(name) for name in effect.names}
+        return {
+            name: one.uses for name, one in found.items() if one is not None and one.fingerprint == effect.fingerprint
+        }
+
+    async def note_use(self, effect: NoteToolUse) -> None:
+        """Add a text to the uses of tools."""
+        known = self._uses.get(effect.tenant)
+        if known is None:
+            known = _Newest(self._bounds.tools_of_tenant)
+            self._uses.put(effect.tenant, known)
+        for name in effect.names:
+            before = known.get(name)
+            if before is None or before.fingerprint != effect.fingerprint:
+                known.put(name, _Uses(effect.fingerprint, ToolUses(array("f", effect.vector), 1)))
+            else:
+                known.put(name, _Uses(effect.fingerprint, with_use(before.uses, effect.vector)))
+
+    async def turns(self, effect: FindToolTurns) -> Mapping[str, tuple[Message, ...]]:
+        """Return the turns behind calls that are still kept."""
+        names = {f"{_TURNS}{call}": call for call in effect.ids}
+        find = partial(self._store.find, effect.tenant, list(names), now=self._clock())
+        found = await asyncio.to_thread(find) if self._store.waits else find()
+        return {names[key]: msgspec.msgpack.decode(value, type=tuple[Message, ...]) for key, value in found.items()}
+
+    async def keep_turns(self, effect: KeepTurns) -> None:
+        """Keep the turns behind calls. The oldest go first where there is too much."""
+        keys = [f"{_TURNS}{call}" for call in effect.ids]
+        put = partial(self._store.put, effect.tenant, keys, msgspec.msgpack.encode(effect.turns), now=self._clock())
+        await asyncio.to_thread(put) if self._store.waits else put()
+
+
+class _Uses(msgspec.Struct, frozen=True):
+    fingerprint: str
+    uses: ToolUses
+
+
+class _Newest(Generic[Key, Value]):
+    """A mapping of bounded size: what was not used for longest goes first."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[Key, Value] = OrderedDict()
+
+    def get(self, key: Key) -> Value | None:
+        found = self._held.get(key)
+        if found is not None:
+            self._held.move_to_end(key)
+        return found
+
+    def put(self, key: Key, value: Value) -> None:
+        self._held[key] = value
+        self._held.move_to_end(key)
+        while len(self._held) > self._most:
+            self._held.popitem(last=False)
+
+
+def with_use(uses: ToolUses, vector: Sequence[float]) -> ToolUses:
+    """Return the mean with one more vector; from a number of uses on, the newest count most."""
+    count = min(uses.count + 1, _MOST_COUNTED)
+    mean = array("f", [old + (new - old) / count for old, new in zip(uses.mean, vector, strict=True)])
+    return ToolUses(mean, count)
