@@ -13,7 +13,19 @@ from typing import TYPE_CHECKING, Any
 from bardo._version import __version__
 
 if TYPE_CHECKING:
+    from bardo.catalog.classify_rows import NeedRow
     from bardo.catalog.models import BudgetRange, ModelRow
+    from bardo.catalog.pipeline_rows import CapRow
+    from bardo.catalog.prices import PriceRow, PriceTier
+    from bardo.context.steps.settings import (
+        CompressSettings,
+        ConstraintRule,
+        ConstraintsSettings,
+        DedupSettings,
+        FormatSettings,
+        RelevanceSettings,
+        ReorderSettings,
+    )
     from bardo.edge.event_bus import AsyncEventStream
     from bardo.edge.formats import known_formats
     from bardo.edge.settings import (
@@ -34,7 +46,24 @@ if TYPE_CHECKING:
         load_settings,
         parse_settings,
     )
+    from bardo.edge.settings_affinity import AffinitySettings
+    from bardo.edge.settings_batches import BatchSettings
+    from bardo.edge.settings_budgets import BudgetSettings
+    from bardo.edge.settings_cache import CacheSettings
+    from bardo.edge.settings_classify import ClassifySettings
+    from bardo.edge.settings_failover import FailoverSettings
+    from bardo.edge.settings_health import HealthSettings
+    from bardo.edge.settings_injection import InjectionSettings
+    from bardo.edge.settings_payments import PaymentSettings
+    from bardo.edge.settings_pipeline import OwnProfile, PipelineSettings
+    from bardo.edge.settings_prefilter import PrefilterSettings
+    from bardo.edge.settings_privacy import PrivacyPattern, PrivacySettings
+    from bardo.edge.settings_refresh import RefreshSettings
     from bardo.edge.settings_routing import LearnedSettings, RoutingSettings
+    from bardo.edge.settings_search import SearchSettings
+    from bardo.edge.settings_state import StateSettings
+    from bardo.edge.settings_telemetry import TelemetrySettings
+    from bardo.edge.settings_tools import ToolsSettings
     from bardo.engine.aliases import Alias
     from bardo.engine.explanation import Explanation
     from bardo.reasoning.control.amounts import PortableBudgets
@@ -68,6 +97,7 @@ if TYPE_CHECKING:
         CallerError,
         ClientMisuse,
         ConfigError,
+        ContextOverflow,
         Forbidden,
         HeadersTooLarge,
         InternalError,
@@ -116,17 +146,22 @@ if TYPE_CHECKING:
     )
     from bardo.values.inference_events import (
         CacheStats,
+        CallFinished,
+        CallStarted,
+        HealthChanged,
         InferenceEvent,
         ProfileApplied,
         ProfileDegraded,
         PublishedEvent,
         ReasoningCaptured,
+        ReasoningText,
         SchemaFallback,
         SchemaValidated,
         WebSearchUsed,
     )
     from bardo.values.intent import Intent, Resolution
     from bardo.values.operations import Embeddings, ModelInfo, TokenCount
+    from bardo.values.payments import Payment, PaymentRefused, PaymentUnsettled
     from bardo.values.profile import InferenceProfile, ResponseSchema
     from bardo.values.reasoning import (
         ReasoningChain,
@@ -135,16 +170,20 @@ if TYPE_CHECKING:
         ReasoningStepType,
         ReasoningVisibility,
     )
-    from bardo.values.request import Message, ReasoningPolicy, StructuredOptions, Tool, ToolChoice
+    from bardo.values.request import CacheOptions, Message, ReasoningPolicy, StructuredOptions, Tool, ToolChoice
     from bardo.values.response import Response, ToolInvocation
-    from bardo.values.usage import Usage
+    from bardo.values.usage import Usage, UsageDetails
 
 _HOMES: dict[str, str] = {
     "bardo.catalog.models": "BudgetRange ModelRow",
+    "bardo.catalog.classify_rows": "NeedRow",
+    "bardo.catalog.pipeline_rows": "CapRow",
+    "bardo.catalog.prices": "PriceRow PriceTier",
     "bardo.edge.event_bus": "AsyncEventStream",
     "bardo.edge.formats": "known_formats",
     "bardo.values.inference_events": (
-        "CacheStats InferenceEvent ProfileApplied ProfileDegraded PublishedEvent "
+        "CacheStats CallFinished CallStarted HealthChanged InferenceEvent ProfileApplied ProfileDegraded PublishedEvent "
+        "ReasoningText "
         "ReasoningCaptured SchemaFallback SchemaValidated WebSearchUsed"
     ),
     "bardo.edge.settings": (
@@ -152,7 +191,26 @@ _HOMES: dict[str, str] = {
         "ReasoningSettings ReplaySettings "
         "ResponseSettings Settings TimeoutSettings load_settings parse_settings "
     ),
+    "bardo.context.steps.settings": "CompressSettings ConstraintRule ConstraintsSettings DedupSettings FormatSettings "
+    "RelevanceSettings ReorderSettings",
+    "bardo.edge.settings_pipeline": "OwnProfile PipelineSettings",
+    "bardo.edge.settings_injection": "InjectionSettings",
+    "bardo.edge.settings_cache": "CacheSettings",
+    "bardo.edge.settings_classify": "ClassifySettings",
+    "bardo.edge.settings_prefilter": "PrefilterSettings",
+    "bardo.edge.settings_privacy": "PrivacyPattern PrivacySettings",
+    "bardo.edge.settings_tools": "ToolsSettings",
+    "bardo.edge.settings_refresh": "RefreshSettings",
     "bardo.edge.settings_routing": "LearnedSettings RoutingSettings",
+    "bardo.edge.settings_search": "SearchSettings",
+    "bardo.edge.settings_affinity": "AffinitySettings",
+    "bardo.edge.settings_batches": "BatchSettings",
+    "bardo.edge.settings_failover": "FailoverSettings",
+    "bardo.edge.settings_budgets": "BudgetSettings",
+    "bardo.edge.settings_health": "HealthSettings",
+    "bardo.edge.settings_state": "StateSettings",
+    "bardo.edge.settings_telemetry": "TelemetrySettings",
+    "bardo.edge.settings_payments": "PaymentSettings",
     "bardo.engine.aliases": "Alias",
     "bardo.engine.explanation": "Explanation",
     "bardo.reasoning.control.amounts": "PortableBudgets",
@@ -172,11 +230,12 @@ _HOMES: dict[str, str] = {
     ),
     "bardo.values.degradation": "Degradation",
     "bardo.values.errors": (
-        "BardoError BrokenStream CallerError ClientMisuse ConfigError Forbidden HeadersTooLarge InternalError "
+        "BardoError BrokenStream CallerError ClientMisuse ConfigError ContextOverflow Forbidden HeadersTooLarge InternalError "
         "InvalidRequest MalformedReply MethodNotAllowed MissingKey OperatorError Overloaded ProviderError "
         "RequestTimeout ShuttingDown TooLarge Unavailable UnknownModel UnknownRoute Unreachable Unsupported "
         "UnsupportedMediaType UpstreamRefused UpstreamTimeout "
     ),
+    "bardo.values.payments": "Payment PaymentRefused PaymentUnsettled",
     "bardo.values.events": (
         "BlockFields ContentChunk Degraded EmptyThought Event Extension Failed Finish OpaqueState Partial RefusalChunk "
         "ReplyFields ReplyStart ThinkChunk ThinkEnd ThinkStart ToolCallChunk ToolCallEnd ToolCallStart UnknownContent "
@@ -185,31 +244,45 @@ _HOMES: dict[str, str] = {
     "bardo.values.intent": "Intent Resolution",
     "bardo.values.profile": "InferenceProfile ResponseSchema",
     "bardo.values.reasoning": "ReasoningChain ReasoningCost ReasoningStep ReasoningStepType ReasoningVisibility",
-    "bardo.values.request": "Message ReasoningPolicy StructuredOptions Tool ToolChoice",
+    "bardo.values.request": "CacheOptions Message ReasoningPolicy StructuredOptions Tool ToolChoice",
     "bardo.values.operations": "Embeddings ModelInfo TokenCount",
     "bardo.values.response": "Response ToolInvocation",
-    "bardo.values.usage": "Usage",
+    "bardo.values.usage": "Usage UsageDetails",
 }
 """The names that each module exports here."""
 _MODULES = {name: module for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
+    "AffinitySettings",
     "Alias",
     "AsyncClient",
     "AsyncEventStream",
     "AsyncReplyStream",
     "BardoError",
+    "BatchSettings",
     "BlockFields",
     "BrokenStream",
     "BudgetRange",
+    "BudgetSettings",
+    "CacheOptions",
+    "CacheSettings",
     "CacheStats",
     "CachingSettings",
+    "CallFinished",
+    "CallStarted",
     "CallerError",
+    "CapRow",
     "Carried",
+    "ClassifySettings",
     "Client",
     "ClientMisuse",
+    "CompressSettings",
     "ConfigError",
+    "ConstraintRule",
+    "ConstraintsSettings",
     "ContentChunk",
+    "ContextOverflow",
+    "DedupSettings",
     "Degradation",
     "Degraded",
     "DocumentBlock",
@@ -221,17 +294,22 @@ __all__ = [
     "Extension",
     "Extraction",
     "Failed",
+    "FailoverSettings",
     "Finish",
     "Forbidden",
+    "FormatSettings",
     "GatewaySettings",
     "GolemSettings",
     "HeaderVariable",
     "HeadersTooLarge",
+    "HealthChanged",
+    "HealthSettings",
     "HttpSettings",
     "ImageBlock",
     "InferenceEvent",
     "InferenceProfile",
     "InferenceSettings",
+    "InjectionSettings",
     "Intent",
     "InternalError",
     "InvalidRequest",
@@ -244,14 +322,26 @@ __all__ = [
     "MissingKey",
     "ModelInfo",
     "ModelRow",
+    "NeedRow",
     "Opaque",
     "OpaqueState",
     "OperatorError",
     "Options",
     "Origin",
     "Overloaded",
+    "OwnProfile",
     "Partial",
+    "Payment",
+    "PaymentRefused",
+    "PaymentSettings",
+    "PaymentUnsettled",
+    "PipelineSettings",
     "PortableBudgets",
+    "PrefilterSettings",
+    "PriceRow",
+    "PriceTier",
+    "PrivacyPattern",
+    "PrivacySettings",
     "ProfileApplied",
     "ProfileDegraded",
     "Provenance",
@@ -267,9 +357,13 @@ __all__ = [
     "ReasoningSettings",
     "ReasoningStep",
     "ReasoningStepType",
+    "ReasoningText",
     "ReasoningVisibility",
+    "RefreshSettings",
     "RefusalBlock",
     "RefusalChunk",
+    "RelevanceSettings",
+    "ReorderSettings",
     "ReplaySettings",
     "ReplyFields",
     "ReplyStart",
@@ -282,10 +376,13 @@ __all__ = [
     "RoutingSettings",
     "SchemaFallback",
     "SchemaValidated",
+    "SearchSettings",
     "Settings",
     "ShuttingDown",
+    "StateSettings",
     "StructuredOptions",
     "StructuredOutput",
+    "TelemetrySettings",
     "TextBlock",
     "ThinkChunk",
     "ThinkEnd",
@@ -301,6 +398,7 @@ __all__ = [
     "ToolChoice",
     "ToolInvocation",
     "ToolResultBlock",
+    "ToolsSettings",
     "TypedResponse",
     "Unavailable",
     "UnknownBlock",
@@ -314,6 +412,7 @@ __all__ = [
     "UpstreamRefused",
     "UpstreamTimeout",
     "Usage",
+    "UsageDetails",
     "UsageUpdate",
     "WebSearchUsed",
     "WithheldThought",

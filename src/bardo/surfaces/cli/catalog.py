@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +20,7 @@ from bardo.surfaces.render.wording import NOT_REPORTED, one_line
 from bardo.values.errors import InvalidRequest
 
 EXAMPLE_WIDTH = 64
+_SHOW_HINT = "write it as in: bardo catalog show claude-sonnet-5"
 
 
 class Rows(StrEnum):
@@ -27,6 +29,8 @@ class Rows(StrEnum):
     PROVIDERS = "providers"
     FORMATS = "formats"
     SHOW = "show"
+    REFRESH = "refresh"
+    DIFF = "diff"
 
 
 def register(app: typer.Typer) -> None:
@@ -35,31 +39,47 @@ def register(app: typer.Typer) -> None:
 
 
 def catalog(
-    which: Annotated[Rows, typer.Argument(help="Which rows, or show: one model.")] = Rows.PROVIDERS,
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="With show: a model's id, or provider/model.")] = "",
+    which: Annotated[Rows, typer.Argument(help="Which rows; show one model; or refresh lists.")] = Rows.PROVIDERS,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="NAME", help="With show a model; with refresh and diff providers.")
+    ] = None,
     provider: Annotated[
         str, typer.Option("--provider", metavar="NAME", help="With show: where, by its id or a preset.")
     ] = "",
     offline: Annotated[bool, typer.Option("--offline", help="With show: ask no server.")] = False,
+    accept: Annotated[bool, typer.Option("--accept", help="With refresh: take over what looks wrong too.")] = False,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
-    """List providers or formats of thinking, or show one model.
+    """Show what is known of providers and models, or refresh it.
 
-    Providers are the presets of bardo.toml; formats are how models mark their thinking in text, with your own first. Of a model, every
-    fact is shown with who says so and as of when: the server itself, the catalog, or an assumption.
+    Providers are the presets of bardo.toml; formats are how models mark their thinking in text. Of a model every fact is shown with who
+    says so and as of when. refresh asks providers for their lists of models, prices included, and keeps them; diff shows what that would
+    change. A list that lost half of its models, or whose prices moved tenfold, is kept out.
     """
-    if (which is Rows.SHOW) is not bool(model):
-        hint = "write it as in: bardo catalog show claude-sonnet-5"
-        raise InvalidRequest("show takes a model, and nothing else does", hint=hint, param="MODEL")
+    _check(which, names or [], accept=accept)
     if which is Rows.SHOW:
         from bardo.surfaces.cli.catalog_show import show_model
 
-        show_model(model, provider, config, live=not offline, as_json=as_json)
+        show_model((names or [""])[0], provider, config, live=not offline, as_json=as_json)
+    elif which in (Rows.REFRESH, Rows.DIFF):
+        from bardo.surfaces.cli.catalog_refresh import refresh_lists
+
+        refresh_lists(names or [], config, accept=accept, dry=which is Rows.DIFF, as_json=as_json)
     elif which is Rows.PROVIDERS:
         _providers(as_json)
     else:
         _formats(config, as_json)
+
+
+def _check(which: Rows, names: Sequence[str], *, accept: bool) -> None:
+    """Raise InvalidRequest for names or an option that go with something else."""
+    wanted = {Rows.SHOW: len(names) == 1, Rows.PROVIDERS: not names, Rows.FORMATS: not names}
+    if not wanted.get(which, True):
+        message = "show takes a model, refresh and diff take providers, and nothing else takes a name"
+        raise InvalidRequest(message, hint=_SHOW_HINT, param="NAME")
+    if accept and which is not Rows.REFRESH:
+        raise InvalidRequest("only refresh accepts", hint="bardo catalog refresh --accept", param="--accept")
 
 
 def _providers(as_json: bool) -> None:

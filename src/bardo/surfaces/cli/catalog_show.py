@@ -6,48 +6,68 @@ import asyncio
 import time
 from pathlib import Path
 
+from bardo.accounting.price import Price
+from bardo.edge.assembly import open_listings
 from bardo.edge.directory import Directory
 from bardo.edge.http import HttpTransport
 from bardo.edge.introspect import Introspector, Merged, merge
 from bardo.edge.keys import Keyring
+from bardo.edge.listings import Listing
+from bardo.edge.listings.prices import feed_prices
 from bardo.edge.model_facts import ModelFacts
+from bardo.edge.price_book import PriceBook
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import say, show, show_json, show_text
-from bardo.surfaces.render.facts import TITLES, against_text, facts_json, saying_text, value_text
+from bardo.surfaces.render.facts import TITLES, against_text, facts_json, saying_text, traits_text, value_text
+from bardo.surfaces.render.listings import listed_json, listed_text
+from bardo.surfaces.render.prices import price_json, price_text
 from bardo.surfaces.render.tables import Column, facts, table
 
 
 def show_model(model: str, provider: str, config: Path | None, *, live: bool, as_json: bool) -> None:
     """Print the merged facts of a model. Raises UnknownModel or InvalidRequest where nobody is meant."""
-    merged = asyncio.run(_merged(model, provider, config, live=live))
+    merged, kept, price = asyncio.run(_merged(model, provider, config, live=live))
     if as_json:
-        show_json(facts_json(merged))
+        listing = listed_json(kept, merged.model)
+        show_json({**facts_json(merged), "listing": listing, "price": price_json(price)})
     else:
-        _show(merged)
+        _show(merged, kept, price)
 
 
-async def _merged(model: str, provider: str, config: Path | None, *, live: bool) -> Merged:
+async def _merged(
+    model: str, provider: str, config: Path | None, *, live: bool
+) -> tuple[Merged, Listing | None, Price | None]:
+    """Return what is known of a model, its provider's list where one was kept, and what the model costs."""
     settings, keyring, transport = load_settings(config), Keyring(), HttpTransport()
     introspector = Introspector(transport, keyring)
     try:
-        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+        listings = open_listings(settings)
+        directory = Directory.of(settings, transport, keyring, clock=time.monotonic, listings=listings)
         target = await target_named(model, provider, directory, discovers=live)
         learned = await introspector.learn(target.provider, target.model) if live else None
-        return merge(target.provider, target.model, learned, own=ModelFacts(settings.models).of(target).layers)
+        own = ModelFacts(settings.models, listings=listings).of(target).layers
+        kept, prices = listings.of(target.provider), PriceBook(settings.prices)
+        feed_prices(listings, prices, [target.provider])
+        day = None if kept is None else kept.date
+        shown = merge(target.provider, target.model, learned, own=own, listed_on=day)
+        return shown, kept, prices.price(target.provider, target.model, time.time())
     finally:
         await introspector.close()
         await transport.close()
 
 
-def _show(merged: Merged) -> None:
+def _show(merged: Merged, kept: Listing | None, price: Price | None) -> None:
     show(
         facts(
             [
                 ("model", f"{merged.model} at {merged.provider} ({merged.dialect})"),
                 ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({_how(merged)})"),
                 ("form", merged.form),
+                ("traits", traits_text(merged.traits)),
                 ("server", _server(merged)),
+                ("list", listed_text(kept, merged.model)),
+                ("price", price_text(price)),
             ]
         )
     )
@@ -63,7 +83,7 @@ def _show(merged: Merged) -> None:
         show_text("\nnothing is known of its thinking: `bardo probe` finds out")
     if merged.disagreements:
         say(
-            "\nLayers disagree, and the first goes before: operator, L1 the server itself, L2 the catalog, L3 an assumption."
+            "\nLayers disagree, and the first goes before: operator, L1 the server itself, its kept list, L2 the catalog, L3 an assumption."
         )
 
 

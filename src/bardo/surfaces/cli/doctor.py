@@ -12,6 +12,7 @@ import platform
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Annotated
 
 import typer
 
@@ -22,6 +23,7 @@ from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_environment import unused_variables
 from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.payment_check import check_payments
 from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural
 from bardo.surfaces.render.console import show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
@@ -33,12 +35,29 @@ def register(app: typer.Typer) -> None:
     app.command("doctor", epilog="Example: bardo doctor --config bardo.toml")(doctor)
 
 
-def doctor(config: Config = None, as_json: AsJson = False) -> None:
+def doctor(
+    config: Config = None,
+    as_json: AsJson = False,
+    watching: Annotated[
+        bool, typer.Option("--watch", help="Show how the providers of a running gateway are, until Ctrl-C.")
+    ] = False,
+    url: Annotated[
+        str | None, typer.Option("--url", metavar="URL", help="That gateway; by default the one configured here.")
+    ] = None,
+    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often to look.")] = 2.0,
+) -> None:
     """Check what is configured, and say how to mend it.
 
     Looks at the configuration, keys, providers, local servers, the log and the port; takes a few seconds and changes nothing. Ends with
     1 where something configured does not work. Keys are never shown.
+
+    With --watch it asks a running gateway; $BARDO_API_KEY is its key.
     """
+    if watching:
+        from bardo.surfaces.cli.doctor_watch import watch
+
+        watch(load_settings(config), url, every, as_json=as_json)
+        return
     findings = examine(config)
     problems = [finding for finding in findings if finding.status == "problem"]
     if as_json:
@@ -75,8 +94,10 @@ def examine(config: Path | None, environment: Mapping[str, str] | None = None) -
         Finding(area="environment", status="warning", found=f"{name} is set and has no effect", fix="leave it out")
         for name in unused_variables(environment)
     ]
-    findings += asyncio.run(check_providers(settings, Keyring(environment)))
-    return [*findings, _log(settings, environment), _port(settings)]
+    keyring = Keyring(environment)
+    keyring.pays = bool(settings.payments.wallet_key_env)
+    findings += asyncio.run(check_providers(settings, keyring))
+    return [*findings, *check_payments(settings, environment), _log(settings, environment), _port(settings)]
 
 
 def _versions() -> Finding:

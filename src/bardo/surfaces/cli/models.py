@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
+from bardo.accounting.price import Price
 from bardo.edge.introspect import Merged, merge
 from bardo.edge.keys import Keyring
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.model_list import listed_models
+from bardo.edge.price_book import PriceBook
 from bardo.edge.settings import load_settings
 from bardo.engine.route import Provider, Target
 from bardo.surfaces.cli.model_lists import open_directory, say_unlisted
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import say, show, show_json
 from bardo.surfaces.render.facts import TITLES, value_text
+from bardo.surfaces.render.prices import price_json, short_price
 from bardo.surfaces.render.tables import Column, table
 from bardo.surfaces.render.wording import NOT_REPORTED
 from bardo.values.operations import ModelInfo
@@ -32,6 +36,7 @@ class ListedModel(msgspec.Struct, frozen=True, kw_only=True):
     info: ModelInfo
     key: str
     merged: Merged
+    price: Price | None = None
 
     def value(self, field: str) -> Any:
         """Return a fact, None where it is not known."""
@@ -61,7 +66,8 @@ def models(
         say_unlisted({name: why for name, why in unlisted.items() if provider in ("", name)})
         return
     if shown:
-        columns = (Column("model"), Column("provider"), Column("key"), *(Column(TITLES[name]) for name in _SHOWN))
+        titles = ("model", "provider", "key", *(TITLES[name] for name in _SHOWN), "price")
+        columns = [Column(title) for title in titles]
         show(table(columns, map(_cells, shown)))
     else:
         say("no model is known that can be asked: `bardo doctor` says what is missing")
@@ -75,15 +81,19 @@ async def _found(config: Path | None) -> tuple[list[ListedModel], dict[str, str]
         facts = ModelFacts(settings.models)
         by_id = {one.id: one for one in directory.providers}
         served = [info for info in listed if info.route != "workload"]
-        found = [_listed(info, by_id[info.provider], facts, keyring) for info in served]
+        prices = PriceBook(settings.prices)
+        found = [_listed(info, by_id[info.provider], facts, keyring, prices) for info in served]
         return found, {name: why for name, why in directory.unlisted.items() if not by_id[name].models}
 
 
-def _listed(info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Keyring) -> ListedModel:
+def _listed(info: ModelInfo, provider: Provider, facts: ModelFacts, keyring: Keyring, prices: PriceBook) -> ListedModel:
     name = info.id if provider.lists(info.id) else info.id.removeprefix(f"{provider.id}/")
     target = Target(provider=provider, model=name)
     return ListedModel(
-        info=info, key=_key(provider, keyring), merged=merge(provider, name, own=facts.of(target).layers)
+        info=info,
+        key=_key(provider, keyring),
+        merged=merge(provider, name, own=facts.of(target).layers),
+        price=prices.price(provider, name, time.time()),
     )
 
 
@@ -100,7 +110,7 @@ def _cells(one: ListedModel) -> tuple[str, ...]:
     words = (
         NOT_REPORTED if value is None else value_text(name, value) for name, value in zip(_SHOWN, facts, strict=True)
     )
-    return one.info.id, one.info.provider, one.key, *words
+    return one.info.id, one.info.provider, one.key, *words, short_price(one.price)
 
 
 def _json(one: ListedModel) -> dict[str, Any]:
@@ -115,4 +125,5 @@ def _json(one: ListedModel) -> dict[str, Any]:
         "maker": one.merged.maker or None,
         "how": one.merged.how,
         "facts": facts,
+        "price": price_json(one.price),
     }

@@ -38,8 +38,8 @@ def policy_of(written: str) -> int | str:
     return int(written) if written.isdecimal() and len(written) <= _MOST_DIGITS else written
 
 
-def since_time(written: str | None, now: float) -> float | None:
-    """Return the Unix time that `--since` means: so long before `now`, or a date or time of the local zone.
+def since_time(written: str | None, now: float, *, option: str = "--since") -> float | None:
+    """Return the Unix time that `option` means: so long before `now`, or a date or time of the local zone.
 
     Raises InvalidRequest for anything else.
     """
@@ -52,7 +52,7 @@ def since_time(written: str | None, now: float) -> float | None:
         return datetime.fromisoformat(written.strip()).timestamp()
     except (ValueError, OverflowError, OSError) as problem:
         hint = "write 30m, 2h, 7d, 2026-01-31 or 2026-01-31T18:00"
-        raise InvalidRequest(f"--since does not understand {written!r}", hint=hint) from problem
+        raise InvalidRequest(f"{option} does not understand {written!r}", hint=hint) from problem
 
 
 STDIN = "-"

@@ -12,10 +12,11 @@ from typing import Literal
 
 import msgspec
 
-from bardo.edge.directory import KEY_REFUSED, Directory, list_models, with_keys
+from bardo.edge.directory import Directory, with_keys
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply, Transport
 from bardo.edge.introspect import Introspector, Merged, merge
 from bardo.edge.keys import Keyring
+from bardo.edge.list_models import KEY_REFUSED, list_models
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_secrets import how_to_remove, secrets_of
@@ -46,12 +47,15 @@ async def check_providers(settings: Settings, keyring: Keyring) -> list[Finding]
     transport = HttpTransport(settings.http.client)
     try:
         directory = Directory((), transport, keyring, clock=time.monotonic)
-        questions = asyncio.gather(*(_provider(provider, transport, keyring) for provider in asked))
-        local, found = await asyncio.gather(directory.add_local(), questions)
+        servers_asked = [server for provider in asked for server in provider.servers]
+        questions = asyncio.gather(*(_provider(server, transport, keyring) for server in servers_asked))
+        by_key = asyncio.gather(*(_keys(provider, transport, keyring) for provider in asked))
+        local, found, keys = await asyncio.gather(directory.add_local(), questions, by_key)
+        found += [finding for findings in keys for finding in findings]
         models = await check_models(asked, transport, keyring, own=ModelFacts(settings.models))
     finally:
         await transport.close()
-    known = {provider.base_url for provider in asked}
+    known = {url for provider in asked for url in provider.base_urls}
     servers = [_local(server) for server in local if server.base_url not in known]
     return [*found, *servers, *models, *_secrets(settings)] or [_nobody()]
 
@@ -71,7 +75,7 @@ def _secrets(settings: Settings) -> list[Finding]:
 
 
 async def _provider(provider: Provider, transport: Transport, keyring: Keyring) -> Finding:
-    area = f"provider {provider.id}"
+    area = f"provider {provider.place}"
     recorder = StatusRecorder(transport)
     started = time.monotonic()
     try:
@@ -98,7 +102,7 @@ async def _provider(provider: Provider, transport: Transport, keyring: Keyring) 
 
 def _unlisted(provider: Provider, problem: ProviderError, status: int | None) -> Finding:
     """Word what it means that there is no list: no server, a refused key, or a server without a list."""
-    area = f"provider {provider.id}"
+    area = f"provider {provider.place}"
     if status is None or not isinstance(problem, MalformedReply):
         fix = problem.hint or "check base_url, and that the server runs"
         return Finding(area=area, status="problem", found=problem.message, fix=fix)
@@ -113,6 +117,31 @@ def _unlisted(provider: Provider, problem: ProviderError, status: int | None) ->
         return Finding(area=area, status="ok", found=found)
     fix = "check base_url; where the server has no list, name its models in bardo.toml"
     return Finding(area=area, status="problem" if status >= 500 else "warning", found=found, fix=fix)
+
+
+async def _keys(provider: Provider, transport: Transport, keyring: Keyring) -> list[Finding]:
+    """Return a finding for each of several keys, by the variable that holds it: whether it is set, and taken."""
+    if not provider.row.several_keys:
+        return []
+    there = keyring.labels(provider)
+    asked = await asyncio.gather(*(_one_key(provider, label, transport, keyring) for label in there))
+    missing = [name for name in provider.row.key_variables if name not in there]
+    fix = "set it where bardo runs, or leave it out of api_key_env"
+    area = f"keys of {provider.id}"
+    return [*asked, *(Finding(area=area, status="warning", found=f"{name} is not set", fix=fix) for name in missing)]
+
+
+async def _one_key(provider: Provider, label: str, transport: Transport, keyring: Keyring) -> Finding:
+    area, recorder = f"keys of {provider.id}", StatusRecorder(transport)
+    try:
+        async with asyncio.timeout(_LONGEST_SECONDS):
+            await list_models(provider, recorder, keyring, _ASKING, key=label)
+    except (TimeoutError, BardoError):
+        if recorder.status in KEY_REFUSED:
+            found = f"the key in {label} is refused ({recorder.status})"
+            return Finding(area=area, status="problem", found=found, fix=f"check the key in {label}")
+        return Finding(area=area, status="ok", found=f"the key in {label} is set; there is no list to try it with")
+    return Finding(area=area, status="ok", found=f"the key in {label} is taken")
 
 
 def _key(provider: Provider, keyring: Keyring) -> str:

@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from bardo.edge.accounts.opening import has_keys
 from bardo.edge.assembly import open_log
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
@@ -23,6 +24,8 @@ from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import say
 from bardo.values.shown import shown_url
 
+_METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Where prometheus-client keeps what each worker counted, so that each answers for all."""
 APP = "bardo.surfaces.gateway.main:create_app"
 
 
@@ -47,7 +50,7 @@ def serve(
         host=host or settings.gateway.host,
         allow_unauthenticated=allow_unauthenticated or settings.gateway.allow_unauthenticated,
     )
-    check_bind(gateway)
+    check_bind(gateway, has_keys=has_keys(settings))
     _check_log(settings)
     # The workers are processes of their own: they read the configuration themselves.
     os.environ["BARDO_HOST"] = gateway.host
@@ -68,19 +71,34 @@ def serve(
 @contextmanager
 def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
     """Have several workers share what one would keep in memory: in files that are gone when the gateway ends."""
-    stores = {"BARDO_REPLAY_STORE": settings.replay.store, "BARDO_RESPONSES_STORE": settings.responses.store}
+    stores = {
+        "BARDO_REPLAY_STORE": settings.replay.store,
+        "BARDO_RESPONSES_STORE": settings.responses.store,
+        "BARDO_CACHE_STORE": settings.inference.pipeline.cache.store,
+    }
     shared = [variable for variable, store in stores.items() if store == "memory" and workers > 1]
+    if settings.telemetry.metrics and workers > 1 and _METRICS_FOLDER not in os.environ:
+        shared.append(_METRICS_FOLDER)
     if not shared:
         yield
         return
     # The folder is readable by its owner alone.
     with tempfile.TemporaryDirectory(prefix="bardo-") as folder:
-        os.environ.update({variable: str(Path(folder) / f"{variable.lower()}.db") for variable in shared})
+        os.environ.update({variable: _place_of(variable, Path(folder)) for variable in shared})
         try:
             yield
         finally:
             for variable in shared:
                 del os.environ[variable]
+
+
+def _place_of(variable: str, folder: Path) -> str:
+    """Return the file, or of metrics the folder, that workers share."""
+    if variable != _METRICS_FOLDER:
+        return str(folder / f"{variable.lower()}.db")
+    metrics = folder / "metrics"
+    metrics.mkdir()
+    return str(metrics)
 
 
 def _check_log(settings: Settings) -> None:

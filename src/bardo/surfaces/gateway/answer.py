@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
+from math import ceil
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from bardo.dialects.base import ReplyEncoder
 from bardo.edge.server_reply import RequestCycle, cycle_of
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.gateway.http import ClientGone, Receive, Send, send_piece, send_whole, start_stream
-from bardo.values.errors import BardoError, MethodNotAllowed, UpstreamRefused
+from bardo.values.errors import BardoError, MethodNotAllowed, OverBudget, RateLimited, UpstreamRefused
 
 JSON = "application/json"
 CLIENT_GONE = "the client has gone"
@@ -36,6 +37,8 @@ class Answer:
         self.ended = False
         self.silent_since: float | None = None
         self._clock: Callable[[], float] | None = None
+        self.own_headers: Callable[[], list[tuple[str, str]]] | None = None
+        """What every answer to this client says besides: what is left of the limits of its key."""
 
     def time_silence(self, clock: Callable[[], float]) -> None:
         """Keep from now on since when nothing was sent."""
@@ -51,16 +54,24 @@ class Answer:
         self.started = self.ended = True
         await send_whole(self._send, 200, value.encode(), (), content_type="text/plain; charset=utf-8")
 
+    async def page(self, body: bytes, content_type: str) -> None:
+        """Send an answer of another content type."""
+        self.started = self.ended = True
+        await send_whole(self._send, 200, body, (), content_type=content_type)
+
     async def whole(self, status: int, body: bytes, headers: Any) -> None:
         """Send a whole answer."""
         self.started = self.ended = True
-        await send_whole(self._send, status, body, headers, content_type=JSON)
+        await send_whole(self._send, status, body, self._with_own(headers), content_type=JSON)
 
     async def start(self, headers: Any, content_type: str) -> None:
         """Begin a streamed answer, unless a sign of life has begun it: its headers are gone then."""
         if not self.started:
             self.started = True
-            await start_stream(self._send, headers, content_type=content_type)
+            await start_stream(self._send, self._with_own(headers), content_type=content_type)
+
+    def _with_own(self, headers: Any) -> Any:
+        return headers if self.own_headers is None else [*headers, *self.own_headers()]
 
     async def piece(self, piece: bytes) -> None:
         """Send a piece of it."""
@@ -88,7 +99,7 @@ class Answer:
         encodes the stream ends it with the dialect's error event before it comes to this.
         """
         if not self.started:
-            await self.whole(problem.status, error_body(problem, language), error_headers(problem))
+            await self.whole(error_status(problem, language), error_body(problem, language), error_headers(problem))
 
 
 class KeepAlive:
@@ -201,6 +212,11 @@ class _DisconnectPoller:
         self._task.cancel(CLIENT_GONE)
 
 
+def error_status(problem: BardoError, language: str) -> int:
+    """Return the status of an error's answer: dialects differ in that of a budget that is used up."""
+    return dialect(language).over_budget_status if isinstance(problem, OverBudget) else problem.status
+
+
 def error_headers(problem: BardoError) -> list[tuple[str, str]]:
     """Return the headers of an error's answer, without those of its body."""
     headers = [("x-bardo-error", problem.code)]
@@ -208,6 +224,12 @@ def error_headers(problem: BardoError) -> list[tuple[str, str]]:
         headers.append(("x-bardo-request-id", problem.request_id))
     if isinstance(problem, UpstreamRefused) and problem.retry_after:
         headers.append(("retry-after", problem.retry_after))
+    if isinstance(problem, RateLimited | OverBudget):
+        headers.append(("retry-after", str(max(1, ceil(problem.retry_after)))))
+        headers.append(("x-bardo-limit", problem.limit))
+    if isinstance(problem, OverBudget):
+        # Clients that try again what has status 429 would do so all day.
+        headers.append(("x-should-retry", "false"))
     if isinstance(problem, MethodNotAllowed):
         headers.append(("allow", ", ".join(problem.allowed)))
     if isinstance(problem, UnusableAnswer):

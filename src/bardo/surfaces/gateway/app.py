@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from bardo.edge.accounts.accounts import Accounts
+from bardo.edge.batches.service import BatchService
 from bardo.edge.feedback import FeedbackTaker
 from bardo.edge.graceful_shutdown import shutting_down
 from bardo.edge.response_store import ResponseStore
@@ -20,7 +22,20 @@ from bardo.surfaces.gateway.access import (
     is_preflight,
     origin_headers,
 )
-from bardo.surfaces.gateway.answer import JSON, Answer, error_body, error_headers
+from bardo.surfaces.gateway.answer import JSON, Answer, error_body, error_headers, error_status
+from bardo.surfaces.gateway.batch_routes import BatchEndpoint
+from bardo.surfaces.gateway.batches import (
+    cancel_batch,
+    cancel_message_batch,
+    create_batch,
+    create_message_batch,
+    delete_message_batch,
+    list_batches,
+    list_message_batches,
+    read_message_batch,
+    show_batch,
+    show_message_batch,
+)
 from bardo.surfaces.gateway.completions import complete
 from bardo.surfaces.gateway.context import GatewayContext, ServeOperation, mistake
 from bardo.surfaces.gateway.conversations import (
@@ -33,18 +48,31 @@ from bardo.surfaces.gateway.conversations import (
     show_item,
     update_conversation,
 )
+from bardo.surfaces.gateway.events import send_events
 from bardo.surfaces.gateway.feedback import take_feedback
+from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
+from bardo.surfaces.gateway.key_access import authenticate, show_usage
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
-from bardo.surfaces.gateway.operations import count_tokens, embeddings, health, list_models, ready, show_model
+from bardo.surfaces.gateway.operations import (
+    count_tokens,
+    embeddings,
+    health,
+    list_models,
+    metrics,
+    provider_health,
+    ready,
+    show_model,
+)
+from bardo.surfaces.gateway.reply_cache import purge_cache, show_cache
 from bardo.surfaces.gateway.responses import respond
 from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of
 from bardo.values.errors import BardoError
 
-OPERATIONS: Mapping[Endpoint, ServeOperation] = {
+OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "generate": generate,
     "respond": respond,
     "show_response": show_response,
@@ -69,8 +97,29 @@ OPERATIONS: Mapping[Endpoint, ServeOperation] = {
     "version": version,
     "root": root,
     "feedback": take_feedback,
+    "usage": show_usage,
+    "show_cache": show_cache,
+    "purge_cache": purge_cache,
+    "provider_health": provider_health,
+    "metrics": metrics,
+    "events": send_events,
     "health": health,
     "ready": ready,
+    "upload_file": upload_file,
+    "list_files": list_files,
+    "show_file": show_file,
+    "delete_file": delete_file,
+    "read_file": read_file,
+    "create_batch": create_batch,
+    "list_batches": list_batches,
+    "show_batch": show_batch,
+    "cancel_batch": cancel_batch,
+    "create_message_batch": create_message_batch,
+    "list_message_batches": list_message_batches,
+    "show_message_batch": show_message_batch,
+    "delete_message_batch": delete_message_batch,
+    "cancel_message_batch": cancel_message_batch,
+    "read_message_batch": read_message_batch,
 }
 """What each endpoint does."""
 
@@ -85,6 +134,8 @@ class Gateway:
         *,
         responses: ResponseStore | None = None,
         feedback: FeedbackTaker | None = None,
+        accounts: Accounts | None = None,
+        batches: BatchService | None = None,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
@@ -96,7 +147,11 @@ class Gateway:
             unasked_thinking=settings.unasked_thinking,
             responses=responses,
             feedback=feedback,
+            accounts=accounts,
+            batches=batches,
         )
+        if batches is not None:
+            batches.is_busy = self._context.is_busy
         self._access = Access(settings)
         self._start = start
         self._stop = stop
@@ -114,7 +169,9 @@ class Gateway:
         own = encode_headers([("content-type", JSON), *error_headers(problem)])
         origin = self._access.allowed_origin(headers)
         visible = origin_headers(origin) if origin else []
-        return ErrorReply(status=problem.status, headers=[*own, *visible], body=error_body(problem, language))
+        return ErrorReply(
+            status=error_status(problem, language), headers=[*own, *visible], body=error_body(problem, language)
+        )
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
@@ -139,7 +196,13 @@ class Gateway:
                     await answer_preflight(scope, send)
                     return
             route = for_client(find_route(scope["method"], scope["path"], scope["query_string"]), scope)
-            await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
+            if self._context.accounts is not None:
+                await authenticate(self._context, self._context.accounts, route, scope, answer)
+            self._context.open_requests += 1
+            try:
+                await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
+            finally:
+                self._context.open_requests -= 1
         except ClientGone:
             return
         except BardoError as problem:

@@ -20,7 +20,7 @@ from bardo.surfaces.gateway.generate import stream_replies
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import with_header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.request import Request
 
 
@@ -29,26 +29,31 @@ async def complete(context: GatewayContext, route: Route, scope: Scope, receive:
     asked = decode_completion(await context.body(scope, receive))
     requests = tuple(with_headers(with_header_options(one, scope), scope) for one in asked.requests)
     asked = msgspec.structs.replace(asked, requests=requests)
-    key = key_of(scope)
+    caller = caller_of(scope)
     if asked.stream:
         replies = list(zip(requests, CompletionStream(asked).encoders(), strict=True))
-        work = stream_replies(context, replies, key, answer, may_forward=False)
+        work = stream_replies(context, replies, caller, answer, may_forward=False)
     else:
-        work = _whole(context, asked, key, answer)
+        work = _whole(context, asked, caller, answer)
     await until_gone(receive, work)
 
 
-async def _whole(context: GatewayContext, asked: CompletionRequest, key: str, answer: Answer) -> None:
+async def _whole(context: GatewayContext, asked: CompletionRequest, caller: Caller, answer: Answer) -> None:
     """Send the completions of all prompts, with the headers of all their calls."""
-    lives = [await _reply(context, request, key) for request in asked.requests]
+    lives = [await _reply(context, request, caller) for request in asked.requests]
     responses = [live.response() for live in lives]
-    calls = [(live.request_id, live.attempt, response) for live, response in zip(lives, responses, strict=True)]
+    calls = [
+        (live.request_id, live.attempt, response, live.cost_of_request)
+        for live, response in zip(lives, responses, strict=True)
+    ]
     await answer.whole(200, encode_completion(responses, asked), headers_of_calls(calls))
 
 
-async def _reply(context: GatewayContext, request: Request, key: str) -> LiveReply:
+async def _reply(context: GatewayContext, request: Request, caller: Caller) -> LiveReply:
     """Return a reply that was read to its end. Raises BardoError where it broke."""
-    live = await context.runner.open(request, may_forward=False, tenant=tenant_of(key), client_key=key)
+    live = await context.runner.open(
+        request, may_forward=False, tenant=caller.tenant, client_key=caller.key, account=caller.account
+    )
     try:
         async for _ in live.updates():
             continue

@@ -6,10 +6,12 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
+from bardo.edge.accounts.accounts import Accounts
+from bardo.edge.batches.service import BatchService
+from bardo.edge.event_feed import EventFeed
 from bardo.edge.feedback import FeedbackTaker
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
-from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.surfaces.gateway.access import require_json
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.http import Receive, Scope, read_body
@@ -23,6 +25,7 @@ class GatewayContext:
     """The runner of a gateway, the limits of a request and a stream, and whether unasked thinking is shown.
 
     `responses` is where responses are kept, `feedback` takes what clients think of answers; None where neither is done.
+    `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
     """
 
     def __init__(
@@ -34,14 +37,25 @@ class GatewayContext:
         unasked_thinking: bool = False,
         responses: ResponseStore | None = None,
         feedback: FeedbackTaker | None = None,
+        accounts: Accounts | None = None,
+        batches: BatchService | None = None,
     ) -> None:
         self.runner = runner
+        self.accounts = accounts
+        self.batches = batches
+        self.events = EventFeed(runner.events)
+        self.open_requests = 0
+        """How many requests are being answered: batches yield to them."""
         self.feedback = feedback
         self.responses = responses
-        self.prompt_estimates = PromptEstimates()
+        self.prompt_estimates = runner.estimates
         self.keep_alive_seconds = keep_alive_seconds
         self.unasked_thinking = unasked_thinking
         self.max_body = max_body
+
+    def is_busy(self) -> bool:
+        """Whether clients wait for answers."""
+        return self.open_requests > 0
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:
         """Return the body of a request. Raises UnsupportedMediaType or TooLarge, ClientGone where the client left."""

@@ -15,7 +15,7 @@ from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.responses import missing_conversation, new_id
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.stored_responses import page_of, store_of
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import NotStored, TooLarge
 
 
@@ -29,7 +29,7 @@ async def create_conversation(
     made = StoredConversation(
         id=new_id("conv"), created_at=store.now, metadata=_metadata(fields), items=_new_items(fields)
     )
-    if not await store.put_conversation(tenant_of(key_of(scope)), made):
+    if not await store.put_conversation(caller_of(scope).tenant, made):
         raise _too_large()
     await answer.json(_shown(made))
 
@@ -47,7 +47,7 @@ async def update_conversation(
     """Write other metadata on a conversation. Raises NotStored or InvalidRequest."""
     metadata = _metadata(decode_object(await context.body(scope, receive)))
     changed = await store_of(context).change_conversation(
-        tenant_of(key_of(scope)), route.name, lambda one: msgspec.structs.replace(one, metadata=metadata)
+        caller_of(scope).tenant, route.name, lambda one: msgspec.structs.replace(one, metadata=metadata)
     )
     if changed is None:
         raise missing_conversation(route.name)
@@ -58,7 +58,7 @@ async def delete_conversation(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
     """Forget a conversation with its items. Raises NotStored."""
-    if not await store_of(context).remove_conversation(tenant_of(key_of(scope)), route.name):
+    if not await store_of(context).remove_conversation(caller_of(scope).tenant, route.name):
         raise missing_conversation(route.name)
     await answer.json({"id": route.name, "object": "conversation.deleted", "deleted": True})
 
@@ -72,7 +72,7 @@ async def add_items(context: GatewayContext, route: Route, scope: Scope, receive
     """Add items to a conversation, and answer with them. Raises NotStored, InvalidRequest or TooLarge."""
     added = _new_items(decode_object(await context.body(scope, receive)), needed=True)
     await _found(context, route, scope)
-    if not await store_of(context).append(tenant_of(key_of(scope)), route.name, added):
+    if not await store_of(context).append(caller_of(scope).tenant, route.name, added):
         raise _too_large()
     ends = {"first_id": added[0]["id"], "last_id": added[-1]["id"]} if added else {"first_id": None, "last_id": None}
     await answer.json({"object": "list", "data": added, **ends, "has_more": False})
@@ -90,14 +90,14 @@ async def delete_item(context: GatewayContext, route: Route, scope: Scope, recei
     def change(one: StoredConversation) -> StoredConversation:
         return msgspec.structs.replace(one, items=[item for item in one.items if item.get("id") != route.item])
 
-    changed = await store_of(context).change_conversation(tenant_of(key_of(scope)), route.name, change)
+    changed = await store_of(context).change_conversation(caller_of(scope).tenant, route.name, change)
     if changed is None:
         raise missing_conversation(route.name)
     await answer.json(_shown(changed))
 
 
 async def _found(context: GatewayContext, route: Route, scope: Scope) -> StoredConversation:
-    found = await store_of(context).conversation(tenant_of(key_of(scope)), route.name)
+    found = await store_of(context).conversation(caller_of(scope).tenant, route.name)
     if found is None:
         raise missing_conversation(route.name)
     return found

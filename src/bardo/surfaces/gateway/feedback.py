@@ -8,7 +8,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import UnknownRoute
 
 
@@ -19,6 +19,6 @@ async def take_feedback(context: GatewayContext, route: Route, scope: Scope, rec
         hint = "turn the log on with enabled = true under [log] in bardo.toml"
         raise UnknownRoute("this gateway keeps no log, so that no feedback can be stored", hint=hint)
     feedback = read_feedback(decode_object(await context.body(scope, receive)), context.runner.clock())
-    await taker.take(feedback, tenant_of(key_of(scope)))
+    await taker.take(feedback, caller_of(scope).tenant)
     context.runner.routing.note_feedback(feedback.request_id, feedback.score)
     await answer.json({"request_id": feedback.request_id, "score": feedback.score, "stored": True})

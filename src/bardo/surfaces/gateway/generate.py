@@ -20,9 +20,9 @@ from bardo.surfaces.gateway.answer import Answer, KeepAlive, until_gone
 from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.partials import with_partials
-from bardo.surfaces.gateway.request_options import with_header_options, with_headers
+from bardo.surfaces.gateway.request_options import with_header_options, with_headers, with_trace
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.tenants import Caller, caller_of
 from bardo.values.errors import BardoError
 from bardo.values.events import Failed, UsageUpdate
 from bardo.values.request import Request
@@ -58,17 +58,19 @@ async def answer_request(
 ) -> None:
     """Answer a request that was decoded. `kept` keeps its reply. Raises BardoError where no reply begins."""
     request = with_headers(with_header_options(request, scope), scope)
+    if context.runner.telemetry is not None:
+        request = with_trace(request, scope)
     if context.unasked_thinking and request.options.omit_unasked:
         request = msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, omit_unasked=False))
-    key = key_of(scope)
+    caller = caller_of(scope)
     if request.stream:
         spoken = dialect(route.dialect)
         named = ClientModelEncoder(spoken.open_encoder(request, route.arrival), request.model)
         encoder = with_partials(named, spoken, request.options.include)
         may_forward = kept is None and _may_forward(route, request)
-        work = stream_replies(context, [(request, encoder)], key, answer, may_forward=may_forward, kept=kept)
+        work = stream_replies(context, [(request, encoder)], caller, answer, may_forward=may_forward, kept=kept)
     else:
-        work = _whole(context, route, request, key, answer, kept)
+        work = _whole(context, route, request, caller, answer, kept)
     await until_gone(receive, work)
 
 
@@ -83,10 +85,12 @@ def _speaks(route: Route, request: Request) -> bool:
 
 
 async def _whole(
-    context: GatewayContext, route: Route, request: Request, key: str, answer: Answer, kept: KeptReply | None
+    context: GatewayContext, route: Route, request: Request, caller: Caller, answer: Answer, kept: KeptReply | None
 ) -> None:
     may_forward = kept is None and _speaks(route, request)
-    live = await context.runner.open(request, may_forward=may_forward, tenant=tenant_of(key), client_key=key)
+    live = await context.runner.open(
+        request, may_forward=may_forward, tenant=caller.tenant, client_key=caller.key, account=caller.account
+    )
     try:
         await _send_whole(live, route, answer, kept)
     except asyncio.CancelledError as cancelled:
@@ -99,7 +103,11 @@ async def _whole(
 async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: KeptReply | None) -> None:
     raw = await live.read()
     response = live.response()
-    headers = [*early_headers(live.request_id, live.attempt, response), *late_headers(response, live.attempt)]
+    headers = [
+        *early_headers(live.request_id, live.attempt, response),
+        *_age_headers(live),
+        *late_headers(response, live.attempt, live.cost_of_request),
+    ]
     as_it_came = live.forwarded and not live.reader.lacks_ids
     spoken, asked = dialect(route.dialect), live.request.model
     if as_it_came:
@@ -114,7 +122,7 @@ async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: KeptR
 async def stream_replies(
     context: GatewayContext,
     replies: Sequence[tuple[Request, ReplyEncoder]],
-    key: str,
+    caller: Caller,
     answer: Answer,
     *,
     may_forward: bool,
@@ -132,8 +140,9 @@ async def stream_replies(
             live = await context.runner.open(
                 request,
                 may_forward=may_forward,
-                tenant=tenant_of(key),
-                client_key=key,
+                tenant=caller.tenant,
+                client_key=caller.key,
+                account=caller.account,
                 most_text=MOST_STREAMED_TEXT,
             )
             try:
@@ -160,6 +169,14 @@ async def stream_replies(
         alive.end()
 
 
+def _age_headers(live: LiveReply) -> list[tuple[str, str]]:
+    """Return the headers that say how old a reply is: one that was given because nobody answered, and one of the cache."""
+    headers = [] if live.stale_seconds is None else [("X-Bardo-Stale", f"{max(0.0, live.stale_seconds):.0f}")]
+    if live.layers is not None and (cache := live.layers.cache_header):
+        headers.append(("X-Bardo-Cache", cache))
+    return headers
+
+
 async def _send_stream(
     live: LiveReply,
     encoder: ReplyEncoder,
@@ -169,7 +186,8 @@ async def _send_stream(
     last: bool,
     kept: KeptReply | None,
 ) -> None:
-    await answer.start(early_headers(live.request_id, live.attempt), encoder.content_type)
+    headers = [*early_headers(live.request_id, live.attempt), *_age_headers(live)]
+    await answer.start(headers, encoder.content_type)
     forward = live.forwarded
     named = ForwardedModel(dialect(live.request.dialect), live.request.model) if forward else None
     if not forward and dialect(live.request.dialect).starts_with_usage:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Awaitable, Callable, Iterable, MutableMapping
 from functools import lru_cache
 from io import BytesIO
 from typing import Any
+from urllib.parse import parse_qs
 
 from bardo.edge.server_reply import cycle_of
+from bardo.values.chance import CHANCE
 from bardo.values.errors import TooLarge
 
 Scope = MutableMapping[str, Any]
@@ -52,6 +53,12 @@ def _too_large(limit: int) -> TooLarge:
     return TooLarge(f"the body is over {limit} bytes", hint="send less, or raise gateway.max_body_bytes in bardo.toml")
 
 
+def query_of(scope: Scope) -> dict[str, str]:
+    """Return the parameters of a request's address; of one that stands twice the last."""
+    found = parse_qs(str(scope.get("query_string", b""), "latin-1"))
+    return {name: values[-1] for name, values in found.items()}
+
+
 def header(scope: Scope, name: bytes) -> str:
     """Return a request header by its lower-case name, empty where it is absent."""
     value = headers_of(scope).get(name)
@@ -83,7 +90,7 @@ def _with_request_ids(headers: Headers) -> list[tuple[str, str]]:
         if _header_name(name) == b"x-bardo-request-id":
             own = value
             break
-    own = own or f"req_{random.getrandbits(96):024x}"
+    own = own or f"req_{CHANCE.getrandbits(96):024x}"
     return [*given, ("x-request-id", own), ("request-id", own)]
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from bardo.edge.assembly import Assembly, assemble
+from bardo.edge.accounts.call_gate import CallGate
+from bardo.edge.accounts.opening import has_keys, open_accounts
+from bardo.edge.assembly import Assembly, assemble, log_path, state_path
+from bardo.edge.batches.service import BatchService
 from bardo.edge.preloading import preload
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_gateway import check_bind
 from bardo.surfaces.gateway.app import Gateway
+from bardo.surfaces.gateway.batch_items import read_item
 
 _log = logging.getLogger("bardo.gateway")
 
@@ -17,27 +21,67 @@ _log = logging.getLogger("bardo.gateway")
 def create_app() -> Gateway:
     """Return the application of the configuration at hand. Raises ConfigError."""
     settings = load_settings()
-    check_bind(settings.gateway)
+    if settings.telemetry.logs == "json":
+        from bardo.edge.telemetry.json_logs import write_json_logs
+
+        write_json_logs()
+    check_bind(settings.gateway, has_keys=has_keys(settings))
     return gateway_of(settings)
 
 
 def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None) -> Gateway:
     """Return the application of `settings`, with an engine of its own that ends with it."""
-    assembly = assemble(settings, environment=environment)
+    # First, because it starts no thread: nothing is left behind where keys and budgets are wrong.
+    accounts = open_accounts(settings, environment)
+    try:
+        assembly = assemble(settings, environment=environment)
+    except BaseException:
+        if accounts is not None:
+            accounts.close()
+        raise
+    runner = assembly.runner
+    if accounts is not None:
+        accounts.use_log(assembly.log)
+        runner.gate = CallGate(accounts, runner.prices, settings.budgets, clock=runner.clock)
+
+    batches = None
+    if settings.batches.enabled:
+        batches = BatchService(
+            assembly.runner,
+            settings.batches,
+            state_path(settings, environment),
+            read_item,
+            log=assembly.log,
+            log_path=log_path(settings, environment),
+        )
 
     async def start() -> None:
         preload(settings.http.client)
+        if accounts is not None:
+            accounts.start()
         if not settings.providers:
             await assembly.runner.directory.add_local()
+        assembly.start()
+        if batches is not None:
+            await batches.start()
         _announce(assembly)
 
+    async def stop() -> None:
+        if batches is not None:
+            await batches.close()
+        await assembly.close()
+        if accounts is not None:
+            await accounts.stop()
+
     return Gateway(
-        assembly.runner,
+        runner,
         settings.gateway,
         responses=assembly.responses,
         feedback=assembly.feedback,
+        batches=batches,
         start=start,
-        stop=assembly.close,
+        accounts=accounts,
+        stop=stop,
     )
 
 

@@ -6,16 +6,18 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.dialects.operations import ModelsForm
+from bardo.edge.health_report import health_report
 from bardo.edge.model_list import find_model, listed_models
-from bardo.edge.unary_call import UnaryAnswer, embed, embed_receipt
-from bardo.edge.unary_call import count_tokens as count
-from bardo.engine.receipt import call_headers
+from bardo.edge.unary_operations import UnaryAnswer, embed, embed_receipt
+from bardo.edge.unary_operations import count_tokens as count
+from bardo.engine.receipt import call_headers, cost_extension, cost_headers
 from bardo.surfaces.gateway.answer import Answer, until_gone
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.tenants import caller_of
+from bardo.values.errors import UnknownRoute
 from bardo.values.operations import Embeddings, EmbedRequest
 
 
@@ -30,9 +32,27 @@ async def ready(context: GatewayContext, route: Route, scope: Scope, receive: Re
     await answer.json({"status": "ready", "providers": providers})
 
 
+async def provider_health(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer how the providers, their keys and their models are, by the calls of this process."""
+    await answer.json(health_report(context.runner))
+
+
+async def metrics(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with the metrics of calls, as Prometheus reads them. Raises UnknownRoute where they are off."""
+    telemetry = context.runner.telemetry
+    if telemetry is None or telemetry.metrics is None:
+        raise UnknownRoute("this gateway counts no metrics", hint="set metrics = true under [telemetry] in bardo.toml")
+    await answer.page(*telemetry.metrics.page())
+
+
 async def list_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with every model that can be asked for."""
     models = await listed_models(context.runner.directory)
+    account = caller_of(scope).account
+    if account is not None and account.models:
+        models = [one for one in models if account.may_ask(one.id, f"{one.provider}/{one.id}")]
     await answer.whole(200, _models_form(route).encode_list(models), ())
 
 
@@ -55,11 +75,16 @@ async def count_tokens(context: GatewayContext, route: Route, scope: Scope, rece
     request = form.decode_request(await context.body(scope, receive), route.arrival)
     request = with_headers(with_header_options(request, scope), scope)
 
-    key = key_of(scope)
+    caller = caller_of(scope)
 
     async def work() -> None:
-        counted = await count(context.runner, request, client_key=key, tenant=tenant_of(key))
-        headers = call_headers(counted.request_id, counted.attempt.target, counted.result.degraded)
+        counted = await count(
+            context.runner, request, client_key=caller.key, tenant=caller.tenant, account=caller.account
+        )
+        headers = [
+            *call_headers(counted.request_id, counted.attempt.target, counted.result.degraded),
+            *cost_headers(counted.cost),
+        ]
         await answer.whole(200, form.encode_reply(counted.result), headers)
 
     await until_gone(receive, work())
@@ -72,12 +97,15 @@ async def embeddings(context: GatewayContext, route: Route, scope: Scope, receiv
     request = form.decode_request(await context.body(scope, receive), route.arrival)
     request = msgspec.structs.replace(request, options=header_options(request.options, scope))
 
-    key = key_of(scope)
+    caller = caller_of(scope)
 
     async def work() -> None:
-        made = await embed(context.runner, request, client_key=key, tenant=tenant_of(key))
+        made = await embed(context.runner, request, client_key=caller.key, tenant=caller.tenant, account=caller.account)
         body = made.forwarded or form.encode_reply(_with_extension(made, request), request)
-        headers = call_headers(made.request_id, made.attempt.target, made.result.degraded)
+        headers = [
+            *call_headers(made.request_id, made.attempt.target, made.result.degraded),
+            *cost_headers(made.cost),
+        ]
         await answer.whole(200, body, headers)
 
     await until_gone(receive, work())
@@ -92,7 +120,7 @@ def _with_extension(made: UnaryAnswer[Embeddings], request: EmbedRequest) -> Emb
         "request_id": made.request_id,
         "provider": target.provider.id,
         "model": target.model,
-        "cost_usd": result.usage.cost_usd,
+        **cost_extension(made.cost, made.attempts),
         "degraded": msgspec.to_builtins(result.degraded),
     }
     if "receipt" in request.options.include:

@@ -6,14 +6,28 @@ import msgspec
 
 from bardo.dialects.intents import read_intent, read_intent_header, read_vitality_header
 from bardo.dialects.jsonfield import header_value
-from bardo.dialects.options import REASONING_WORDS, includable
+from bardo.dialects.options import (
+    REASONING_WORDS,
+    includable,
+    read_cache_control,
+    read_pipeline,
+    read_seconds_header,
+    read_session,
+    read_verify,
+)
 from bardo.surfaces.gateway.http import Scope, header, headers_of
 from bardo.values.errors import InvalidRequest
 from bardo.values.intent import Intent
-from bardo.values.request import BardoOptions, Request
+from bardo.values.request import TRACE_HEADERS, BardoOptions, Request
 
 _ROUTING_HEADERS = frozenset((b"x-bardo-intent", b"x-bardo-subsystem", b"x-bardo-vitality"))
-_OPTION_HEADERS = frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss")) | _ROUTING_HEADERS
+_FAILOVER_HEADERS = frozenset((b"x-bardo-deadline-seconds", b"x-bardo-allow-stale"))
+_OPTION_HEADERS = (
+    frozenset((b"x-bardo-include", b"x-bardo-reasoning", b"x-bardo-allow-loss", b"x-bardo-verify"))
+    | _ROUTING_HEADERS
+    | _FAILOVER_HEADERS
+    | {b"x-bardo-pipeline", b"x-bardo-session", b"cache-control"}
+)
 # Headers that belong to a dialect: they ask its provider for features, and hold no secret.
 _DIALECT_HEADERS = frozenset((b"anthropic-beta", b"openai-beta"))
 # Headers by which agents name themselves and their session: providers keep a session's prompts at one place by them, where caches hold.
@@ -36,7 +50,19 @@ def header_options(options: BardoOptions, scope: Scope) -> BardoOptions:
     """Return the options with what the `X-Bardo-*` headers ask for. Raises InvalidRequest."""
     if _OPTION_HEADERS.isdisjoint(headers_of(scope)):
         return options
-    options = _with_intent(options, scope)
+    options = _with_bounds(_with_intent(options, scope), scope)
+    control = header(scope, b"cache-control")
+    if control:
+        options = msgspec.structs.replace(options, cache=read_cache_control(control, options.cache))
+    verify = header(scope, b"x-bardo-verify").strip()
+    if verify:
+        options = msgspec.structs.replace(options, verify=read_verify(verify, "X-Bardo-Verify"))
+    pipeline = read_pipeline(header(scope, b"x-bardo-pipeline") or None, "X-Bardo-Pipeline")
+    if pipeline is not None:
+        options = msgspec.structs.replace(options, pipeline=pipeline)
+    session = read_session(header(scope, b"x-bardo-session") or None, "X-Bardo-Session")
+    if session:
+        options = msgspec.structs.replace(options, session=session)
     include = header(scope, b"x-bardo-include")
     reasoning = header(scope, b"x-bardo-reasoning").strip().lower()
     allowed = header(scope, b"x-bardo-allow-loss")
@@ -82,6 +108,19 @@ def _with_intent(options: BardoOptions, scope: Scope) -> BardoOptions:
     )
 
 
+def _with_bounds(options: BardoOptions, scope: Scope) -> BardoOptions:
+    """Return the options with the deadline, and the age of an old reply, that the headers give. Raises InvalidRequest."""
+    if _FAILOVER_HEADERS.isdisjoint(headers_of(scope)):
+        return options
+    deadline = read_seconds_header(header(scope, b"x-bardo-deadline-seconds"), "X-Bardo-Deadline-Seconds")
+    stale = read_seconds_header(header(scope, b"x-bardo-allow-stale"), "X-Bardo-Allow-Stale")
+    return msgspec.structs.replace(
+        options,
+        deadline_seconds=options.deadline_seconds if deadline is None else deadline,
+        allow_stale=options.allow_stale if stale is None else stale,
+    )
+
+
 def _listed(value: str) -> list[str]:
     return [name.strip() for name in value.split(",") if name.strip()]
 
@@ -102,3 +141,10 @@ def with_headers(request: Request, scope: Scope) -> Request:
     if not found and not program:
         return request
     return msgspec.structs.replace(request, headers=found or request.headers, client_headers=program)
+
+
+def with_trace(request: Request, scope: Scope) -> Request:
+    """Return the request with the trace that its client has begun."""
+    found = {name: header(scope, name.encode()) for name in TRACE_HEADERS}
+    known = {name: value for name, value in found.items() if value}
+    return msgspec.structs.replace(request, client_headers={**request.client_headers, **known}) if known else request

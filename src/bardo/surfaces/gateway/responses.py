@@ -33,7 +33,7 @@ from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import NotStored, TooLarge, Unsupported
 from bardo.values.request import KeptAs, Request
 
@@ -49,7 +49,7 @@ async def respond(context: GatewayContext, route: Route, scope: Scope, receive: 
     request = dialect(route.dialect).decode_request(body, route.arrival)
     kept = None
     if context.responses is not None:
-        kept = await _kept(context, context.responses, request, route, tenant_of(key_of(scope)))
+        kept = await _kept(context, context.responses, request, route, caller_of(scope).tenant)
         request = request if kept is None else kept.request
     await answer_request(context, route, request, scope, receive, answer, kept=kept)
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 import msgspec
 
 from bardo.dialects import DEFAULT_DIALECT
+from bardo.surfaces.gateway.batch_routes import BatchEndpoint, batch_methods
 from bardo.surfaces.gateway.http import Scope, header
 from bardo.values.errors import MethodNotAllowed, UnknownRoute
 from bardo.values.wire import Arrival
@@ -38,6 +39,12 @@ Endpoint = Literal[
     "version",
     "root",
     "feedback",
+    "usage",
+    "show_cache",
+    "purge_cache",
+    "provider_health",
+    "metrics",
+    "events",
     "health",
     "ready",
 ]
@@ -49,7 +56,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     `name` is the id of the response or the conversation that a path holds, `item` that of an item in it.
     """
 
-    endpoint: Endpoint
+    endpoint: Endpoint | BatchEndpoint
     dialect: str = DEFAULT_DIALECT
     by_client: bool = False
     method: str = "POST"
@@ -88,6 +95,12 @@ FIXED_ROUTES: dict[str, Route] = {
     "/api/embed": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embed")),
     "/api/embeddings": Route(endpoint="embed", dialect="ollama", arrival=Arrival(endpoint="embeddings")),
     "/v1/bardo/feedback": Route(endpoint="feedback"),
+    "/v1/bardo/usage": Route(endpoint="usage", method="GET"),
+    "/v1/bardo/cache": Route(endpoint="show_cache", method="GET"),
+    "/v1/bardo/cache/purge": Route(endpoint="purge_cache"),
+    "/v1/bardo/health": Route(endpoint="provider_health", method="GET"),
+    "/v1/bardo/events": Route(endpoint="events", method="GET"),
+    "/metrics": Route(endpoint="metrics", method="GET"),
     "/healthz": Route(endpoint="health", method="GET"),
     "/readyz": Route(endpoint="ready", method="GET"),
 }
@@ -197,7 +210,13 @@ def _unknown(path: str) -> UnknownRoute:
 
 
 def _kept(method: str, path: str) -> Route | None:
-    """Return the route of a response or a conversation that is kept. Raises MethodNotAllowed."""
+    """Return the route of what is kept: a response, a conversation, a file or a batch. Raises MethodNotAllowed."""
+    batch = batch_methods(path)
+    if batch is not None:
+        endpoints, dialect, name = batch
+        if method not in endpoints:
+            raise MethodNotAllowed(f"{path} takes {' and '.join(endpoints)}, not {method}", allowed=tuple(endpoints))
+        return Route(endpoint=endpoints[method], dialect=dialect, method=method, name=name)
     found = _KEPT_PATH.fullmatch(path)
     if found is None:
         return None

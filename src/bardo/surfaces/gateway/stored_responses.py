@@ -9,9 +9,9 @@ from bardo.dialects.openai_responses.stored import Item, page
 from bardo.edge.response_store import ResponseStore
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
-from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.http import Receive, Scope, query_of
 from bardo.surfaces.gateway.routes import Route
-from bardo.surfaces.gateway.tenants import key_of, tenant_of
+from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InvalidRequest, NotStored, UnknownRoute, Unsupported
 
 _LEAST, _MOST, _USUAL = 1, 100, 20
@@ -31,7 +31,7 @@ async def show_response(context: GatewayContext, route: Route, scope: Scope, rec
     if parse_qs(scope["query_string"].decode("latin-1")).get("stream") == ["true"]:
         raise Unsupported("a response that is kept is not streamed again", hint="ask for it without stream")
     name = route.name
-    found = (await store_of(context).responses(tenant_of(key_of(scope)), [name])).get(name)
+    found = (await store_of(context).responses(caller_of(scope).tenant, [name])).get(name)
     await answer.json(found.response if found is not None else _missing(name))
 
 
@@ -39,7 +39,7 @@ async def delete_response(
     context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
 ) -> None:
     """Forget a response. Raises NotStored. A response that goes on from it can be read, and can be gone on from no more."""
-    name, tenant, store = route.name, tenant_of(key_of(scope)), store_of(context)
+    name, tenant, store = route.name, caller_of(scope).tenant, store_of(context)
     if not await store.remove_response(tenant, name):
         _missing(name)
     await answer.json({"id": name, "object": "response", "deleted": True})
@@ -47,7 +47,7 @@ async def delete_response(
 
 async def list_input(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with a page of the items that a response was made from, those of the responses before it included. Raises NotStored."""
-    name, tenant, store = route.name, tenant_of(key_of(scope)), store_of(context)
+    name, tenant, store = route.name, caller_of(scope).tenant, store_of(context)
     found = (await store.responses(tenant, [name])).get(name)
     if found is None:
         _missing(name)
@@ -58,7 +58,7 @@ async def list_input(context: GatewayContext, route: Route, scope: Scope, receiv
 
 def page_of(items: list[Item], scope: Scope) -> Item:
     """Return the page of a list that a request asks for. Raises InvalidRequest."""
-    asked = {name: values[-1] for name, values in parse_qs(scope["query_string"].decode("latin-1")).items()}
+    asked = query_of(scope)
     limit, order = asked.get("limit", str(_USUAL)), asked.get("order", "desc")
     if not limit.isascii() or not limit.isdigit() or not _LEAST <= int(limit[:4]) <= _MOST:
         raise InvalidRequest(f"limit must be a number from {_LEAST} to {_MOST}", param="limit")

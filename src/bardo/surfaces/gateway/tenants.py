@@ -1,11 +1,14 @@
-"""Whose request it is, as long as bardo knows no accounts: everyone who comes with the same key."""
+"""Whose request it is: that of the account whose key it has, or of everyone who comes with the same key where no keys are asked for."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import parse_qs
 
+from bardo.edge.accounts.account import Account
 from bardo.surfaces.gateway.http import Scope, headers_of
 
 _KEYS = (b"authorization", b"x-api-key", b"x-goog-api-key")
@@ -14,16 +17,50 @@ _SIGNED = re.compile(r"AWS4-[A-Z0-9-]+ .*?Credential=([^/,\s]+)")
 _LONGEST_CACHED = 512
 
 
+ACCOUNT = "bardo.account"
+"""Where a request's scope holds the account of its key."""
+
+
+class Caller(NamedTuple):
+    """Who sent a request: the key it came with, whose earlier replies it may go on from, and its account, where keys are asked for."""
+
+    key: str
+    tenant: str
+    account: Account | None
+
+    def __repr__(self) -> str:
+        """Return who it is, without the key."""
+        return f"Caller(tenant={self.tenant!r})"
+
+
+def caller_of(scope: Scope) -> Caller:
+    """Return who sent a request."""
+    key, account = key_of(scope), scope.get(ACCOUNT)
+    return Caller(key, tenant_of(key) if account is None else account.tenant, account)
+
+
 def key_of(scope: Scope) -> str:
     """Return the key a client came with, the id of the key where it signs requests as AWS's do, empty where it came without one."""
     fields = headers_of(scope)
     raw = fields.get(_KEYS[0]) or fields.get(_KEYS[1]) or fields.get(_KEYS[2])
     if not raw:
-        return ""
+        return _key_in_query(scope.get("query_string", b""))
     found = str(raw, "latin-1")
     if found.startswith("AWS4-") and (signed := _SIGNED.match(found)):
         return signed[1]
     return found.removeprefix("Bearer ").removeprefix("bearer ").strip()
+
+
+def is_signed(scope: Scope) -> bool:
+    """Whether a request is signed as AWS's are, so that it holds no key."""
+    return headers_of(scope).get(_KEYS[0], b"").startswith(b"AWS4-")
+
+
+def _key_in_query(query: bytes) -> str:
+    """Return the key of `?key=`, as Gemini's clients may send it."""
+    if b"key=" not in query:
+        return ""
+    return parse_qs(query.decode("latin-1")).get("key", [""])[0].strip()
 
 
 def tenant_of(key: str) -> str:

@@ -12,7 +12,16 @@ from bardo.dialects.intents import read_intent, read_profile, read_vitality
 from bardo.dialects.openai_chat.decode_request import decode_tool
 from bardo.dialects.openai_chat.messages import decode_message
 from bardo.dialects.options import policy_of as read_policy
-from bardo.dialects.options import read_on_impossible, read_structured
+from bardo.dialects.options import (
+    read_cache,
+    read_layers,
+    read_on_impossible,
+    read_pipeline,
+    read_seconds,
+    read_session,
+    read_structured,
+    read_verify,
+)
 from bardo.surfaces.library.functions import tool_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
@@ -21,6 +30,7 @@ from bardo.values.operations import TASKS, EmbedRequest, Task
 from bardo.values.profile import InferenceProfile
 from bardo.values.request import (
     BardoOptions,
+    CacheOptions,
     Message,
     OnImpossible,
     ReasoningPolicy,
@@ -43,7 +53,10 @@ class Options(TypedDict, total=False):
     its function. `max_tokens` is another name of `max_output_tokens`. `n` asks for so many answers: the others are in `alternatives`.
     `timeout` is the most seconds that the whole call may take. `on_impossible` says what becomes of a call that asks for no thinking where
     the model always thinks: `fail`, `floor` or `reroute`. `vitality`, from 0 to 1, is what is left of the
-    agent that asks. `extra` are further fields of a Chat Completions body, sent to providers that speak it and reported elsewhere.
+    agent that asks. `allow_stale`: how old, in seconds, the reply to an equal call may be that is given where nobody answers. `verify` is
+    a second model that is asked whether it agrees with the answer. `pipeline` is the profile whose layers work on the call, and `layers`
+    turns single ones on and off; `session` is your own name of the conversation. `cache` is how the call uses kept replies. `extra` are
+    further fields of a Chat Completions body, sent to providers that speak it and reported elsewhere.
     """
 
     system: str
@@ -70,6 +83,12 @@ class Options(TypedDict, total=False):
     profile: InferenceProfile | dict[str, Any] | None
     private: bool
     vitality: float | None
+    allow_stale: float | None
+    verify: str
+    pipeline: str | None
+    layers: Mapping[str, bool] | None
+    session: str | None
+    cache: CacheOptions | dict[str, Any] | None
     timeout: float | None
     extra: Mapping[str, Any] | None
 
@@ -128,6 +147,12 @@ def build_request(prompt: Prompt, model: str, options: Options, *, stream: bool)
             profile=_profile(options.get("profile")),
             private=options.get("private", False),
             vitality=read_vitality(options.get("vitality"), "vitality"),
+            allow_stale=read_seconds(options.get("allow_stale"), "allow_stale"),
+            verify=read_verify(options.get("verify"), "verify"),
+            pipeline=read_pipeline(options.get("pipeline"), "pipeline"),
+            layers=read_layers(options.get("layers"), "layers"),
+            session=read_session(options.get("session"), "session"),
+            cache=read_cache(options.get("cache"), "cache"),
         ),
     )
 

@@ -15,7 +15,7 @@ from bardo.edge.live_reply import LiveReply
 from bardo.edge.model_list import listed_models
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, load_settings
-from bardo.edge.unary_call import count_tokens, embed
+from bardo.edge.unary_operations import count_tokens, embed
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.library.asking import Options, Prompt, build_call, build_embed_request, seconds_of
 from bardo.surfaces.library.stream import AsyncReplyStream, within

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -14,11 +16,13 @@ from bardo.dialects import dialect as dialect_named
 from bardo.edge.settings import Settings, load_settings
 from bardo.engine.explaining import explain as explain_route
 from bardo.engine.explanation import Explanation
-from bardo.surfaces.library.planned_routes import RoutePlanner
+from bardo.engine.route import Target
+from bardo.surfaces.library.planned_routes import PlannedRoute, RoutePlanner
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import Request
 from bardo.values.wire import Arrival
 
+T = TypeVar("T")
 Config = str | Path | Settings | None
 
 
@@ -44,10 +48,44 @@ def explain(
 
 def explain_by(planner: RoutePlanner, request: Request, provider: str = "") -> Explanation:
     """Return what would be sent for a request by a planner's configuration. Raises as `explain` does."""
-    planned = planner.plan(request, provider)
+    if planner.may_have_layers(request):
+        return _explain_with_layers(planner, request, provider)
+    return _explained(planner.plan(request, provider))
+
+
+def _explained(planned: PlannedRoute) -> Explanation:
     return explain_route(
         planned.request, planned.targets, why=planned.why, knowledge=planned.knowledge, routed=planned.routed
     )
+
+
+def _explain_with_layers(planner: RoutePlanner, request: Request, provider: str) -> Explanation:
+    """Return what would be sent for a request once its layers have worked on it, with their receipts."""
+    from bardo.edge.pipeline.dry_run import run_layers
+
+    plans: list[PlannedRoute] = []
+
+    def plan(changed: Request, found: Mapping[str, Any]) -> tuple[Request, Sequence[Target]]:
+        plans.append(planner.plan(changed, provider, found))
+        return plans[0].request, plans[0].targets
+
+    ran = _run(run_layers(planner.settings, request, plan))
+    if ran is None:
+        return _explained(planner.plan(request, provider))
+    planned = msgspec.structs.replace(plans[0], request=ran.request, targets=ran.targets)
+    found = _explained(planned)
+    forwarded = found.forwarded and not ran.call.changes_reply
+    return msgspec.structs.replace(found, pipeline=ran.call.fields(), forwarded=forwarded)
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Return what a coroutine returns, also where an event loop runs in this thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def read_request(request: Mapping[str, Any], dialect: str, model: str | None = None) -> Request:

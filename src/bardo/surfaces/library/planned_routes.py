@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from bardo.edge.assembly import model_facts
-from bardo.edge.call_routing import candidate_index
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
+from bardo.edge.price_book import PriceBook
+from bardo.edge.server_choice import first_servers
 from bardo.edge.settings import Settings, provider_of
+from bardo.edge.settings_pipeline import profiles_named
 from bardo.edge.settings_routing import workloads_of
 from bardo.engine.aliases import Aliases, with_effort
 from bardo.engine.knowledge import Knowledge
@@ -19,7 +23,7 @@ from bardo.engine.route import Provider, Target, resolve, target_at
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.routing import Routed, route
 from bardo.engine.vitality import without_workload
-from bardo.engine.workload_requests import Needs, check_contradiction, needs_of
+from bardo.engine.workload_requests import NOTHING_FOUND, Needs, check_contradiction, needs_of, with_found
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
 from bardo.routing.candidates import Candidate
 from bardo.routing.workloads import PREFIX, unknown_workload
@@ -56,10 +60,22 @@ class RoutePlanner:
         self._aliases = Aliases(settings.aliases)
         self._workloads = workloads_of(settings.workloads)
         self._settings = settings.routing
+        self.settings = settings
+        self._prices = PriceBook(settings.prices)
         self._index: CandidateIndex | None = None
 
-    def plan(self, request: Request, provider: str = "") -> PlannedRoute:
+    def may_have_layers(self, request: Request) -> bool:
+        """Whether layers could work on a request before it is sent."""
+        options, settings = request.options, self.settings
+        named = bool(settings.inference.pipeline.profile) or any(profiles_named(settings))
+        return named or options.pipeline is not None or bool(options.layers)
+
+    def plan(
+        self, request: Request, provider: str = "", layers_found: Mapping[str, Any] = NOTHING_FOUND
+    ) -> PlannedRoute:
         """Return who would be asked for a request; `provider` names one, and then no other is looked for.
+
+        `layers_found` are fields of an intent that layers found the call to need.
 
         Raises UnknownModel, InvalidRequest, Unsupported and Unavailable, as a call does.
         """
@@ -67,7 +83,7 @@ class RoutePlanner:
         request = with_effort(request, found)
         needs = needs_of(request, found, self._workloads)
         if needs is not None and not provider:
-            return self._routed(needs)
+            return self._routed(with_found(needs, layers_found))
         request = without_workload(request, self._workloads) if needs is None else needs.request
         names = (found.model, *found.fallbacks) if needs is None else needs.models
         targets, skipped, why = self._targets(names or (request.model,), provider)
@@ -88,8 +104,11 @@ class RoutePlanner:
             candidates = CandidateList([self.candidate(at) for at in in_steps[0]])
         else:
             self._check_lists()
-            private = self._settings.private_providers
-            self._index = self._index or candidate_index(self.providers, self._facts, private)
+            self._index = self._index or CandidateIndex(
+                self.candidate(Target(provider=one, model=model))
+                for one in self.providers
+                for model in chat_models(one)
+            )
             candidates = self._index
         by_id = {one.id: one for one in providers}
         routed = route(request, candidates, by_id, strategy=self._settings.strategy, most=_MOST_SHOWN)
@@ -117,13 +136,15 @@ class RoutePlanner:
     ) -> PlannedRoute:
         if skipped:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *skipped))
+        targets = first_servers(targets, request)
         knowledge = self._facts.knowledge(targets)
         return PlannedRoute(request=request, targets=targets, knowledge=knowledge, why=why, routed=routed)
 
     def candidate(self, at: Target) -> Candidate:
         """Return a target as routing compares it."""
         private = at.provider.id in self._settings.private_providers
-        return candidate_of(at, self._facts.of(at, asks=False), private=private)
+        price = self._prices.price(at.provider, at.model, time.time())
+        return candidate_of(at, self._facts.of(at, asks=False), private=private, price=price)
 
     def _names(self, model: str) -> tuple[str, ...]:
         found = self._aliases.find(model)

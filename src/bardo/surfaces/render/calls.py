@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.edge.log.row import Feedback, LogRow, LogTotal
+from bardo.edge.log.row import Feedback, LogRow
+from bardo.surfaces.render.layers import cache_fact, layer_facts
 from bardo.surfaces.render.receipts import receipt_facts
 from bardo.surfaces.render.tables import Column, facts, table
 from bardo.surfaces.render.wording import (
@@ -21,6 +22,8 @@ from bardo.surfaces.render.wording import (
     seconds,
     short_dialect,
 )
+from bardo.values.attempts import AttemptRecord
+from bardo.values.cost import usd
 from bardo.values.degradation import Degradation
 
 if TYPE_CHECKING:
@@ -101,8 +104,11 @@ def call_facts(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> Ta
         ("thinking", _thinking(row)),
         ("input", _input(row)),
         ("output", f"{count(row.output_tokens)} tokens"),
-        ("cost", dollars(row.cost_usd)),
+        ("cost", _cost(row)),
+        *((f"attempt {number}", _attempt(one)) for number, one in enumerate(row.attempt_records, start=1)),
         *(("degraded", difference(msgspec.convert(given, Degradation))) for given in row.degraded),
+        ("cache", cache_fact(row)),
+        *layer_facts(row.pipeline),
         *receipt_facts(row.receipt, row.reasoning_emitted),
         *(("feedback", _feedback(one, now)) for one in feedback),
         ("usage as sent", _json(row.usage_raw)),
@@ -168,37 +174,24 @@ def _input(row: LogRow) -> str:
     return f"{count(row.input_tokens)} tokens{cached}"
 
 
+def _cost(row: LogRow) -> str:
+    """Write what a call cost, by cause; of a cost that is not known, the parts that are."""
+    parts = ", ".join(f"{cause} {dollars(usd(nanos))}" for cause, nanos in (row.cost_parts or {}).items())
+    words = [dollars(row.cost_usd), *([f"({parts})"] if parts else [])]
+    reported, computed = row.reported_cost_nanos, row.computed_cost_nanos
+    if reported is not None and computed is not None and reported != computed:
+        words.append(f"as reported; {dollars(usd(computed))} by the prices")
+    return " ".join(words)
+
+
+def _attempt(one: AttemptRecord) -> str:
+    ended = one.error or ("ok" if one.seconds is not None else "not seen to its end")
+    took = "" if one.seconds is None else f" after {seconds(one.seconds)}"
+    cost = "unknown" if one.nanos is None else dollars(usd(one.nanos))
+    why = f"; {printable(one.why)}" if one.why else ""
+    at = f" at {printable(one.address)}" if one.address else ""
+    return f"{one.cause}: {printable(one.provider)}/{printable(one.model)}{at}, {ended}{took}, cost {cost}{why}"
+
+
 def _json(value: object) -> str:
     return "" if value is None else printable(msgspec.json.encode(value).decode())
-
-
-_TOTAL_COLUMNS = (
-    Column("provider"),
-    Column("model", cut=True),
-    Column("calls", right=True),
-    Column("failed", right=True),
-    Column("in", right=True),
-    Column("out", right=True),
-    Column("thinking", right=True),
-    Column("cost", right=True),
-    Column(""),
-)
-
-
-def totals_table(totals: Sequence[LogTotal]) -> Table:
-    """Return calls, tokens and cost of every provider and model."""
-    return table(_TOTAL_COLUMNS, (_total(total) for total in totals))
-
-
-def _total(total: LogTotal) -> tuple[str, ...]:
-    return (
-        total.provider or "nobody",
-        total.model or NOT_REPORTED,
-        count(total.calls),
-        count(total.failed),
-        count(total.input_tokens),
-        count(total.output_tokens),
-        count(total.reasoning_tokens),
-        dollars(total.cost_usd),
-        f"for {total.cost_known} of {total.calls}" if 0 < total.cost_known < total.calls else "",
-    )

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from bardo.engine.explanation import AnswerForm, Candidate, Explanation
+from bardo.surfaces.render.layers import layer_facts
 from bardo.surfaces.render.receipts import decided_words, intent_words
 from bardo.surfaces.render.wording import difference, printable
 from bardo.values.intent import Intent
@@ -27,6 +28,8 @@ _REBUILT = "it is read, and written for the client"
 def explanation_lines(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
     """Give the sections, each with its heading and its lines."""
     yield "route", _route(explanation)
+    if explanation.pipeline is not None:
+        yield "layers", _columns(layer_facts(explanation.pipeline))
     if explanation.profile is not None and (applied := list(_profile(explanation.profile))):
         yield "profile", _columns(applied)
     yield "thinking", _thinking(explanation)
@@ -49,8 +52,10 @@ def _route(explanation: Explanation) -> list[str]:
     route = explanation.route
     found = []
     for place, one in enumerate(route.candidates, 1):
-        taken = (one.provider, one.model) == (route.provider, route.model) and not one.passed_over
-        found.append((f"{place}. {one.provider}/{one.model}", "<-" if taken else "", _why(one)))
+        asked = (route.provider, route.model, route.address)
+        taken = (one.provider, one.model, one.address) == asked and not one.passed_over
+        at = f" at {one.address}" if one.address else ""
+        found.append((f"{place}. {one.provider}/{one.model}{at}", "<-" if taken else "", _why(one)))
     more = [f"  and {route.more} more that cannot be asked"] if route.more else []
     return [*_needs(explanation), *_columns(found), *more]
 

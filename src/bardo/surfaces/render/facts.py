@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.models import BudgetRange
+from bardo.catalog.rows import ProviderTraits
 from bardo.edge.introspect import Merged, MergedFact, Saying
 
 TITLES = {
@@ -59,6 +60,20 @@ def against_text(fact: MergedFact) -> str:
     return "; ".join(f"{saying_text(one)} says {value_text(fact.field, one.value)}" for one in fact.against)
 
 
+_TRAITS = {
+    "private": "keeps nothing",
+    "self_funding": "pays for itself",
+    "context_engineering": "prompts may be made smaller",
+}
+
+
+def traits_text(traits: ProviderTraits) -> str:
+    """Return what kind of business a provider is, in words."""
+    has = [words for name, words in _TRAITS.items() if getattr(traits, name)]
+    paid = f"paid by {', '.join(traits.payment)}" if traits.payment else "nobody knows how it is paid"
+    return "; ".join([*has, paid])
+
+
 def facts_line(merged: Merged) -> str:
     """Return everything that is known in one line."""
     said = [
@@ -81,6 +96,7 @@ def facts_json(merged: Merged) -> dict[str, Any]:
         "how": merged.how,
         "assumed_like": merged.like or None,
         "form": merged.form,
+        "traits": msgspec.to_builtins(merged.traits),
         "facts": {fact.field: _fact_json(fact) for fact in merged.facts},
         "disagreements": [fact.field for fact in merged.disagreements],
         "live": None

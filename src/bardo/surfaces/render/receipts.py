@@ -12,6 +12,7 @@ from bardo.surfaces.render.wording import count, printable
 LAYERS = {
     "operator": "the operator's override",
     "L1": "the server itself",
+    "listing": "the provider's list of models",
     "L2": "the catalog",
     "L3": "an assumption",
 }

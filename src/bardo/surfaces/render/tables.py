@@ -13,6 +13,11 @@ from bardo.surfaces.render.wording import one_line, printable
 # The colours of words that say how something went.
 _STYLES = {
     "ok": "green",
+    "healthy": "green",
+    "degraded": "yellow",
+    "resting": "yellow",
+    "missing": "yellow",
+    "down": "red",
     "visible": "green",
     "summarized": "cyan",
     "opaque": "yellow",

@@ -1,0 +1,63 @@
+"""`bardo costs --cache`: what prompt caches read, wrote and saved, and which prompts they never hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bardo.edge.log import LogReader
+from bardo.edge.log.row import CacheTotal
+from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.tables import Column, table
+from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, one_line
+from bardo.values.cost import usd
+
+_COLUMNS = (
+    Column("provider"),
+    Column("model"),
+    Column("key"),
+    Column("calls", right=True),
+    Column("input", right=True),
+    Column("read", right=True),
+    Column("written", right=True),
+    Column("saved", right=True),
+)
+
+
+def show_cache(log: Path | str, since: float | None, *, as_json: bool) -> None:
+    """Show what prompt caches did since a time."""
+    with LogReader(log) as reader:
+        totals = reader.cache_totals(since=since)
+    if as_json:
+        show_json({"totals": [_json(one) for one in totals]})
+        return
+    if not totals:
+        say("no calls")
+        return
+    show(table(_COLUMNS, map(_cells, totals)))
+    for one in totals:
+        if one.changing:
+            where = f"{one.provider}/{one.model}" + (f", key {one.key_id}" if one.key_id else "")
+            show_text(one_line(f"{where}: {one.changing:,} calls whose prompt begins anew: {one.why}"))
+
+
+def _cells(one: CacheTotal) -> tuple[str, ...]:
+    share = (
+        ""
+        if not one.input_tokens or one.cached_input_tokens is None
+        else f" ({one.cached_input_tokens / one.input_tokens:.0%})"
+    )
+    return (
+        one.provider or "nobody",
+        one.model or NOT_REPORTED,
+        one.key_id or "",
+        count(one.calls),
+        count(one.input_tokens),
+        count(one.cached_input_tokens) + share,
+        count(one.cache_write_tokens),
+        dollars(None if one.saved_nanos is None else usd(one.saved_nanos)),
+    )
+
+
+def _json(one: CacheTotal) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in one.__struct_fields__}

@@ -1,0 +1,166 @@
+"""`bardo doctor --watch`: the health of a running gateway's providers, asked for again and again until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from bardo.edge.cache_health import CacheHealth
+from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, TargetHealth
+from bardo.edge.http import Call, Deadlines, HttpTransport
+from bardo.edge.settings import Settings
+from bardo.surfaces.render.console import console, show, show_text
+from bardo.surfaces.render.tables import Column, table
+from bardo.values.errors import BardoError, MalformedReply
+
+PATH = "/v1/bardo/health"
+KEY_VARIABLE = "BARDO_API_KEY"
+_ASKING = Deadlines(connect=3.0, first_byte=10.0, idle=10.0)
+_MOST_BYTES = 8 * 1024 * 1024
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+_CLEAR = "\x1b[H\x1b[2J"
+_COLUMNS = (
+    Column("state"),
+    Column("provider"),
+    Column("model", cut=True),
+    Column("failed", right=True),
+    Column("p50", right=True),
+    Column("p95", right=True),
+    Column("first token", right=True),
+    Column("again in", right=True),
+    Column("why", wrap=True),
+)
+
+
+def address_of(settings: Settings) -> str:
+    """Return where the gateway of these settings is reached from this machine."""
+    host = _EVERYWHERE.get(settings.gateway.host, settings.gateway.host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.gateway.port}"
+
+
+def watch(settings: Settings, address: str | None, every: float, *, as_json: bool) -> None:
+    """Show the health of a gateway every so many seconds, until Ctrl-C. Raises BardoError where it does not answer the first time."""
+    try:
+        asyncio.run(_watch(settings, (address or address_of(settings)).rstrip("/"), every, as_json=as_json))
+    except KeyboardInterrupt:
+        return
+
+
+async def _watch(settings: Settings, address: str, every: float, *, as_json: bool) -> None:
+    transport = HttpTransport(settings.http.client)
+    try:
+        report: HealthReport | BardoError = await ask(transport, address)
+        while True:
+            _show(report, address, as_json=as_json)
+            await asyncio.sleep(every)
+            report = await _ask_again(transport, address)
+    finally:
+        await transport.close()
+
+
+async def _ask_again(transport: HttpTransport, address: str) -> HealthReport | BardoError:
+    """Return the report, or why there is none: a gateway that restarts is there again a moment later."""
+    try:
+        return await ask(transport, address)
+    except BardoError as problem:
+        return problem
+
+
+async def ask(transport: HttpTransport, address: str) -> HealthReport:
+    """Return the health that a gateway reports. Raises BardoError."""
+    key = os.environ.get(KEY_VARIABLE, "").strip()
+    headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+    call = Call(method="GET", url=address + PATH, headers=headers, provider="the gateway")
+    reply = await transport.send(call, _ASKING)
+    try:
+        body = await reply.read(_MOST_BYTES)
+    finally:
+        await reply.close()
+    if reply.status in (401, 403):
+        raise MalformedReply(
+            f"{address} wants a key", hint=f"set {KEY_VARIABLE} to the key of a client of this gateway"
+        )
+    try:
+        if reply.status == 200:
+            return msgspec.json.decode(body, type=HealthReport)
+    except msgspec.DecodeError as problem:
+        raise MalformedReply(f"{address} reports no health that this version reads", hint=str(problem)) from problem
+    raise MalformedReply(f"{address} answered with status {reply.status}", hint="name a bardo gateway with --url")
+
+
+def _show(report: HealthReport | BardoError, address: str, *, as_json: bool) -> None:
+    if as_json:
+        fields = {"error": report.message} if isinstance(report, BardoError) else report
+        show_text(msgspec.json.encode(fields).decode())
+        return
+    if console().is_terminal:
+        sys.stdout.write(_CLEAR)
+    if isinstance(report, BardoError):
+        show_text(report.message)
+        return
+    show_text(f"{address}, by the calls of the last minutes; Ctrl-C ends\n")
+    show(table(_COLUMNS, [cells for provider in report.providers for cells in _rows(provider)]))
+
+
+def _rows(provider: ProviderHealth) -> Iterator[tuple[str, ...]]:
+    yield _target(provider.provider, provider.connection)
+    for key in provider.keys:
+        yield _key(provider.provider, key)
+    for model in provider.models:
+        yield _target(provider.provider, model)
+    yield from _caches(provider.provider, provider.caches)
+    for server in provider.servers:
+        name = f"{provider.provider} at {server.address}"
+        yield _target(name, server.connection)
+        for key in server.keys:
+            yield _key(name, key)
+        for model in server.models:
+            yield _target(name, model)
+        yield from _caches(name, server.caches)
+
+
+def _target(provider: str, target: TargetHealth) -> tuple[str, ...]:
+    latency = target.latency
+    failed = f"{target.failed} of {target.calls}" if target.calls else ""
+    return (
+        target.state,
+        provider,
+        target.model or "(connection)",
+        failed,
+        _milliseconds(latency.p50_ms),
+        _milliseconds(latency.p95_ms),
+        _milliseconds(latency.first_token_p50_ms),
+        _waits(target.wait_seconds),
+        target.why,
+    )
+
+
+def _key(provider: str, key: KeyHealth) -> tuple[str, ...]:
+    name = f"(key {key.label})" if key.label else "(key)"
+    why = f"{key.why} at {', '.join(key.models)}" if key.models else key.why
+    return key.state, provider, name, "", "", "", "", _waits(key.wait_seconds), why
+
+
+def _caches(provider: str, caches: Sequence[CacheHealth]) -> Iterator[tuple[str, ...]]:
+    """Give a row for each prompt cache of which something was seen."""
+    for cache in caches:
+        half_life = (
+            ""
+            if cache.half_life_seconds is None
+            else f", half of a prompt is left after {cache.half_life_seconds:,.0f} s"
+        )
+        measured = half_life if cache.observations else ""
+        why = f"{cache.hit_rate:.0%} of {cache.input_tokens:,} prompt tokens were cached{measured}"
+        yield "", provider, f"(cache of {cache.model})", "", "", "", "", "", why
+
+
+def _milliseconds(value: int | None) -> str:
+    return "" if value is None else f"{value:,} ms"
+
+
+def _waits(value: float | None) -> str:
+    return "" if value is None else f"{value:.0f} s"

@@ -1,0 +1,232 @@
+"""`bardo keys`: give out keys for clients, list, limit and revoke them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from bardo.accounting.limits import KeyLimits
+from bardo.edge.accounts.account import NANOS, Account, checked_globs, expiry_of, nanos_of_usd
+from bardo.edge.assembly import state_path
+from bardo.edge.settings import load_settings
+from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.values.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from bardo.edge.accounts.key_store import KeyStore
+
+_NAMES = ("requests_per_minute", "tokens_per_minute", "concurrency", "usd_per_day", "usd_per_month")
+
+Models = Annotated[
+    list[str] | None, typer.Option("--model", metavar="GLOB", help="A model it may ask; several times; all.")
+]
+Requests = Annotated[int | None, typer.Option("--requests-per-minute", min=1, metavar="N", help="Calls per minute.")]
+Tokens = Annotated[int | None, typer.Option("--tokens-per-minute", min=1, metavar="N", help="Tokens per minute.")]
+Concurrency = Annotated[int | None, typer.Option("--concurrency", min=1, metavar="N", help="Calls at a time.")]
+PerDay = Annotated[str | None, typer.Option("--usd-per-day", metavar="USD", help="Budget of a day (UTC).")]
+PerMonth = Annotated[str | None, typer.Option("--usd-per-month", metavar="USD", help="Budget of a month (UTC).")]
+Expires = Annotated[str | None, typer.Option("--expires", metavar="TIME", help="12h, 90d, or 2027-01-31.")]
+Tags = Annotated[
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="Stands with its calls in the log; several times.")
+]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Its id or its name, as `bardo keys list` shows them.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    keys = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    keys.callback(epilog="Example: bardo keys create team --usd-per-day 5")(_keys)
+    keys.command("create", epilog="Example: bardo keys create team --usd-per-day 5 --concurrency 4")(create)
+    keys.command("list", epilog="Example: bardo keys list --json")(list_keys)
+    keys.command("revoke", epilog="Example: bardo keys revoke team")(revoke)
+    keys.command("limit", epilog="Example: bardo keys limit team --concurrency 4 --remove usd-per-day")(limit)
+    app.add_typer(keys, name="keys")
+
+
+def _keys() -> None:
+    """Make, list, limit and revoke keys of clients."""
+
+
+def create(
+    name: Annotated[str, typer.Argument(help="Any name, for people.")] = "",
+    models: Models = None,
+    requests_per_minute: Requests = None,
+    tokens_per_minute: Tokens = None,
+    concurrency: Concurrency = None,
+    usd_per_day: PerDay = None,
+    usd_per_month: PerMonth = None,
+    expires: Expires = None,
+    tags: Tags = None,
+    tenant: Annotated[str, typer.Option(help="Keys of one tenant may go on from each other's replies; its id.")] = "",
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Make a key and show it: this once, since only a digest is kept."""
+    now = time.time()
+    changes = _changes(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
+    account = Account(
+        id="",
+        name=name.strip(),
+        tenant=tenant.strip(),
+        tags=tuple(tags or ()),
+        models=checked_globs(models or ()),
+        limits=KeyLimits(**changes),
+        created=now,
+        expires=None if expires is None else expiry_of(expires, now),
+    )
+    with _store(config) as (store, is_first):
+        made, key = store.create(account)
+    if as_json:
+        show_json({"key": key.text, **_fields(made, now)})
+        return
+    say(f"the key {made.id} is shown this once: keep it where secrets are kept")
+    show_text(key.text)
+    if is_first:
+        say("a gateway that runs already asks for keys once it is started again")
+
+
+def list_keys(config: Config = None, as_json: AsJson = False) -> None:
+    """List the keys, without the keys themselves."""
+    now = time.time()
+    with _store(config) as (store, _):
+        accounts = [known.account for known in store.load()[1]]
+    if as_json:
+        show_json({"keys": [_fields(one, now) for one in accounts]})
+        return
+    if not accounts:
+        say("no keys: make one with `bardo keys create`")
+        return
+    from bardo.surfaces.render.tables import Column, table
+
+    heads = ("id", "name", "state", "models", "limits", "tags")
+    show(
+        table(
+            [Column(head, wrap=head in ("models", "limits", "tags")) for head in heads],
+            [_row(one, now) for one in accounts],
+        )
+    )
+
+
+def revoke(key: Key, config: Config = None, as_json: AsJson = False) -> None:
+    """Revoke a key: running gateways refuse it within a few seconds, for good."""
+    now = time.time()
+    with _store(config) as (store, _):
+        changed = store.change(key, {}, revoked=now)
+    _show_changed(changed, f"the key {changed.id} is revoked", as_json=as_json)
+
+
+def limit(
+    key: Key,
+    models: Models = None,
+    requests_per_minute: Requests = None,
+    tokens_per_minute: Tokens = None,
+    concurrency: Concurrency = None,
+    usd_per_day: PerDay = None,
+    usd_per_month: PerMonth = None,
+    expires: Expires = None,
+    remove: Annotated[
+        list[str] | None, typer.Option(metavar="LIMIT", help="A limit to take away, models and expires too.")
+    ] = None,
+    config: Config = None,
+    as_json: AsJson = False,
+) -> None:
+    """Change the limits of a key; those that are not named stay."""
+    changes = _changes(requests_per_minute, tokens_per_minute, concurrency, usd_per_day, usd_per_month)
+    fields: dict[str, Any] = {}
+    for name in remove or ():
+        _remove(name.replace("-", "_"), changes, fields)
+    if models:
+        fields["models"] = checked_globs(models)
+    if expires is not None:
+        fields["expires"] = expiry_of(expires, time.time())
+    if not changes and not fields:
+        raise InvalidRequest("nothing is to be changed", hint="name a limit: bardo keys limit KEY --usd-per-day 5")
+    with _store(config) as (store, _):
+        changed = store.change(key, changes, **fields)
+    _show_changed(changed, f"the key {changed.id}: {_limits(changed) or 'no limits'}", as_json=as_json)
+
+
+def _remove(name: str, changes: dict[str, Any], fields: dict[str, Any]) -> None:
+    if name in _NAMES:
+        changes[name] = None
+    elif name in ("models", "expires"):
+        fields[name] = () if name == "models" else None
+    else:
+        known = ", ".join(one.replace("_", "-") for one in (*_NAMES, "models", "expires"))
+        raise InvalidRequest(f"there is no limit {name!r} to take away", hint=f"use one of {known}")
+
+
+def _changes(
+    requests: int | None, tokens: int | None, concurrency: int | None, per_day: str | None, per_month: str | None
+) -> dict[str, Any]:
+    """Return the limits that were named."""
+    money = [None if one is None else nanos_of_usd(one) for one in (per_day, per_month)]
+    named = zip(_NAMES, (requests, tokens, concurrency, *money), strict=True)
+    return {name: value for name, value in named if value is not None}
+
+
+@contextmanager
+def _store(config: Path | None) -> Iterator[tuple[KeyStore, bool]]:
+    """Open the keys, and say whether there are none yet."""
+    from bardo.edge.accounts.key_store import KeyStore, open_keys
+
+    engine = open_keys(state_path(load_settings(config)))
+    try:
+        store = KeyStore(engine)
+        yield store, store.revision() == 0
+    finally:
+        engine.dispose()
+
+
+def _show_changed(account: Account, text: str, *, as_json: bool) -> None:
+    if as_json:
+        show_json(_fields(account, time.time()))
+    else:
+        say(text)
+
+
+def _fields(account: Account, now: float) -> dict[str, Any]:
+    limits = dict(account.limits.named())
+    return {
+        "id": account.id,
+        "name": account.name,
+        "state": account.state(now),
+        "tenant": account.tenant,
+        "tags": account.tags,
+        "models": account.models,
+        "limits": {name: _in_units(name, value) for name, value in limits.items()},
+        "created_at": _time(account.created),
+        "expires_at": _time(account.expires),
+        "revoked_at": _time(account.revoked),
+    }
+
+
+def _in_units(name: str, value: int | None) -> int | float | None:
+    return value / NANOS if value is not None and name.startswith("usd") else value
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
+
+
+def _row(account: Account, now: float) -> tuple[str, ...]:
+    state = account.state(now)
+    if state == "active" and account.expires is not None:
+        state = f"until {_time(account.expires)}"
+    models = ", ".join(account.models) or "all"
+    return account.id, account.name, state, models, _limits(account), ", ".join(account.tags)
+
+
+def _limits(account: Account) -> str:
+    return ", ".join(
+        f"{name.replace('_', '-')} {_in_units(name, value):g}"
+        for name, value in account.limits.named()
+        if value is not None
+    )

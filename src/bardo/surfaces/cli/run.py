@@ -1,0 +1,112 @@
+"""`bardo run`: start a coding agent, or any program over an official SDK, with a gateway of its own or the one that runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+from urllib.error import URLError
+from urllib.request import ProxyHandler, build_opener
+
+import typer
+
+from bardo.catalog.agent_rows import AgentStart, agent_rows
+from bardo.edge.accounts.opening import has_keys
+from bardo.edge.settings import Settings, load_settings
+from bardo.surfaces.cli.options import Config
+from bardo.surfaces.render.console import say
+from bardo.values.errors import ConfigError
+
+KEY_VARIABLE = "BARDO_KEY"
+_NO_KEY = "any"
+_PATIENCE = 1.0
+_NOT_FOUND = 127
+_SIGNAL_EXIT = 128
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command(
+        "run",
+        epilog="Example: bardo run --model provider/model codex -- exec 'Fix the failing test'",
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )(run)
+
+
+def run(
+    command: Annotated[
+        str, typer.Argument(help="The program: claude, codex, gemini, aider, or any over an official SDK.")
+    ],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments, behind `--`.")] = None,
+    config: Config = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="The model that it shall ask for.")] = "",
+    own: Annotated[bool, typer.Option("--own", help="Start a gateway even where one runs.")] = False,
+) -> None:
+    """Run a program with its models served by bardo. Its environment is set for it alone; a gateway that was started ends with it."""
+    settings = load_settings(config)
+    program = shutil.which(command)
+    if program is None:
+        say(f"bardo run: there is no program {command!r} on the path")
+        raise typer.Exit(_NOT_FOUND)
+    row = agent_rows().get(Path(command).name) or agent_rows()[""]
+    with _gateway(settings, row.title, own=own) as address:
+        key = os.environ.get(KEY_VARIABLE) or _NO_KEY
+        own_arguments = arguments[1:] if arguments and arguments[0] == "--" else arguments or []
+        start = row.start(own_arguments, os.environ, address=address, key=key, model=model)
+        code = _run(program, start)
+    raise typer.Exit(code)
+
+
+@contextmanager
+def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
+    """Give the address of the gateway that runs, or of one that runs meanwhile. Raises ConfigError where a key is missing."""
+    if has_keys(settings) and not os.environ.get(KEY_VARIABLE):
+        raise ConfigError(
+            "this gateway asks for keys", hint=f"put one into {KEY_VARIABLE}; `bardo keys create` makes one"
+        )
+    address = "" if own else _running(settings)
+    if address:
+        say(f"bardo run: {title} with the gateway at {address}")
+        yield address
+        return
+    # Loaded here, because a gateway that runs needs neither.
+    from bardo.edge.serving import BackgroundServer
+    from bardo.surfaces.gateway.main import gateway_of
+
+    with BackgroundServer(gateway_of(settings)) as server:
+        say(f"bardo run: {title} with a gateway of its own at {server.address}")
+        yield server.address
+
+
+def _running(settings: Settings) -> str:
+    """Return the address of a gateway of these settings that answers; empty where none does."""
+    host = settings.gateway.host
+    if host in ("0.0.0.0", "::", ""):
+        host = "127.0.0.1"
+    address = f"http://{f'[{host}]' if ':' in host else host}:{settings.gateway.port}"
+    try:
+        with build_opener(ProxyHandler({})).open(f"{address}/healthz", timeout=_PATIENCE) as reply:
+            answer = json.loads(reply.read(1000))
+    except (URLError, OSError, ValueError):
+        return ""
+    return address if answer == {"status": "ok"} else ""
+
+
+def _run(program: str, start: AgentStart) -> int:
+    """Run a program to its end, and return its exit code. Ctrl-C is the program's, which may want it; other signals are passed on."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        child = subprocess.Popen([program, *start.arguments], env=start.environment)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))
+        code = child.wait()
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return code if code >= 0 else _SIGNAL_EXIT - code

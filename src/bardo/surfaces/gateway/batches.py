@@ -1,0 +1,268 @@
+"""Batches, in OpenAI's form and in Anthropic's: made, shown, listed, canceled, and their results read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import msgspec
+
+from bardo.dialects.batches.anthropic_client import decode_message_batch
+from bardo.dialects.batches.batch_objects import BatchFacts, anthropic_batch, anthropic_result, openai_batch
+from bardo.dialects.batches.openai_client import BatchLine, decode_new_batch, list_object, read_line
+from bardo.edge.batches.batch_store import result_of
+from bardo.edge.batches.planning import NoBatchApi
+from bardo.edge.batches.records import ENDS, BatchRecord, ItemRecord
+from bardo.edge.batches.service import BatchService, OpenBatches
+from bardo.edge.batches.values import LongLine, split_lines
+from bardo.surfaces.gateway.answer import Answer
+from bardo.surfaces.gateway.batch_items import MESSAGES, kept_headers
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.gateway.files import batches_of, limit_of
+from bardo.surfaces.gateway.http import Receive, Scope, header, query_of
+from bardo.surfaces.gateway.responses import new_id
+from bardo.surfaces.gateway.routes import Route
+from bardo.surfaces.gateway.tenants import caller_of
+from bardo.values.errors import BardoError, InvalidRequest, NotStored, Overloaded
+
+_OPENAI, _ANTHROPIC = "openai_chat", "anthropic_messages"
+_WINDOW_SECONDS = 24 * 3600.0
+_USUAL, _MOST_OPENAI, _MOST_ANTHROPIC = 20, 100, 1000
+_CANCELABLE = ("validating", "in_progress", "finalizing")
+
+
+async def create_batch(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Make a batch of a file that was uploaded. Raises InvalidRequest, NotStored, and NoBatchApi where nobody takes it."""
+    service, opened = await batches_of(context)
+    asked = decode_new_batch(await context.body(scope, receive))
+    tenant, now = caller_of(scope).tenant, context.runner.clock()
+    file = await asyncio.to_thread(opened.files.find, tenant, asked.input_file_id, now)
+    if file is None or file.purpose != "batch":
+        raise InvalidRequest(f"File not found: {asked.input_file_id[:100]}", param="input_file_id")
+    batch = msgspec.structs.replace(
+        _new_batch(context, scope, "batch", asked.endpoint),
+        window=asked.window,
+        metadata=asked.metadata,
+        input_file_id=file.id,
+        output_seconds=asked.output_seconds,
+    )
+    first = await asyncio.to_thread(opened.files.piece, file.id, 0)
+    await _check_first(service, opened, batch, _first_body(first or b"", asked.endpoint))
+    await _add(service, opened, batch, [])
+    await answer.json(openai_batch(facts_of(batch)))
+
+
+async def create_message_batch(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Make a batch of the requests in the body. Raises InvalidRequest, and NoBatchApi where nobody takes it."""
+    service, opened = await batches_of(context)
+    lines = decode_message_batch(await context.body(scope, receive), most=service.settings.max_items)
+    batch = _new_batch(context, scope, "msgbatch", MESSAGES)
+    batch = msgspec.structs.replace(batch, total=len(lines))
+    await _check_first(service, opened, batch, lines[0].body)
+    items = [
+        ItemRecord(batch_id=batch.id, place=place, custom_id=line.custom_id, body=line.body)
+        for place, line in enumerate(lines)
+    ]
+    await _add(service, opened, batch, items)
+    await answer.json(anthropic_batch(facts_of(batch), _results_url(scope, batch)))
+
+
+def _new_batch(context: GatewayContext, scope: Scope, prefix: str, endpoint: str) -> BatchRecord:
+    now, caller = context.runner.clock(), caller_of(scope)
+    return BatchRecord(
+        id=new_id(prefix).replace("_bardo_", "_"),
+        tenant=caller.tenant,
+        account=caller.account,
+        dialect=_ANTHROPIC if endpoint == MESSAGES else _OPENAI,
+        endpoint=endpoint,
+        created_at=now,
+        expires_at=now + _WINDOW_SECONDS,
+        times={"validating": now},
+        rules=context.runner.rules_of(caller.key),
+        headers=kept_headers(scope),
+    )
+
+
+def _first_body(piece: bytes, endpoint: str) -> bytes:
+    """Return the body of the first request of a file; empty where it cannot be read, which is reported with all other lines."""
+    try:
+        number, line = next(split_lines([piece], len(piece)), (0, b""))
+    except LongLine:
+        return b""
+    found = read_line(line, number, endpoint=endpoint, seen=set()) if line else None
+    return found.body if isinstance(found, BatchLine) else b""
+
+
+async def _check_first(service: BatchService, opened: OpenBatches, batch: BatchRecord, body: bytes) -> None:
+    """Raise NoBatchApi where nobody takes the first request in a batch. What else is wrong with it stands in its result."""
+    try:
+        if body:
+            await opened.planner.plan(service.read_item(body, batch), batch)
+    except NoBatchApi:
+        raise
+    except BardoError:
+        return
+
+
+async def _add(service: BatchService, opened: OpenBatches, batch: BatchRecord, items: list[ItemRecord]) -> None:
+    """Keep a new batch. Raises Overloaded where its tenant has as many open ones as it may have."""
+    most = service.settings.max_open_per_tenant
+    if await asyncio.to_thread(opened.store.open_batches, batch.tenant) >= most:
+        raise Overloaded(f"over {most} open batches", hint="wait for one, or raise max_open_per_tenant under [batches]")
+    await asyncio.to_thread(opened.store.add, batch, items)
+    opened.keeper.wake()
+
+
+async def show_batch(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with how far a batch is. Raises NotStored."""
+    _, batch = await _batch_of(context, route, scope)
+    await answer.json(openai_batch(facts_of(batch)))
+
+
+async def show_message_batch(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer with how far a batch is. Raises NotStored."""
+    _, batch = await _batch_of(context, route, scope)
+    await answer.json(anthropic_batch(facts_of(batch), _results_url(scope, batch)))
+
+
+async def list_batches(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """Answer with a page of the caller's batches, newest first. Raises InvalidRequest and NotStored."""
+    _, opened = await batches_of(context)
+    asked, tenant = query_of(scope), caller_of(scope).tenant
+    limit = limit_of(asked, usual=_USUAL, most=_MOST_OPENAI)
+    after = await _named(opened, asked.get("after", ""), tenant, _OPENAI)
+    found = await asyncio.to_thread(lambda: opened.store.listed(tenant, _OPENAI, limit=limit, after=after))
+    objects = [openai_batch(facts_of(one)) for one in found[:limit]]
+    await answer.json(list_object(objects, more=len(found) > limit))
+
+
+async def list_message_batches(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Answer with a page of the caller's batches, newest first. Raises InvalidRequest and NotStored."""
+    _, opened = await batches_of(context)
+    asked, tenant = query_of(scope), caller_of(scope).tenant
+    limit = limit_of(asked, usual=_USUAL, most=_MOST_ANTHROPIC)
+    if asked.get("after_id") and asked.get("before_id"):
+        raise InvalidRequest("give after_id or before_id, not both", param="before_id")
+    after = await _named(opened, asked.get("after_id", ""), tenant, _ANTHROPIC)
+    before = await _named(opened, asked.get("before_id", ""), tenant, _ANTHROPIC)
+    listed = await asyncio.to_thread(
+        lambda: opened.store.listed(tenant, _ANTHROPIC, limit=limit, after=after, before=before)
+    )
+    found = listed[:limit]
+    found = found[::-1] if before is not None else found
+    objects = [anthropic_batch(facts_of(one), _results_url(scope, one)) for one in found]
+    ends = {"first_id": found[0].id, "last_id": found[-1].id} if found else {"first_id": None, "last_id": None}
+    await answer.json({"data": objects, "has_more": len(listed) > limit, **ends})
+
+
+async def cancel_batch(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
+    """End a batch early. Raises NotStored, and InvalidRequest where it has ended."""
+    batch = await _cancel(context, route, scope)
+    await answer.json(openai_batch(facts_of(batch)))
+
+
+async def cancel_message_batch(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """End a batch early. Raises NotStored, and InvalidRequest where it has ended."""
+    batch = await _cancel(context, route, scope)
+    await answer.json(anthropic_batch(facts_of(batch), _results_url(scope, batch)))
+
+
+async def _cancel(context: GatewayContext, route: Route, scope: Scope) -> BatchRecord:
+    opened, batch = await _batch_of(context, route, scope)
+    now = context.runner.clock()
+    if batch.status == "cancelling" or (batch.over and batch.dialect == _ANTHROPIC):
+        return batch
+    if batch.over:
+        raise InvalidRequest(f"Cannot cancel a batch with status '{batch.status}'.")
+
+    def canceled(one: BatchRecord) -> BatchRecord:
+        return one.came_to("cancelling", now) if one.status in _CANCELABLE else one
+
+    changed = await asyncio.to_thread(lambda: opened.store.change(batch.id, canceled, due_at=0.0))
+    opened.keeper.wake()
+    return changed
+
+
+async def delete_message_batch(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Forget a batch that has ended. Raises NotStored, and InvalidRequest for one that has not."""
+    opened, batch = await _batch_of(context, route, scope)
+    if not batch.over:
+        raise InvalidRequest("a batch that has not ended cannot be deleted", hint="cancel it first")
+    await asyncio.to_thread(opened.store.remove, batch.id)
+    await answer.json({"id": batch.id, "type": "message_batch_deleted"})
+
+
+async def read_message_batch(
+    context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer
+) -> None:
+    """Send the results of a batch that has ended, a hundred at a time. Raises NotStored."""
+    opened, batch = await _batch_of(context, route, scope)
+    if not batch.over:
+        raise NotStored(f"Batch {batch.id} has no results yet.", hint="wait until its processing_status is ended")
+    await answer.start((), "application/x-jsonl")
+    after = -1
+    read: Callable[[], list[ItemRecord]] = lambda: opened.store.items(batch.id, *ENDS, after=after)  # noqa: E731
+    while found := await asyncio.to_thread(read):
+        await answer.piece(b"".join(map(_line, found)))
+        after = found[-1].place
+    await answer.end(b"")
+
+
+def _line(item: ItemRecord) -> bytes:
+    result = result_of(item)
+    return anthropic_result(
+        item.state, item.custom_id, status=result.status, body=result.body, message=result.message, bardo=result.bardo
+    )
+
+
+async def _batch_of(context: GatewayContext, route: Route, scope: Scope) -> tuple[OpenBatches, BatchRecord]:
+    _, opened = await batches_of(context)
+    batch = await asyncio.to_thread(opened.store.find, caller_of(scope).tenant, route.name, route.dialect)
+    if batch is None:
+        raise _missing(route.name)
+    return opened, batch
+
+
+async def _named(opened: OpenBatches, name: str, tenant: str, dialect: str) -> BatchRecord | None:
+    """Return the batch that a page begins at; None where none is named. Raises NotStored."""
+    if not name:
+        return None
+    batch = await asyncio.to_thread(opened.store.find, tenant, name, dialect)
+    if batch is None:
+        raise _missing(name)
+    return batch
+
+
+def facts_of(batch: BatchRecord) -> BatchFacts:
+    """Return what objects tell of a batch."""
+    same = {name: getattr(batch, name) for name in BatchFacts.__struct_fields__ if name != "bardo"}
+    known = batch.cost_known and batch.over
+    told = {
+        "cost_usd": batch.cost_nanos / 1e9 if known else None,
+        "cost_nanos": batch.cost_nanos if known else None,
+        "priced_items": batch.cost_known,
+        "items": batch.counts,
+    }
+    return BatchFacts(**same, bardo=told)
+
+
+def _results_url(scope: Scope, batch: BatchRecord) -> str:
+    """Return where results are read: at the host that the client asked."""
+    host = header(scope, b"host") or "localhost"
+    forwarded = header(scope, b"x-forwarded-proto")
+    scheme = forwarded if forwarded in ("http", "https") else scope.get("scheme", "http")
+    return f"{scheme}://{host}/v1/messages/batches/{batch.id}/results"
+
+
+def _missing(name: str) -> NotStored:
+    return NotStored(f"No batch found with id '{name[:100]}'.", hint="it was deleted, has expired, or is another key's")
