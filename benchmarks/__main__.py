@@ -9,7 +9,24 @@ from pathlib import Path
 
 import msgspec
 
-from benchmarks import control, decode, gateway, growth, parse, routing, routing_quality, soak, stages, structured
+from benchmarks import (
+    affinity,
+    cache,
+    context,
+    control,
+    decode,
+    gateway,
+    growth,
+    money,
+    parse,
+    pipeline,
+    quality,
+    routing,
+    routing_quality,
+    soak,
+    stages,
+    structured,
+)
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.contestants import CannotStart
 from benchmarks.figures import Table, Target, targets_markdown
@@ -35,7 +52,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(
-    subjects: Sequence[str], *, quick: bool, eval_folder: Path | None = None, held_out_folder: Path | None = None
+    subjects: Sequence[str],
+    *,
+    quick: bool,
+    eval_folder: Path | None = None,
+    held_out_folder: Path | None = None,
+    model_folder: Path | None = None,
 ) -> Report:
     """Run the subjects, print each table as soon as it is there, and return everything."""
     watch = Watch()
@@ -43,7 +65,8 @@ def measure(
     targets: list[Target] = []
     failed: list[str] = []
     pace = QUICK if quick else FULL
-    with Bench(pace, tell, eval_folder=eval_folder, held_out_folder=held_out_folder) as bench:
+    folders = {"eval_folder": eval_folder, "held_out_folder": held_out_folder, "model_folder": model_folder}
+    with Bench(pace, tell, **folders) as bench:
         for subject in (name for name in SUBJECTS if name in subjects):
             try:
                 found, aims = _RUN[subject](bench)
@@ -88,8 +111,14 @@ _RUN: dict[str, Callable[[Bench], Found]] = {
     "parse": _parse,
     "structured": structured.run,
     "control": control.run,
+    "pipeline": pipeline.run,
     "routing": routing.run,
+    "money": money.run,
+    "affinity": affinity.run,
+    "cache": cache.run,
     "routing-quality": routing_quality.run,
+    "quality": quality.run,
+    "context": context.run,
 }
 SUBJECTS = tuple(_RUN)
 
@@ -106,10 +135,16 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="under two minutes, and less exact")
     parser.add_argument("--json", type=Path, metavar="FILE", help="keep all figures in a file too")
     parser.add_argument(
-        "--eval", type=Path, metavar="FOLDER", help="routing-quality: the outcomes to fit to and to measure on"
+        "--eval", type=Path, metavar="FOLDER", help="quality, routing-quality: the rows to fit to and to measure on"
     )
     parser.add_argument(
-        "--held-out", type=Path, metavar="FOLDER", help="routing-quality: measure on these, fitted to --eval"
+        "--held-out", type=Path, metavar="FOLDER", help="quality, routing-quality: measure on these, fitted to --eval"
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        metavar="FOLDER",
+        help="quality: measure with this model in ONNX too, as `embedding` names it",
     )
     given = parser.parse_args()
     unknown = [subject for subject in given.subjects if subject not in SUBJECTS]
@@ -119,7 +154,11 @@ def main() -> None:
         parser.error("the benchmarks read /proc, so they run on Linux only")
     print("# Benchmarks\n", flush=True)
     report = measure(
-        given.subjects or SUBJECTS, quick=given.quick, eval_folder=given.eval, held_out_folder=given.held_out
+        given.subjects or SUBJECTS,
+        quick=given.quick,
+        eval_folder=given.eval,
+        held_out_folder=given.held_out,
+        model_folder=given.model,
     )
     print(report.ending())
     if given.json is not None:

@@ -59,10 +59,12 @@ class Bench:
         *,
         eval_folder: Path | None = None,
         held_out_folder: Path | None = None,
+        model_folder: Path | None = None,
     ) -> None:
         self.pace = pace
         self.eval_folder = eval_folder
         self.held_out_folder = held_out_folder
+        self.model_folder = model_folder
         self.tell = tell
         self.cores = Cores.of_this_machine()
         self.notes: list[str] = []

@@ -12,6 +12,7 @@ from bardo.engine.receipt import early_headers, late_headers, receipt
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import observation, observe, plan_reasoning, receipt_header
 from bardo.values.blocks import TextBlock
+from bardo.values.cost import UNKNOWN_COST
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
 from bardo.values.request import Message, ReasoningPolicy, Request
 from bardo.values.response import Response
@@ -60,7 +61,7 @@ def works() -> dict[str, Callable[[], object]]:
         TOLD: lambda: [
             (
                 early_headers("req_1", one, _RESPONSE),
-                late_headers(_RESPONSE, one),
+                late_headers(_RESPONSE, one, UNKNOWN_COST),
                 receipt(_RESPONSE, one, forwarded=False),
             )
             for one in made

@@ -57,7 +57,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Table(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of one subject. `columns` begins with the one that others are compared with.
 
-    `floor` names the column of what no contestant is expected to undercut: figures show their ratio to it too.
+    `floor` names the column of what no contestant is expected to undercut: figures show their ratio to it too. `shares`: the figures are
+    shares, which show the ends of their interval instead of ratios.
     """
 
     subject: str
@@ -66,6 +67,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[Row, ...]
     notes: tuple[str, ...] = ()
     floor: str = ""
+    shares: bool = False
 
     def figure(self, measure: str, column: str) -> Figure | None:
         """Return one cell, None where it is empty."""
@@ -80,6 +82,8 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
         return f"## {self.title}\n\n{table}\n{notes}\n" if notes else f"## {self.title}\n\n{table}\n"
 
     def _cells(self, row: Row) -> tuple[str, ...]:
+        if self.shares:
+            return f"{row.measure}, {row.unit}", *(_share_cell(row, name) for name in self.columns)
         base, floor = row.figures.get(self.columns[0]), row.figures.get(self.floor)
         return f"{row.measure}, {row.unit}", *(_cell(row, name, base, floor) for name in self.columns)
 
@@ -92,6 +96,13 @@ def _ratio(figure: Figure | None, base: Figure | None) -> float | None:
     if figure is None or base is None or figure.median <= 0 or base.median <= 0:
         return None
     return figure.median / base.median
+
+
+def _share_cell(row: Row, column: str) -> str:
+    figure = row.figures.get(column)
+    if figure is None:
+        return "failed" if column in row.failed else "–"
+    return f"{figure.median:.3f} [{figure.low:.3f}, {figure.high:.3f}]"
 
 
 def _cell(row: Row, column: str, base: Figure | None, floor: Figure | None) -> str:

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import mul
 from random import Random
 
+from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Clusters, Point, fit_clusters, point_of, shipped_clusters
 from bardo.routing.learned.outcomes import Outcome, OutcomeTable
-from bardo.routing.learned.static_embedding import shipped_embedding
 from benchmarks.routing_data import Outcomes, Split
 
 Expected = list[tuple[float, ...]]

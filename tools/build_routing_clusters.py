@@ -12,8 +12,8 @@ from random import Random
 
 import msgspec
 
+from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Clusters, fit_clusters
-from bardo.routing.learned.static_embedding import shipped_embedding
 
 _OF_EACH = 1_500
 _SEED = 14

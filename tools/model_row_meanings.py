@@ -28,6 +28,7 @@ MODEL_MEANINGS = {
     "forced_tool": "whether a tool may be forced: `yes`, `named`, `named_not_thinking`, `not_thinking`, `not_budgeted`, `never`",
     "tools_in": "the only dialect in which it calls tools while it thinks",
     "signed_calls": "whether the calls of the current turn must have their signatures",
+    "context": "how many tokens a prompt and its answer may have together",
     "source": "who says so",
     "date": "as of when",
     "note": "whatever else is worth knowing",

@@ -1,11 +1,13 @@
-"""The tables of docs/reference/routing.md: features, prices and ratings, and the numbers of the score."""
+"""The tables of docs/reference/routing.md and prices.md: features, ratings, prices, and the numbers of the score."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from bardo.accounting.price_table import price_table
 from bardo.catalog.features import Place, features
-from bardo.catalog.model_prices import model_prices
+from bardo.catalog.model_quality import model_qualities
+from bardo.catalog.prices import price_lists, price_rows
 from bardo.catalog.profile_fields import profile_fields
 from bardo.catalog.routing_rows import routing_rows
 
@@ -16,7 +18,7 @@ _FACTS = {
     "low_effort": "models that take a low level or a budget",
     "schema": "targets whose first form of a schema is the provider's own field",
     "tool_format": "models with a known format of tool calls",
-    "own_machine": "servers on this machine",
+    "private": "providers that keep nothing, and servers on this machine",
 }
 
 
@@ -26,19 +28,35 @@ def feature_table() -> Rows:
     return ("feature", "meaning", "where", "but not"), iter(rows)
 
 
-def price_table() -> Rows:
-    """Return what is known of prices and of how good answers are."""
+def quality_table() -> Rows:
+    """Return what is known of how good answers are."""
+    rows = [(_code(row.match), row.quality) for row in model_qualities().rows]
+    return ("models", "quality"), iter(rows)
+
+
+def list_table() -> Rows:
+    """Return by which lists of the shipped table providers charge."""
+    held = price_table().sellers
+    rows = [
+        (_code(row.providers), _code(row.lists), f"{sum(len(held[name]) for name in row.lists):,}")
+        for row in price_lists()
+    ]
+    return ("providers", "lists", "models"), iter(rows)
+
+
+def price_rows_table() -> Rows:
+    """Return the rows of prices.toml, in USD per million tokens."""
     rows = [
         (
             _code(row.match),
             _code(row.providers) or "all",
-            "" if row.input is None else f"{row.input:g}",
-            "" if row.output is None else f"{row.output:g}",
-            row.quality or "",
+            "not known" if row.input is None else f"{row.input:f}",
+            "" if row.output is None else f"{row.output:f}",
+            row.source,
         )
-        for row in model_prices().rows
+        for row in price_rows()
     ]
-    return ("models", "providers", "input", "output", "quality"), iter(rows)
+    return ("models", "providers", "input", "output", "source"), iter(rows)
 
 
 def weight_table() -> Rows:
@@ -56,7 +74,9 @@ def weight_table() -> Rows:
 
 TABLES: dict[str, Callable[[], Rows]] = {
     "features": feature_table,
-    "model-prices": price_table,
+    "model-quality": quality_table,
+    "price-lists": list_table,
+    "price-rows": price_rows_table,
     "score-weights": weight_table,
 }
 

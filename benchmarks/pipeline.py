@@ -1,0 +1,107 @@
+"""Subject `pipeline`: what layers that change nothing add to a call, and what a call without layers pays for there being any."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+
+from bardo.dialects import dialect
+from bardo.edge.assembly import model_facts
+from bardo.edge.directory import Directory
+from bardo.edge.http import HttpTransport
+from bardo.edge.keys import Keyring
+from bardo.edge.pipeline.pipeline import Pipeline
+from bardo.edge.runner import Runner
+from bardo.edge.settings import parse_settings
+from bardo.values.request import Request
+from bardo.values.wire import Arrival
+from benchmarks.bench import Bench
+from benchmarks.figures import Figure, Row, Table
+from benchmarks.figures import Target as Aim
+
+LIMIT = 30
+TOGETHER = "prefilter, cache, affinity"
+_ROWS: dict[str, tuple[str, ...]] = {
+    "no profile": (),
+    "prefilter": ("prefilter",),
+    "cache, exact, nothing found": ("cache",),
+    "affinity": ("affinity",),
+    TOGETHER: ("prefilter", "cache", "affinity"),
+}
+_TOML = """
+[inference.pipeline.profiles.measured]
+layers = {layers}
+[inference.pipeline.cache]
+semantic = "off"
+[[providers]]
+id = "lab"
+preset = "deepseek"
+models = ["m"]
+[[models]]
+provider = "lab"
+match = ["m"]
+context = 100000
+"""
+_SAID = "Explain to me how the garbage collector of Python finds cycles, and when a long running server should do without it. "
+_BODY = {
+    "model": "m",
+    "messages": [{"role": "system", "content": "You are helpful. " * 60}, {"role": "user", "content": _SAID * 3}],
+}
+
+
+def run(bench: Bench) -> tuple[list[Table], list[Aim]]:
+    """Time each row of layers, over a prompt of about 350 tokens and one target."""
+    count = 300 if bench.pace.quick else 3000
+    rows = []
+    for name, layers in _ROWS.items():
+        figures = Figure.of(asyncio.run(_times(layers, count, bench.pace.rounds)))
+        rows.append(Row(measure=name, unit="µs", figures={"bardo": figures} if figures else {}))
+    notes = (
+        "Time of the processor for each call, from the choice of the layers to the end of the call without a reply.",
+    )
+    table = Table(subject="pipeline", title="Layers around a call", columns=("bardo",), rows=tuple(rows), notes=notes)
+    figure = table.figure(TOGETHER, "bardo")
+    return [table], [Aim(says=TOGETHER, limit=LIMIT, unit="µs", found=figure.median if figure else None)]
+
+
+async def _times(layers: Sequence[str], count: int, repeats: int) -> list[float]:
+    """Return the mean microseconds of `count` calls, `repeats` times."""
+    settings = parse_settings(_TOML.format(layers=msgspec.json.encode(layers).decode()))
+    transport, keyring = HttpTransport(), Keyring({})
+    directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+    runner = Runner(directory, transport, keyring, facts=model_facts(settings))
+    options = {"bardo": {"pipeline": "measured"}} if layers else {}
+    request = dialect("openai_chat").decode_request(msgspec.json.encode({**_BODY, **options}), Arrival(model=""))
+    with TemporaryDirectory() as folder:
+        pipeline = Pipeline.of(settings, runner, Path(folder), {})
+        call = await _call(pipeline, directory, request)
+        found = []
+        for _ in range(repeats + 1):
+            began = time.process_time_ns()
+            for _ in range(count):
+                await call()
+            found.append((time.process_time_ns() - began) / count / 1000)
+        await pipeline.close()
+    await transport.close()
+    return found[1:]
+
+
+async def _call(pipeline: Pipeline, directory: Directory, request: Request) -> Callable[[], Awaitable[None]]:
+    targets = (await directory.placement("m")).targets
+
+    async def never(*_: object) -> None:
+        raise AssertionError("nothing is kept here")
+
+    async def call() -> None:
+        layers = pipeline.of_call(request, tenant="t")
+        if layers is not None:
+            changed = await pipeline.before_route(layers, request, never)
+            await pipeline.after_route(layers, changed, targets)
+            await layers.fail()
+
+    return call
