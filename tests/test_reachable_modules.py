@@ -8,7 +8,9 @@ import pytest
 
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.dialects.base import Dialect
-from bardo.edge.log.revisions import MIGRATIONS
+from bardo.edge.accounts.schema import MIGRATIONS as KEY_MIGRATIONS
+from bardo.edge.log.database import MIGRATIONS
+from bardo.edge.payments.database import MIGRATIONS as PAYMENT_MIGRATIONS
 from bardo.simulators import PRESETS
 from bardo.surfaces.cli.app import COMMANDS
 from bardo.surfaces.cli.serve import APP
@@ -16,7 +18,7 @@ from bardo.surfaces.gateway.routes import find_route
 from support.source import imports, reached, trees
 from support.talk import ALL_CLIENTS, path_for
 
-MIGRATION_FILES = MIGRATIONS.replace(":", ".")
+MIGRATION_FOLDERS = [folder.replace(":", ".") for folder in (MIGRATIONS, KEY_MIGRATIONS, PAYMENT_MIGRATIONS)]
 ENTRY_POINTS: Mapping[str, set[str]] = {
     "the library": {"bardo"},
     "the program": {"bardo.__main__", "bardo.surfaces.cli", *(f"bardo.surfaces.cli.{name}" for name in COMMANDS)},
@@ -24,9 +26,10 @@ ENTRY_POINTS: Mapping[str, set[str]] = {
     "a dialect that a row names": {f"bardo.dialects.{name}" for name in DIALECTS},
     "a form of a dialect that an endpoint names": {f"bardo.dialects.{name}" for name in CLIENT_FORMS},
     "a simulated provider": {"bardo.simulators", *(preset.__module__ for preset in PRESETS.values())},
-    "a migration of the log, which Alembic loads by its file": {
-        name for name in trees() if f"{name}.".startswith(f"{MIGRATION_FILES}.")
+    "a migration, which Alembic loads by its file": {
+        name for name in trees() for folder in MIGRATION_FOLDERS if f"{name}.".startswith(f"{folder}.")
     },
+    "a migration of the batches": {name for name in trees() if f"{name}.".startswith("bardo.edge.batches.migrations.")},
     "the transport that tests of bardo import (docs/glossary.md)": {"bardo.edge.fake"},
 }
 

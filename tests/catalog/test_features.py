@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,11 @@ import bardo
 from bardo.catalog.features import features
 from bardo.catalog.load import builtin
 from bardo.catalog.matching import matches_any
-from bardo.catalog.model_prices import model_prices
+from bardo.catalog.model_quality import model_qualities
 from bardo.catalog.routing_rows import routing_rows
+from bardo.catalog.rows import ProviderTraits
+from bardo.edge.price_book import PriceBook
+from bardo.edge.settings import parse_settings, provider_of
 from bardo.engine.knowledge import BUILTIN, TargetFacts
 from bardo.engine.model_features import candidate_of, chat_models
 from bardo.engine.route import Provider, Target
@@ -23,7 +27,8 @@ def candidate(preset: str, model: str, base_url: str = "") -> Candidate:
     row = builtin().provider(preset)
     assert row is not None
     provider = Provider(id=preset, row=row, base_url=base_url or row.base_url)
-    return candidate_of(Target(provider=provider, model=model))
+    price = PriceBook().price(provider, model, datetime(2026, 11, 23, tzinfo=UTC).timestamp())
+    return candidate_of(Target(provider=provider, model=model), price=price)
 
 
 # Where each fact is from stands beside its row in features.toml; these are the makers' own words for one model of each kind.
@@ -101,7 +106,6 @@ def test_every_feature_of_the_issue_is_a_row() -> None:
 def test_rows_name_providers_that_there_are() -> None:
     known = [row.id for row in builtin().providers]
     globs = [glob for row in features().feature for place in (*row.at, *row.not_at) for glob in place.providers]
-    globs += [glob for row in features().payment for glob in row.providers]
     assert all(any(matches_any(name, (glob,)) for name in known) for glob in globs)
 
 
@@ -140,7 +144,7 @@ def test_prices_are_those_that_the_document_names() -> None:
 
 
 def test_every_rating_is_a_class_of_quality() -> None:
-    rows, prices = routing_rows(), model_prices()
+    rows = routing_rows()
     assert sorted(rows.quality.values()) == [
         rows.quality[name] for name in ("minimum", "low", "medium", "high", "maximum")
     ]
@@ -151,11 +155,47 @@ def test_every_rating_is_a_class_of_quality() -> None:
         "medium",
         "maximum",
     ]
-    found = prices.find("anthropic", "claude-opus-4-6")
-    assert found is not None
-    assert found.quality == "maximum"
+    assert model_qualities().find("claude-opus-4-6") == "maximum"
 
 
 def test_features_lean_on_rows_and_not_on_names_in_code() -> None:
     source = Path(bardo.__file__).parent / "engine" / "model_features.py"
     assert not any(f'"{row.id}"' in source.read_text(encoding="utf-8") for row in builtin().providers)
+
+
+def test_the_documents_providers_have_their_traits() -> None:
+    # The reference document on model routing, "ProviderTraits" and "PaymentMode".
+    rows = {name: builtin().provider(name) for name in ("blockrun", "openrouter", "venice", "bankr", "anthropic")}
+    traits = {name: row.traits for name, row in rows.items() if row is not None}
+    assert [name for name, one in traits.items() if one.private] == ["venice"]
+    assert [name for name, one in traits.items() if one.self_funding] == ["bankr"]
+    assert {name: one.payment[0] for name, one in traits.items()} == {
+        "blockrun": "x402",
+        "openrouter": "prepaid",
+        "venice": "diem",
+        "bankr": "wallet",
+        "anthropic": "api_key",
+    }
+    assert all(one.context_engineering for one in traits.values())
+
+
+def test_a_table_says_otherwise_of_its_provider_and_routing_listens() -> None:
+    text = """
+        [[providers]]
+        id = "lab"
+        preset = "openai-compatible"
+        base_url = "https://lab.example/v1"
+        private = true
+        payment = ["wallet"]
+        [[providers]]
+        id = "relay"
+        preset = "venice"
+        base_url = "https://relay.example/v1"
+        private = false
+        """
+    lab, relay = map(provider_of, parse_settings(text).providers)
+    assert lab.row.traits == ProviderTraits(private=True, payment=("wallet",))
+    assert relay.row.traits == ProviderTraits(payment=("diem", "api_key"))
+    assert "privacy" in candidate_of(Target(provider=lab, model="m")).features
+    assert "privacy" not in candidate_of(Target(provider=relay, model="llama-3.3-70b")).features
+    assert candidate_of(Target(provider=lab, model="m")).payments == ("wallet",)

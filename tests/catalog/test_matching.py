@@ -95,6 +95,8 @@ def _globs() -> list[tuple[str, str]]:
     """Return every glob of every row of the catalog, with its file."""
     found: dict[tuple[str, str], None] = {}
     for file in files("bardo.catalog").joinpath("data").iterdir():
+        if not file.name.endswith(".toml"):
+            continue
         for value in _texts(tomllib.loads(file.read_text(encoding="utf-8"))):
             if re.search(r"[0-9]\*|\*[0-9]", value) and " " not in value:
                 found[(file.name, value)] = None

@@ -92,3 +92,35 @@ def test_gemini_gets_no_search_beside_functions() -> None:
     wire, body = sent(CHAT, "gemini", tools=[FUNCTION], web_search_options={})
     assert [*body["tools"][0]] == ["functionDeclarations"]
     assert [one.what for one in wire.degraded] == ["web_search_options"]
+
+
+@pytest.mark.parametrize("source", ASKED)
+def test_venice_gets_a_search_as_its_own_parameter(source: str) -> None:
+    wire, body = sent(source, "venice")
+    assert body["venice_parameters"] == {"enable_web_search": "auto"}
+    assert not {"web_search_options", "tools", "tool_choice"} & body.keys()
+    assert {one.what for one in wire.degraded} <= {"user_location"}
+
+
+def test_a_search_that_must_be_made_is_one_at_venice_too() -> None:
+    tool = {"type": "web_search_20250305", "name": "web_search"}
+    for choice in ({"type": "any"}, {"type": "tool", "name": "web_search"}):
+        wire, body = sent(MESSAGES, "venice", tools=[tool], tool_choice=choice)
+        assert body["venice_parameters"] == {"enable_web_search": "on"}
+        assert "tool_choice" not in body
+        assert wire.degraded == ()
+    named = {"name": "f", "input_schema": {"type": "object", "properties": {}}}
+    _, body = sent(MESSAGES, "venice", tools=[tool, named], tool_choice={"type": "auto"})
+    assert body["venice_parameters"] == {"enable_web_search": "auto"}
+    assert [one["function"]["name"] for one in body["tools"]] == ["f"]
+
+
+def test_the_callers_own_parameters_of_venice_stand() -> None:
+    own = {"character_slug": "x", "include_venice_system_prompt": False, "enable_web_search": "off"}
+    wire, body = sent(CHAT, "venice", venice_parameters=own)
+    assert (body["venice_parameters"], wire.degraded) == (own, ())
+    wire, body = sent(CHAT, "venice", venice_parameters=own, web_search_options={})
+    assert body["venice_parameters"] == own
+    assert "web_search_options" not in body
+    wire, body = sent(CHAT, "groq", venice_parameters=own)
+    assert body["venice_parameters"] == own

@@ -136,7 +136,7 @@ def test_a_count_is_given_where_it_is_declared(name: str) -> None:
 @pytest.mark.parametrize("name", OWN)
 @pytest.mark.parametrize("count", ["input_tokens", "output_tokens", "reasoning_tokens"])
 def test_a_count_that_clients_must_get_is_declared(name: str, count: str) -> None:
-    some = {"input_tokens": 3, "output_tokens": 4, "reasoning_tokens": 2}
+    some: dict[str, Any] = {"input_tokens": 3, "output_tokens": 4, "reasoning_tokens": 2}
     some.pop(count)
     usage = heard(name, usage=Usage(**some)).usage
     instead = declared(name).counts_instead.get(count)

@@ -11,7 +11,16 @@ import pytest
 from bardo.edge.assembly import Assembly, assemble, log_path, open_log
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.log import LogReader, LogRow
-from bardo.edge.settings import GatewaySettings, LogSettings, ProviderEntry, Settings, TimeoutSettings
+from bardo.edge.settings import (
+    GatewaySettings,
+    InferenceSettings,
+    LogSettings,
+    ProviderEntry,
+    Settings,
+    TimeoutSettings,
+)
+from bardo.edge.settings_cache import CacheSettings
+from bardo.edge.settings_pipeline import PipelineSettings
 from bardo.values.errors import ConfigError
 
 SILENT = LogSettings(enabled=False)
@@ -79,3 +88,11 @@ def test_the_log_stands_where_it_is_said() -> None:
 
 def test_a_log_that_is_off_is_none() -> None:
     assert open_log(Settings(log=SILENT)) is None
+
+
+def test_a_store_of_kept_replies_whose_variable_is_not_set_is_told_at_the_start() -> None:
+    cache = CacheSettings(store_env="NO_SUCH_STORE")
+    settings = Settings(log=SILENT, inference=InferenceSettings(pipeline=PipelineSettings(cache=cache)))
+    with pytest.raises(ConfigError, match="NO_SUCH_STORE"):
+        assemble(settings, environment={})
+    closed(assemble(settings, environment={"NO_SUCH_STORE": "redis://localhost"}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,11 +16,11 @@ from bardo.edge.directory import Directory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
-from bardo.edge.log.row import CallOutcome, LogRow
 from bardo.edge.runner import Runner
 from bardo.edge.settings import parse_settings
 from bardo.engine.knowledge import TargetFacts
 from bardo.engine.route import Target
+from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.decision import Strategy
 from bardo.surfaces.library.explaining import explain
 from bardo.values.blocks import TextBlock
@@ -124,7 +125,7 @@ def test_what_the_chosen_one_lacks_is_reported() -> None:
 def test_a_target_that_fails_is_followed_by_the_next_of_the_route_with_its_own_losses() -> None:
     house = House(failures={"market": UpstreamRefused("busy", status=529, provider="market")})
     response = house.ask(Intent(prefer=("citations", "interleaved_thinking"), quality="maximum", cost_sensitivity=0.0))
-    assert house.asked == [("market", "claude-opus-4-6"), ("quiet", "deepseek-r1-671b")]
+    assert list(dict.fromkeys(house.asked)) == [("market", "claude-opus-4-6"), ("quiet", "deepseek-r1-671b")]
     lost = [one.what for one in response.degraded]
     assert {"provider", "citations", "interleaved_thinking", "quality"} <= {*lost}
 
@@ -219,19 +220,12 @@ def test_how_long_calls_took_decides_of_later_ones() -> None:
     quick = Intent(quality="maximum", cost_sensitivity=0.0, max_latency_ms=1000)
     assert route_of(house.ask(quick))["model"] == "claude-opus-4-6"
     for _ in range(10):
-        house.runner.write(call_of("market", "claude-opus-4-6", 2.5))
-        house.runner.write(call_of("market", "gemini-3-flash", 9.0, outcome="error"))
+        house.runner.routing.health.note("market", "claude-opus-4-6", AttemptOutcome(seconds=2.5), 0.0)
     route = route_of(house.ask(quick))
     assert route["model"] == "claude-sonnet-4-6"
     assert {one["model"]: one["reasons"] for one in route["refused"]}["claude-opus-4-6"] == ["latency:2500"]
     response = house.ask(Intent(model="market/claude-opus-4-6", max_latency_ms=2000))
     assert [(one.what, one.asked, one.sent) for one in response.degraded] == [("max_latency_ms", 2000, 2500)]
-
-
-def call_of(provider: str, model: str, seconds: float, outcome: CallOutcome = "ok") -> LogRow:
-    return LogRow(
-        request_id="r", started_at=0.0, seconds=seconds, provider=provider, model=model, outcome=outcome, attempts=1
-    )
 
 
 def test_plans_that_are_kept_mix_no_two_intents_up() -> None:
@@ -263,3 +257,49 @@ def test_what_a_server_says_anew_is_heeded() -> None:
 
 def lost_by(response: Response) -> set[str]:
     return {one.what for one in response.degraded}
+
+
+def test_a_model_that_is_down_is_not_chosen_and_where_all_are_one_is_asked() -> None:
+    house = House()
+    best = Intent(quality="maximum", cost_sensitivity=0.0)
+    first = route_of(house.ask(best))
+    health = house.runner.routing.health
+    for _ in range(5):
+        health.note(first["provider"], first["model"], AttemptOutcome(error="server"), time.monotonic())
+    second = route_of(house.ask(best))
+    assert (second["provider"], second["model"]) != (first["provider"], first["model"])
+    assert {one["model"]: one["reasons"] for one in second["refused"]}[first["model"]] == ["down"]
+    for provider in ("market", "quiet"):
+        for _ in range(10):
+            health.note(provider, "", AttemptOutcome(error="connection"), time.monotonic())
+    assert house.ask(best).text == "Four."
+
+
+def test_a_provider_whose_key_is_refused_is_not_chosen_until_its_rest_is_over() -> None:
+    house = House()
+    best = Intent(quality="maximum", cost_sensitivity=0.0)
+    first = route_of(house.ask(best))
+    refused = AttemptOutcome(error="key_refused", status=401)
+    house.runner.routing.health.note(first["provider"], first["model"], refused, time.monotonic())
+    assert route_of(house.ask(best))["provider"] != first["provider"]
+    house.runner.routing.health.note(first["provider"], first["model"], AttemptOutcome(seconds=1.0), time.monotonic())
+    assert route_of(house.ask(best))["model"] == first["model"]
+
+
+def test_diem_pays_only_as_long_as_some_is_known_to_be_left() -> None:
+    runner = House().runner
+    quiet = next(one for one in runner.directory.providers if one.id == "quiet")
+    target = Target(provider=quiet, model="llama-3.3-70b")
+
+    async def payments() -> set[tuple[str, ...]]:
+        known = [*runner.routing.named([target]), *await runner.routing.index()]
+        return {one.payments for one in known if one.provider == "quiet"}
+
+    async def after(left: str) -> set[tuple[str, ...]]:
+        runner.routing.health.balances.note("quiet", quiet.row, {"x-venice-balance-diem": left}, runner.clock())
+        return await payments()
+
+    async def all_of_them() -> list[set[tuple[str, ...]]]:
+        return [await after(left) for left in ("", "0", "3.5")]
+
+    assert asyncio.run(all_of_them()) == [{("diem", "api_key")}, {("api_key",)}, {("diem", "api_key")}]

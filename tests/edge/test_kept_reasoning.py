@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bardo.edge.call_recorder import _MOST_TIMES_KEPT, CallRecorder
+from bardo.edge.price_book import PriceBook
 from bardo.values.events import ContentChunk, Event, Finish
 from bardo.values.fold import ResponseFold
 from bardo.values.request import Request
@@ -34,8 +35,11 @@ class Reader:
 class CallContext:
     """What a call needs of its runner, for what is kept of it."""
 
+    payments = None
+
     def __init__(self) -> None:
         self.kept: list[str] = []
+        self.prices = PriceBook()
 
     def clock(self) -> float:
         return 0.0

@@ -9,7 +9,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import parse_settings
-from bardo.edge.settings_providers import provider_of
+from bardo.edge.settings_providers import ProviderEntry, provider_of
 from bardo.edge.settings_secrets import secrets_of
 from bardo.engine.route import Provider
 from bardo.values.errors import ConfigError, MissingKey
@@ -134,3 +134,52 @@ def test_a_reference_in_a_header_is_answered_with_the_form_to_write() -> None:
     with pytest.raises(ConfigError, match="names a variable, and is sent as it is") as caught:
         parse_settings(PORTKEY.replace('{ env = "PORTKEY_KEY" }', '"$PORTKEY_KEY"'))
     assert caught.value.hint == 'write X-Portkey-Api-Key = { env = "PORTKEY_KEY" }'
+
+
+SEVERAL = '[[providers]]\nid = "openai"\napi_key_env = {keys}\n'
+
+
+def several(*names: str) -> Provider:
+    (entry,) = parse_settings(SEVERAL.format(keys=list(names)).replace("'", '"')).providers
+    return provider_of(entry)
+
+
+def test_several_variables_are_keys_that_take_turns() -> None:
+    provider = several("ONE", "TWO")
+    assert (provider.row.key_variables, provider.row.several_keys) == (("ONE", "TWO"), True)
+    assert not several("ONE").row.several_keys
+    keyring = Keyring({"ONE": "1", "TWO": " 2 "})
+    call = Call(url="https://somewhere.test/v1")
+    assert keyring.sign(call, provider, clock=float, key="TWO").headers == {"authorization": "Bearer 2"}
+    assert keyring.sign(call, provider, clock=float).headers == {"authorization": "Bearer 1"}
+    assert keyring.labels(provider) == ("ONE", "TWO")
+
+
+def test_every_one_of_several_keys_is_a_secret_of_its_provider() -> None:
+    keyring = Keyring({"ONE": "sk-first-0123456789", "TWO": "sk-second-0123456789"})
+    cleaned = keyring.secrets_of(several("ONE", "TWO")).in_text("sk-first-0123456789 and sk-second-0123456789")
+    assert "first" not in cleaned
+    assert "second" not in cleaned
+
+
+@pytest.mark.parametrize(
+    ("keys", "message"),
+    [
+        ('["ONE", "ONE"]', "line 3: api_key_env of provider 'openai' names ONE twice"),
+        ('["ONE", "sk-proj-0123456789abcdef"]', "line 3: api_key_env of provider 'openai' holds what is not the name"),
+        ('["ONE", ""]', "line 3: api_key_env of provider 'openai' holds what is not the name"),
+        ('["ONE", 2]', "line 3"),
+        ("5", "line 3"),
+    ],
+)
+def test_a_wrong_list_of_variables_names_its_line_and_shows_no_key(keys: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse_settings(SEVERAL.format(keys=keys))
+    assert "0123456789abcdef" not in str(caught.value)
+
+
+def test_a_key_that_an_operator_names_for_a_server_that_asks_for_none_is_sent_as_a_token() -> None:
+    entry = ProviderEntry(id="box", preset="ds4", base_url="http://127.0.0.1:9/v1", api_key_env="BOX_KEY")
+    call = Call(url="http://127.0.0.1:9/v1")
+    signed = Keyring({"BOX_KEY": "the-key"}).sign(call, provider_of(entry), clock=float)
+    assert signed.headers == {"authorization": "Bearer the-key"}

@@ -16,8 +16,8 @@ from bardo.edge.learned_state import load_state, state_path
 from bardo.edge.log import LogReader
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings import Settings, parse_settings
+from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.choosing import repeat
-from bardo.routing.learned.static_embedding import shipped_embedding
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.intent import Intent

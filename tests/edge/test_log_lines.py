@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import re
+from pathlib import Path
 
 import pytest
 
+import bardo
 from bardo.edge.log_filter import LOGGERS, clean_log_lines
 
 
@@ -26,3 +29,13 @@ def test_a_traceback_is_cleaned_too(caplog: pytest.LogCaptureFixture) -> None:
         logging.getLogger("bardo.gateway").exception("failed")
     assert "\x1b" not in caplog.text
     assert "�[2Jgone" in caplog.text
+
+
+def test_every_logger_of_bardo_has_the_filter() -> None:
+    sources = Path(bardo.__file__).parent.rglob("*.py")
+    named = {
+        name
+        for path in sources
+        for name in re.findall(r'getLogger\("(bardo[\w.]*)"\)', path.read_text(encoding="utf-8"))
+    }
+    assert named - set(LOGGERS) == set()

@@ -16,9 +16,9 @@ from bardo.edge.learned_routing import LearnedRouting
 from bardo.edge.learned_state import embedding_of, load_state, open_router, store_state
 from bardo.edge.onnx_embedding import OnnxEmbedding
 from bardo.edge.settings import Settings, parse_settings
+from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Embedding, fit_clusters
 from bardo.routing.learned.router import LearnedState
-from bardo.routing.learned.static_embedding import shipped_embedding
 from bardo.surfaces.cli.routing import fitted
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import ConfigError

@@ -5,10 +5,11 @@ from __future__ import annotations
 import msgspec
 
 from bardo.catalog.load import builtin
-from bardo.edge.call_recorder import Timing, log_row
+from bardo.edge.call_row import Timing, log_row
 from bardo.engine.planning import Attempt, plan
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import TextBlock
+from bardo.values.cost import CallCost
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BrokenStream, UpstreamRefused
 from bardo.values.events import Finish
@@ -35,13 +36,17 @@ RESPONSE = Response(
 )
 
 
+COST = CallCost(nanos=500_000_000, parts={"answer": 500_000_000}, reported_nanos=500_000_000, source="provider")
+
+
 def test_a_reply_fills_the_row() -> None:
-    row = log_row("req_1", REQUEST, TIMING, outcome="ok", attempts=2, attempt=ATTEMPT, response=RESPONSE)
+    row = log_row("req_1", REQUEST, TIMING, outcome="ok", attempts=2, attempt=ATTEMPT, response=RESPONSE, cost=COST)
     assert (row.request_id, row.outcome, row.status, row.attempts) == ("req_1", "ok", 200, 2)
     assert (row.started_at, row.seconds, row.first_byte_seconds) == (5.0, 2.0, 1.0)
     assert (row.provider, row.provider_dialect, row.model_asked, row.model) == ("lab", "openai_chat", "lab/m", "m")
     assert (row.input_tokens, row.output_tokens, row.reasoning_tokens, row.tokens_approx) == (7, 9, 3, True)
-    assert (row.cached_input_tokens, row.cache_write_tokens, row.cost_usd) == (0, None, 0.5)
+    assert (row.cached_input_tokens, row.cache_write_tokens) == (0, None)
+    assert (row.cost_usd, row.cost_nanos, row.cost_parts) == (0.5, 500_000_000, {"answer": 500_000_000})
     assert (row.finish_reason, row.finish_raw, row.visibility) == ("stop", "end_turn", "visible")
     assert row.degraded == ({"what": "seed", "asked": 7, "why": "no such thing"},)
     assert row.usage_raw == {"x": 1}

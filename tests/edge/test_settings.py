@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import get_args
+from typing import get_args, get_type_hints
 
+import msgspec
 import pytest
 
 from bardo.catalog.rows import DialectName
@@ -352,3 +353,19 @@ def test_a_scope_that_requests_do_not_have_is_refused(preset: str, field: str, h
     with pytest.raises(ConfigError, match=f"scope has no field '{field}'") as caught:
         provider_of(parse_settings(text).providers[0])
     assert hint in str(caught.value)
+
+
+def is_table(hint: object) -> bool:
+    return isinstance(hint, type) and issubclass(hint, msgspec.Struct)
+
+
+@pytest.mark.parametrize("name", [name for name, hint in get_type_hints(Settings).items() if is_table(hint)])
+def test_every_table_of_the_settings_is_read_from_the_file(name: str) -> None:
+    assert getattr(parse_settings(f"[{name}]"), name) == getattr(Settings(), name)
+
+
+def test_telemetry_is_read() -> None:
+    read = parse_settings(
+        '[telemetry]\nmetrics = true\notlp = "http://127.0.0.1:4318"\nservice = "s"\nlogs = "json"'
+    ).telemetry
+    assert (read.metrics, read.otlp, read.service, read.logs) == (True, "http://127.0.0.1:4318", "s", "json")

@@ -11,6 +11,7 @@ from bardo.catalog.load import builtin
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import load_settings
+from bardo.values.errors import ConfigError
 from surfaces.cli.support import bardo
 
 FILE = '[aliases]\nt1 = "lab/small"\n[[providers]]\nid = "blockrun"\n[[providers]]\nid = "openrouter"\n'
@@ -46,7 +47,6 @@ def test_the_key_of_openrouter_has_two_names() -> None:
 UNUSED = [
     "BARDO_INFERENCE_URL",
     "BARDO_INFERENCE_CACHE_THRESHOLD",
-    "BARDO_INFERENCE_CACHE_TTL",
     "BARDO_INFERENCE_MAX_RETRIES",
     "BARDO_INFERENCE_SPREAD_PCT",
 ]
@@ -64,3 +64,13 @@ def test_the_doctor_names_it_too(file: Path, monkeypatch: pytest.MonkeyPatch) ->
     file.write_text("[log]\nenabled = false\n")
     found = bardo("doctor", "--config", str(file), "--json").json["findings"]
     assert "BARDO_INFERENCE_SPREAD_PCT is set and has no effect" in [one["found"] for one in found]
+
+
+def test_kept_replies_may_be_set_by_the_environment(file: Path) -> None:
+    cache = load_settings(
+        file, {"BARDO_INFERENCE_CACHE_TTL": "12.5", "BARDO_CACHE_STORE": "x.db"}
+    ).inference.pipeline.cache
+    assert (cache.ttl_seconds, cache.store) == (12.5, "x.db")
+    with pytest.raises(ConfigError, match="BARDO_INFERENCE_CACHE_TTL") as caught:
+        load_settings(file, {"BARDO_INFERENCE_CACHE_TTL": "long"})
+    assert "a number" in caught.value.hint

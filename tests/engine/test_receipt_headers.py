@@ -11,6 +11,7 @@ from bardo.engine.planning import Attempt
 from bardo.engine.receipt import early_headers, late_headers, receipt
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Carried, TextBlock
+from bardo.values.cost import UNKNOWN_COST
 from bardo.values.degradation import Degradation, distinct
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
@@ -43,7 +44,7 @@ def test_all_headers_together_stay_small(names: list[str], finished: bool) -> No
     attempt = _attempt(tuple(map(Degradation, names)), model="m" * 256)
     response = Response(degraded=attempt.degraded) if finished else None
     headers = early_headers("req_" + "0" * 24, attempt, response)
-    headers += late_headers(response, attempt) if response is not None else []
+    headers += late_headers(response, attempt, UNKNOWN_COST) if response is not None else []
     assert sum(len(name) + len(value) + 4 for name, value in headers) < MOST_BYTES
     assert all(value.isascii() and value.isprintable() for _, value in headers)
 

@@ -73,8 +73,10 @@ def check(body: bytes, row: Any, *, streamed: bool, options: Options) -> Respons
             assert getattr(one, name) == getattr(other, name), name
     assert observation(one.reasoning) == observation(other.reasoning)
     assert repr(quick.response_with_reasoning()) == repr(slow.response_with_reasoning())
-    states = ("lacks_ids", "switches", "begun", "over", "complete", "reframed", "thinking_place", "holds_all")
+    states = ("lacks_ids", "switches", "over", "complete", "reframed", "thinking_place", "holds_all")
     assert [getattr(quick, name) for name in states] == [getattr(slow, name) for name in states]
+    begun = ("begun", "has_content", "has_token")
+    assert [getattr(quick.beginning, name) for name in begun] == [getattr(slow.beginning, name) for name in begun]
     assert quick.fields_to_return() == slow.fields_to_return()
     return one
 

@@ -53,7 +53,11 @@ def test_only_providers_without_a_recording_are_not_compared() -> None:
     """Bedrock's streams are binary: test_simulated_bedrock.py compares them. Azure and Vertex have the dialects of other presets."""
     assert set(presets()) - set(FOLDERS) == {
         "azure",
+        "bankr",
         "bedrock",
+        "blockrun",
+        "lucebox",
+        "omlx",
         "ds4",
         "inline_think",
         "inline_think_implicit",

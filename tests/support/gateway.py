@@ -7,24 +7,36 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import msgspec
 
+from bardo.edge.assembly import model_facts
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory
+from bardo.edge.failover import Failover
+from bardo.edge.health import HealthKeeper
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.learned_routing import LearnedRouting
 from bardo.edge.log import LogRow
-from bardo.edge.model_facts import ModelFacts
+from bardo.edge.payments.wallet import open_payments
+from bardo.edge.pipeline.layers import BUILDERS
+from bardo.edge.pipeline.parts import Builder
+from bardo.edge.pipeline.pipeline import Pipeline
+from bardo.edge.price_book import PriceBook
 from bardo.edge.replay_store import ReplayKeeper
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import GatewaySettings, ProviderEntry, parse_settings
+from bardo.edge.settings_health import policy_of
+from bardo.edge.telemetry.telemetry import Telemetry
+from bardo.routing.health import MemoryHealth
 from bardo.simulators import PRESETS, Incoming, Running, Simulator
 from bardo.simulators.delivery import Action, Pause, Send
 from bardo.surfaces.gateway.app import Gateway
@@ -32,6 +44,9 @@ from support.patience import PATIENCE
 
 KEY_VARIABLE = "BARDO_TEST_KEY"
 SECRET = "sk-recognisable-0123456789abcdef"
+
+# Retries wait for nobody in tests.
+_QUICK = {"backoff_seconds": 0.01}
 
 # Models that the real providers have, where a dialect looks at the name.
 _MODELS = {
@@ -130,10 +145,16 @@ def house(
     max_stream_bytes: int = 256 * 1024 * 1024,
     grace: float = 5.0,
     toml: str = "",
+    failover: Failover | None = None,
+    state: Path | str = "",
+    health: HealthKeeper | None = None,
+    layers: Mapping[str, Builder] | None = None,
+    telemetry: Telemetry | None = None,
 ) -> Iterator[House]:
     """Run a gateway over `simulators`, each configured with `each` besides, and further providers `before` them.
 
-    `gateway` are keys of `[gateway]`, `toml` is a bardo.toml without providers; leaving the block gives open requests `grace` seconds.
+    `gateway` are keys of `[gateway]`, `toml` is a bardo.toml without providers, `state` the database of the wallet's payments; leaving the
+    block gives open requests `grace` seconds. `layers` builds layers by their names in the place of bardo's own.
     """
     with ExitStack() as stack:
         servers = {one.provider.name: stack.enter_context(one.running()) for one in simulators}
@@ -152,10 +173,18 @@ def house(
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
         keys = ClientKeys(settings.keys, variables)
         learned = LearnedRouting.of(settings) if settings.routing.strategy == "learned" else None
-        facts = ModelFacts()
-        routing = CallRouting(directory, facts, strategy=settings.routing.strategy, learned=learned)
+        facts = model_facts(settings)
+        prices = PriceBook(settings.prices)
+        health = health or HealthKeeper(MemoryHealth(policy_of(settings.health)))
+        strategy = settings.routing.strategy
+        routing = CallRouting(directory, facts, strategy=strategy, learned=learned, prices=prices, health=health)
         if learned is not None:
             stack.callback(learned.close)
+        payments = None
+        if settings.payments.wallet_key_env:
+            path = state or Path(stack.enter_context(TemporaryDirectory())) / "state.db"
+            payments = open_payments(settings.payments, transport, path, variables, clock=time.time)
+            keyring.pays = payments is not None
         runner = Runner(
             directory,
             transport,
@@ -166,9 +195,24 @@ def house(
             replay=replay,
             client_keys=keys,
             routing=routing,
+            failover=failover or Failover(msgspec.structs.replace(settings.failover, **_QUICK)),
+            prices=prices,
+            payments=payments,
         )
+        if payments is not None:
+            stack.callback(payments.close)
+        folder = Path(stack.enter_context(TemporaryDirectory()))
+        runner.telemetry = telemetry
+        pipeline = runner.pipeline = Pipeline.of(
+            settings, runner, folder, variables, builders={**BUILDERS, **(layers or {})}
+        )
+
+        async def stop() -> None:
+            await pipeline.close()
+            await transport.close()
+
         options = {"max_body_bytes": 1_000_000, "keep_alive_seconds": keep_alive_seconds, **(gateway or {})}
-        app = Gateway(runner, GatewaySettings(**options), responses=responses, stop=transport.close)
+        app = Gateway(runner, GatewaySettings(**options), responses=responses, stop=stop)
         server = stack.enter_context(BackgroundServer(app, grace=grace))
         yield House(server.address, log, servers, {one.provider.name: one for one in simulators}, learned)
 

@@ -20,6 +20,7 @@ from bardo.edge.log import LogRow
 from bardo.edge.runner import Runner
 from bardo.edge.settings import GatewaySettings, ProviderEntry, Settings
 from bardo.surfaces.gateway.app import Gateway
+from support.failover import NO_PAUSES
 from support.talk import Answer, body_for, path_for
 
 KEY = "sk-proj-Recognisable0123456789/abc+def="
@@ -56,7 +57,13 @@ class Scripted:
         settings = Settings(providers=(entry,))
         directory = Directory.of(settings, self.transport, keyring, clock=time.monotonic)
         self.runner = Runner(
-            directory, self.transport, keyring, limits=self.limits, log=_Rows(self.rows), clock=self.clock
+            directory,
+            self.transport,
+            keyring,
+            limits=self.limits,
+            log=_Rows(self.rows),
+            clock=self.clock,
+            failover=NO_PAUSES,
         )
         self.app = Gateway(self.runner, GatewaySettings(max_body_bytes=64_000_000, keep_alive_seconds=0))
 

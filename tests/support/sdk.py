@@ -51,7 +51,7 @@ class Sdk(Protocol):
     stops: tuple[str, str]
 
     def ask(
-        self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: bool = False
+        self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: int = False
     ) -> Heard: ...
 
     def said(self, question: str) -> list[Any]: ...
@@ -63,6 +63,11 @@ class Sdk(Protocol):
     def close(self) -> None: ...
 
 
+def tool_names(count: int) -> list[str]:
+    """Return the names of so many tools: `weather`, and others that have nothing to do with it."""
+    return ["weather", *[f"unrelated_{number}" for number in range(1, count)]]
+
+
 class ChatSdk:
     """openai, Chat Completions."""
 
@@ -72,15 +77,16 @@ class ChatSdk:
     def __init__(self, address: str) -> None:
         self.client = openai_client(address)
 
-    def ask(
-        self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: bool = False
-    ) -> Heard:
+    def ask(self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: int = False) -> Heard:
         asked: dict[str, Any] = {"model": model, "messages": history}
         if reasoning:
             asked["reasoning_effort"] = "low"
         if tools:
-            function = {"name": "weather", "parameters": {**SCHEMA, "additionalProperties": False}, "strict": True}
-            asked["tools"] = [{"type": "function", "function": function}]
+            parameters = {**SCHEMA, "additionalProperties": False}
+            asked["tools"] = [
+                {"type": "function", "function": {"name": name, "parameters": parameters, "strict": True}}
+                for name in tool_names(tools)
+            ]
         if not stream:
             return self._heard(self.client.chat.completions.create(**asked))
         with self.client.chat.completions.stream(**asked, stream_options={"include_usage": True}) as events:
@@ -135,16 +141,17 @@ class ResponsesSdk:
     def __init__(self, address: str) -> None:
         self.client = openai_client(address)
 
-    def ask(
-        self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: bool = False
-    ) -> Heard:
+    def ask(self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: int = False) -> Heard:
         asked: dict[str, Any] = {"model": model, "input": history, "store": False}
         asked["include"] = ["reasoning.encrypted_content"]
         if reasoning:
             asked["reasoning"] = {"effort": "low", "summary": "auto"}
         if tools:
             parameters = {**SCHEMA, "additionalProperties": False}
-            asked["tools"] = [{"type": "function", "name": "weather", "parameters": parameters, "strict": True}]
+            asked["tools"] = [
+                {"type": "function", "name": name, "parameters": parameters, "strict": True}
+                for name in tool_names(tools)
+            ]
         if not stream:
             return self._heard(self.client.responses.create(**asked))
         with self.client.responses.stream(**asked) as events:
@@ -197,14 +204,12 @@ class MessagesSdk:
     def __init__(self, address: str) -> None:
         self.client = anthropic_client(address)
 
-    def ask(
-        self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: bool = False
-    ) -> Heard:
+    def ask(self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: int = False) -> Heard:
         asked: dict[str, Any] = {"model": model, "messages": history, "max_tokens": 8000}
         if reasoning:
             asked["thinking"] = {"type": "enabled", "budget_tokens": 2048}
         if tools:
-            asked["tools"] = [{"name": "weather", "input_schema": SCHEMA}]
+            asked["tools"] = [{"name": name, "input_schema": SCHEMA} for name in tool_names(tools)]
         if not stream:
             return self._heard(self.client.messages.create(**asked))
         with self.client.messages.stream(**asked) as events:
@@ -250,14 +255,13 @@ class GeminiSdk:
     def __init__(self, address: str) -> None:
         self.client = gemini_client(address)
 
-    def ask(
-        self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: bool = False
-    ) -> Heard:
+    def ask(self, model: str, history: list[Any], *, stream: bool, reasoning: bool = True, tools: int = False) -> Heard:
         config: dict[str, Any] = {"automatic_function_calling": {"disable": True}}
         if reasoning:
             config["thinking_config"] = {"include_thoughts": True, "thinking_budget": 2048}
         if tools:
-            config["tools"] = [{"function_declarations": [{"name": "weather", "parameters_json_schema": SCHEMA}]}]
+            declared = [{"name": name, "parameters_json_schema": SCHEMA} for name in tool_names(tools)]
+            config["tools"] = [{"function_declarations": declared}]
         asked: dict[str, Any] = {"model": model, "contents": history, "config": config}
         if not stream:
             return self._heard([self.client.models.generate_content(**asked)])

@@ -110,6 +110,10 @@ FAMILIES = {
     ),
     "dots, in JSON": Case("dots", f"<dots_function_call>{JSON}</dots_function_call>", CALL),
     "firefunction": Case("firefunction_v2", f" functools[{JSON}]", f" {CALL}"),
+    "phi 4 mini behind words": Case("phi4_mini", f"Let me look.\nfunctools[{JSON}]", f"Let me look.\n{CALL}"),
+    "phi 4 mini's words about Python": Case(
+        "phi4_mini", "See functools[0] and functools.", "See functools[0] and functools."
+    ),
     "functionary": Case("functionary", f"<function=weather>{ARGUMENTS}</function>", CALL),
     "functionary 3.2": Case("functionary_v32", f"weather\n{ARGUMENTS}>>>clock\n{{}}", BOTH),
     "functionary 3.2, a word that is no tool": Case("functionary_v32", "Hello {you}", "Hello {you}"),

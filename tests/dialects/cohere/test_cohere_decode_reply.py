@@ -30,7 +30,7 @@ from bardo.values.events import (
 )
 from bardo.values.fold import fold
 from bardo.values.response import Response
-from bardo.values.usage import Usage
+from bardo.values.usage import Usage, UsageDetails
 from dialects.cohere.replies import (
     DIALECT,
     REQUEST,
@@ -95,7 +95,16 @@ def test_a_stream_becomes_events_in_order() -> None:
         ToolCallStart(3, "c2", "hear"),
         ToolCallChunk(3, "{}"),
         ToolCallEnd(3),
-        UsageUpdate(Usage(input_tokens=500, output_tokens=12, reasoning_tokens=7, cached_input_tokens=480, raw=USAGE)),
+        UsageUpdate(
+            Usage(
+                input_tokens=500,
+                output_tokens=12,
+                reasoning_tokens=7,
+                cached_input_tokens=480,
+                details=UsageDetails(billed_input_tokens=2, billed_output_tokens=9),
+                raw=USAGE,
+            )
+        ),
         Finish("tool_calls", "TOOL_CALL"),
     ]
 

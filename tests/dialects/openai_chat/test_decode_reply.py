@@ -9,7 +9,7 @@ import pytest
 
 from bardo.streams.frames import Frame
 from bardo.values.blocks import Carried, Opaque, ReasoningBlock, RefusalBlock, TextBlock, UnknownBlock
-from bardo.values.errors import BrokenStream, MalformedReply, UpstreamRefused
+from bardo.values.errors import BrokenStream, EmptyReply, MalformedReply, UpstreamRefused
 from bardo.values.events import ContentChunk, Failed, Finish, ReplyFields, ReplyStart, ThinkChunk, ThinkEnd, ThinkStart
 from bardo.values.fold import fold
 from dialects.openai_chat.chat import ROW, chunk, events, events_of, message, sse, streamed, whole, written_chunks
@@ -286,9 +286,9 @@ BROKEN: dict[str, tuple[bytes, type[Exception]]] = {
     "cut inside a frame": (sse(chunk({"content": "a"})) + b'data: {"id":"r","cho', BrokenStream),
     "cut inside the first frame": (b'data: {"id":"r","cho', MalformedReply),
     "no JSON in mid-stream": (sse(chunk({"content": "a"}), "oops"), MalformedReply),
-    "a page": (b"<html>busy</html>", MalformedReply),
-    "nothing": (b"", MalformedReply),
-    "only comments": (b": ping\n\n: ping\n\n", MalformedReply),
+    "a page": (b"<html>busy</html>", EmptyReply),
+    "nothing": (b"", EmptyReply),
+    "only comments": (b": ping\n\n: ping\n\n", EmptyReply),
     "a number": (sse("3"), MalformedReply),
     "no choices": (sse({"id": "r"}), MalformedReply),
     "choices of another type": (sse({"choices": {"0": {}}}), MalformedReply),

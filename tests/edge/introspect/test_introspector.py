@@ -353,3 +353,41 @@ PLACES = {
 def test_a_path_is_relative_to_the_base_url(base: str, path: str, url: str) -> None:
     row = ProviderRow(id="x", name="x", dialect="openai_chat")
     assert Question(name="q", path=path).url(Provider(id="x", row=row, base_url=base), "a/b&c") == url
+
+
+def test_closing_as_a_question_ends_comes_to_an_end() -> None:
+    """The question has ended, and its note is still to be made, when closing looks for what is being asked."""
+
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def wait(call: Call) -> FakeReply:
+            await gate.wait()
+            raise ConfigError("the server says nothing")
+
+        introspector = Introspector(FakeTransport(wait), Keyring({}))
+        introspector.facts(provider(), "m")
+        [question] = introspector._asking.values()
+        for _ in range(20):
+            await asyncio.sleep(0)
+        gate.set()
+        closing = asyncio.get_running_loop().create_task(close_with_bound(introspector, question))
+        await asyncio.wait_for(closing, 10)
+
+    asyncio.run(scenario())
+
+
+async def close_with_bound(introspector: Introspector, question: asyncio.Task[Any]) -> None:
+    """Settle with a bound on its rounds, since one that never ends lets nothing else have its turn."""
+    assert question.done()
+    rounds, gather = 0, asyncio.gather
+
+    def counted(*tasks: Any, **options: Any) -> Any:
+        nonlocal rounds
+        rounds += 1
+        assert rounds < 10, "it goes round without an end"
+        return gather(*tasks, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "gather", counted)
+        await introspector.close()

@@ -17,6 +17,7 @@ from bardo.edge.log import journal as journal_module
 from bardo.edge.log.journal import CallJournal, journal_folder
 from bardo.edge.log.problems import RowsRefused, StoreUnavailable
 from bardo.edge.log.recovery import LOST, read_journal, recover
+from bardo.values.attempts import AttemptRecord
 from support.patience import PATIENCE, read_line
 
 
@@ -121,7 +122,11 @@ def test_every_field_but_the_content_comes_back(tmp_path: Path) -> None:
         "visibility": "visible", "input_tokens": 1, "output_tokens": 2, "reasoning_tokens": 0, "tokens_approx": True,
         "cached_input_tokens": 4, "cache_write_tokens": 5, "usage_raw": {"a": [1, None]}, "cost_usd": 0.5,
         "degraded": ({"what": "w"},), "receipt": {"r": 1}, "tenant": "t", "route": {"strategy": "order"}, "reasoning_intent": "low",
-        "reasoning_emitted": "e", "reasoning_layer": "L1", "reasoning_verdict": "honoured",
+        "reasoning_emitted": "e", "reasoning_layer": "L1", "reasoning_verdict": "honoured", "cost_nanos": 500_000_000,
+        "cost_parts": {"answer": 500_000_000}, "reported_cost_nanos": 500_000_000, "computed_cost_nanos": 1, "cache_saved_nanos": 2,
+        "price_source": "provider", "key_id": "k", "subsystem": "s", "tags": ("t",),
+        "pipeline": {"profile": "fast"}, "cache": "miss", "reply_saved_nanos": 7,
+        "attempt_records": (AttemptRecord(cause="retry", provider="p", model="y", why="429"),),
     }  # fmt: skip
     assert set(whole) == set(LogRow.__struct_fields__) - {
         "request_id",

@@ -13,7 +13,9 @@ from bardo.edge.log.database import address_of, open_for_reading
 from bardo.edge.log.insert import ROWS_AT_ONCE, RowEncoder
 from bardo.edge.log.schema import ExactJson, inference_log
 from bardo.edge.log.store import DatabaseStore
+from bardo.edge.log.stored import LISTS
 
+_LISTS = ("degraded", *LISTS)
 _COLUMNS = [column for column in inference_log.columns if not column.primary_key]
 
 
@@ -22,7 +24,7 @@ def row_of_distinct_values(seed: int) -> LogRow:
     values: dict[str, Any] = {}
     for number, column in enumerate(_COLUMNS, start=seed * 100):
         if isinstance(column.type, ExactJson):
-            values[column.name] = ({"at": number},) if column.name == "degraded" else {"at": number}
+            values[column.name] = ({"at": number},) if column.name in _LISTS else {"at": number}
         elif isinstance(column.type, Boolean):
             values[column.name] = number % 2 == 0
         elif isinstance(column.type, Double):
@@ -51,4 +53,4 @@ def test_every_column_of_every_row_reads_back_by_sqlalchemy(tmp_path: Path, coun
     for one, row in zip(found, rows, strict=True):
         for column in _COLUMNS:
             wanted = getattr(row, column.name)
-            assert getattr(one, column.name) == (list(wanted) if column.name == "degraded" else wanted), column.name
+            assert getattr(one, column.name) == (list(wanted) if column.name in _LISTS else wanted), column.name

@@ -18,8 +18,15 @@ from sqlalchemy import Engine, inspect, text
 
 import bardo.edge.log.migrations
 from bardo.edge.log import LogMissing, LogNewer, LogReader, LogRow, LogUnusable, LogWriter
-from bardo.edge.log.database import address_of, open_for_reading, open_for_writing
-from bardo.edge.log.revisions import MIGRATIONS, bring_to_current, check_readable, stored_revision
+from bardo.edge.log.database import (
+    MIGRATIONS,
+    address_of,
+    bring_to_current,
+    check_readable,
+    open_for_reading,
+    open_for_writing,
+    stored_revision,
+)
 from bardo.edge.log.schema import CURRENT_REVISION, VERSION_TABLE, metadata
 
 ROW = LogRow(request_id="req-1", started_at=1.0, provider="lab")

@@ -226,9 +226,10 @@ def test_a_locked_log_is_written_when_the_lock_is_gone(
 ) -> None:
     import sqlite3
 
-    from bardo.edge.log import LogReader, database
+    from bardo.edge.database import engines
+    from bardo.edge.log import LogReader
 
-    monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
+    monkeypatch.setattr(engines, "BUSY_SECONDS", 0.05)
     reported = threading.Event()
     handler = logging.Handler()
     monkeypatch.setattr(handler, "emit", lambda record: reported.set())

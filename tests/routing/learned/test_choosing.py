@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.choosing import Budget, Choice, choose, repeat, seed_of
 from bardo.routing.learned.comparison import Sums, compare, in_comparison
 from bardo.routing.learned.outcomes import Estimate
 from bardo.routing.learned.router import LearnedRouter, LearnedState
-from bardo.routing.learned.static_embedding import shipped_embedding
 
 positive = st.floats(0.01, 1000)
 estimates = st.dictionaries(

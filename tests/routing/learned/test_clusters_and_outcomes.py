@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Share, fit_clusters, shipped_clusters
 from bardo.routing.learned.outcomes import MOST_MODELS, Outcome, OutcomeTable
-from bardo.routing.learned.static_embedding import shipped_embedding
 
 EMBEDDING = shipped_embedding()
 CODE = [f"Write a python function to sort a list of {n} numbers and return it." for n in range(60)]

@@ -138,3 +138,34 @@ def test_a_new_model_of_a_line_is_shown_as_an_assumption(folder: Path, model: st
     assert (ran.json["how"], ran.json["assumed_like"]) == ("assumed", like)
     assert {fact["layer"] for fact in ran.json["facts"].values()} == {"L3"}
     assert f"like {like}" in bardo("catalog", "show", model, "--offline").out
+
+
+def test_the_traits_of_the_provider_are_shown(folder: Path) -> None:
+    with simulated(Simulator("venice", models=["qwen3-5-9b"]), folder=folder):
+        ran = bardo("catalog", "show", "qwen3-5-9b", "--provider", "venice", "--offline", "--json")
+        shown = bardo("catalog", "show", "qwen3-5-9b", "--provider", "venice", "--offline").out
+    traits = {"private": True, "self_funding": False, "context_engineering": True, "payment": ["diem", "api_key"]}
+    assert ran.json["traits"] == traits
+    assert "keeps nothing; prompts may be made smaller; paid by diem, api_key" in shown
+
+
+def test_the_price_is_shown_with_its_source_and_date(folder: Path) -> None:
+    configured = (
+        '[[prices]]\nmatch = "claude-sonnet-5"\nfrom = 2026-01-01\ninput = 2.5\noutput = 12\ncached_input = 0.25\n'
+    )
+    (folder / "bardo.toml").write_text(configured, encoding="utf-8")
+    shown = bardo("catalog", "show", "claude-sonnet-5", "--offline").out
+    told = "input $2.5, read from the cache $0.25, output $12 per million tokens (operator; since 2026-01-01)"
+    assert told in " ".join(shown.split())
+    price = bardo("catalog", "show", "claude-sonnet-5", "--offline", "--json").json["price"]
+    assert (price["source"], price["from"]) == ("operator", "2026-01-01")
+    assert price["usd_per_million_tokens"] == {"input": 2.5, "cached_input": 0.25, "output": 12.0}
+    shipped = bardo("catalog", "show", "claude-haiku-4-5", "--offline", "--json").json["price"]
+    assert shipped["source"] == "genai-prices"
+    assert shipped["page"]
+    assert bardo("catalog", "show", "claude-unheard-of", "--offline", "--json").json["price"] is None
+
+
+def test_an_unknown_price_is_said_to_be_unknown(folder: Path) -> None:
+    shown = bardo("catalog", "show", "claude-unheard-of", "--offline").out
+    assert ["price", "not", "known"] in [line.split() for line in shown.splitlines()]

@@ -176,3 +176,20 @@ def test_a_folder_without_permission_is_a_problem(folder: Path) -> None:
 def test_looking_creates_nothing(folder: Path) -> None:
     assert bardo("doctor").code == 0
     assert list(folder.iterdir()) == []
+
+
+def test_each_of_several_keys_is_tried(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KEY_ONE", "sk-wrong-value")
+    monkeypatch.setenv("KEY_TWO", "right")
+    with Simulator("groq", key="right").running() as server:
+        names = '["KEY_ONE", "KEY_TWO", "KEY_THREE"]'
+        (folder / "bardo.toml").write_text(
+            f'[[providers]]\nid = "groq"\nbase_url = "{server.base_url}"\napi_key_env = {names}\n'
+        )
+        ran = bardo("doctor", "--json")
+    assert [(one["status"], one["found"]) for one in ran.json["findings"] if one["area"] == "keys of groq"] == [
+        ("problem", "the key in KEY_ONE is refused (401)"),
+        ("ok", "the key in KEY_TWO is taken"),
+        ("warning", "KEY_THREE is not set"),
+    ]
+    assert "sk-wrong-value" not in ran.out + ran.err

@@ -253,6 +253,24 @@ def test_costs_as_json_and_since() -> None:
     assert "cost unknown" in bardo("costs", "--since", "1h").out
 
 
+def test_costs_of_caches_say_what_was_saved_and_which_prompts_are_never_cached() -> None:
+    why = "the system prompt differs in every call from about character 0 on"
+    usual: dict[str, Any] = {"provider": "lab", "model": "claude", "input_tokens": 1000, "cached_input_tokens": 400}
+    with LogWriter(log_path(Settings())) as log:
+        for number in range(3):
+            lost = ({"what": "prompt_cache", "why": why},) if number else ()
+            saved = {"cache_saved_nanos": 250_000_000, "key_id": "team", "degraded": lost}
+            log.write(LogRow(request_id=f"req_c{number}", started_at=NOW, **usual, **saved))  # type: ignore[arg-type]
+    ran = bardo("costs", "--cache")
+    lines = [line.split() for line in ran.out.splitlines()]
+    assert ["lab", "claude", "team", "3", "3,000", "1,200", "(40%)", "–", "$0.75"] in lines
+    assert f"lab/claude, key team: 2 calls whose prompt begins anew: {why}" in ran.out
+    found = {(one["model"], one["key_id"]): one for one in bardo("costs", "--cache", "--json").json["totals"]}
+    team = found["claude", "team"]
+    assert (team["saved_nanos"], team["changing"], team["why"]) == (750_000_000, 2, why)
+    assert found["claude", None]["saved_nanos"] is None
+
+
 @pytest.mark.parametrize(
     ("written", "expected"),
     [("90s", 9910.0), ("2m", 9880.0), ("1.5h", 4600.0), ("2 M", 9880.0), ("1d", -76400.0), (None, None)],

@@ -114,3 +114,51 @@ def test_a_worker_that_takes_long_to_start_is_waited_for(tmp_path: Path, monkeyp
         gateway.send_signal(signal.SIGTERM)
         gateway.wait(60)
     assert (tmp_path / "starts").read_text() == "xx"
+
+
+def test_replies_are_kept_for_both_of_two_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("LAB_KEY", "key")
+    with Simulator("moonshot").running() as provider:
+        config = tmp_path / "bardo.toml"
+        config.write_text(
+            '[log]\nenabled = false\n[inference.pipeline]\nprofile = "own"\n'
+            '[inference.pipeline.profiles.own]\nlayers = ["cache"]\n[inference.pipeline.cache]\ntimeout_seconds = 30\n'
+            '[[providers]]\nid = "lab"\npreset = "moonshot"\napi_key_env = "LAB_KEY"\n'
+            f'base_url = "{provider.base_url}"\nmodels = ["kimi-k3"]\n'
+        )
+        with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            question = {"model": "lab/kimi-k3", "messages": [{"role": "user", "content": "Look."}]}
+            answers = [post(address, question)["content"] for _ in range(CONVERSATIONS)]
+            gateway.send_signal(signal.SIGTERM)
+            gateway.wait(60)
+        asked = [one for one in provider.requests if one.method == "POST"]
+    assert len(set(answers)) == 1
+    # A worker keeps its reply after its client has it, so that the other may have been asked before.
+    assert len(asked) <= 2
+    assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
+
+
+def test_each_worker_answers_with_the_metrics_of_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("LAB_KEY", "key")
+    monkeypatch.delenv("PROMETHEUS_MULTIPROC_DIR", raising=False)
+    with Simulator("deepseek").running() as provider:
+        config = tmp_path / "bardo.toml"
+        config.write_text(
+            '[log]\nenabled = false\n[telemetry]\nmetrics = true\n[[providers]]\nid = "lab"\npreset = "deepseek"\n'
+            f'api_key_env = "LAB_KEY"\nbase_url = "{provider.base_url}"\nmodels = ["m"]\n'
+        )
+        with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            for _ in range(CONVERSATIONS):
+                post(address, {"model": "lab/m", "messages": [{"role": "user", "content": "Hello"}]})
+            for _ in range(CONVERSATIONS):
+                asked = urllib.request.Request(f"{address}/metrics", headers={"connection": "close"})
+                with urllib.request.urlopen(asked, timeout=60) as answer:
+                    found = re.findall(rb"^bardo_calls_total\{[^}]*\} ([0-9.]+)$", answer.read(), re.MULTILINE)
+                assert [float(count) for count in found] == [CONVERSATIONS]
+            gateway.send_signal(signal.SIGTERM)
+            gateway.wait(60)
+    assert not list(tmp_path.glob("bardo-*"))

@@ -260,7 +260,7 @@ def test_a_header_that_cannot_be_sent_on_is_the_clients_fault(
 )
 def test_addresses_of_this_machine_alone_need_no_permission(host: str) -> None:
     assert is_loopback_host(host)
-    check_bind(GatewaySettings(host=host))
+    check_bind(GatewaySettings(host=host), has_keys=False)
 
 
 @pytest.mark.parametrize(
@@ -268,9 +268,10 @@ def test_addresses_of_this_machine_alone_need_no_permission(host: str) -> None:
 )
 def test_without_keys_other_machines_are_served_only_where_that_is_allowed(host: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_bind(GatewaySettings(host=host))
+        check_bind(GatewaySettings(host=host), has_keys=False)
     assert "--allow-unauthenticated" in caught.value.hint
-    check_bind(GatewaySettings(host=host, allow_unauthenticated=True))
+    check_bind(GatewaySettings(host=host, allow_unauthenticated=True), has_keys=False)
+    check_bind(GatewaySettings(host=host), has_keys=True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from bardo.catalog.model_prices import model_prices
 from bardo.simulators import Fault, Script, Simulator, Turn
 from bardo.simulators.turns import Usage
 from support.gateway import House, house
@@ -84,12 +83,9 @@ def test_both_calls_are_in_the_log_and_in_the_receipt_with_what_they_cost(unsure
     assert (first["input_tokens"], first["output_tokens"]) == (1000, 100)
     rows = {unsure.log.row(told["request_id"]).provider, unsure.log.row(first["request_id"]).provider}
     assert rows == {"anthropic", "deepseek"}
-    price = model_prices().find("deepseek", "deepseek-r1")
-    assert price is not None
-    assert price.input is not None
-    assert price.output is not None
-    assert first["cost_usd"] == pytest.approx((1000 * price.input + 100 * price.output) / 1_000_000)
-    assert cascade["cost_usd"] == first["cost_usd"]
+    # 1000 tokens at $0.55 and 100 at $2.19 per million.
+    assert first["cost_nanos"] == 769_000
+    assert cascade["cost_usd"] == first["cost_usd"] == 0.000769
 
 
 def test_an_answer_that_does_not_fit_its_schema_leads_to_the_next_model() -> None:

@@ -26,20 +26,26 @@ def chain(*simulators: Simulator, before: Sequence[ProviderEntry] = ()) -> Abstr
     return house(simulators, before=before, each={"models": (MODEL,)}, deadlines=deadlines)
 
 
+# A fault, and how often a provider is asked that has it.
 FAULTS = {
-    "too many": Fault("status", status=429, retry_after=9),
-    "overloaded": Fault("status", status=529),
-    "a server error": Fault("status", status=500),
-    "no answer": Fault("disconnect"),
-    "a page": Fault("content-type"),
-    "a lie": Fault("lying"),
+    "too many": (Fault("status", status=429, retry_after=9), 1),
+    "overloaded": (Fault("status", status=529), 2),
+    "a server error": (Fault("status", status=500), 2),
+    "a server error that asks to wait": (Fault("status", status=503, retry_after=60), 1),
+    "no answer": (Fault("disconnect"), 2),
+    "a page": (Fault("content-type"), 1),
+    "a lie": (Fault("lying"), 1),
+    "a wrong key": (Fault("status", status=401), 1),
+    "no money": (Fault("status", status=402), 1),
+    "no permission": (Fault("status", status=403), 1),
+    "no such model": (Fault("status", status=404), 1),
 }
 
 
 @each_client
 @whole_and_streamed
-@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_the_next_provider_answers(client: str, stream: bool, fault: Fault) -> None:
+@pytest.mark.parametrize(("fault", "asked"), FAULTS.values(), ids=FAULTS)
+def test_the_next_provider_answers(client: str, stream: bool, fault: Fault, asked: int) -> None:
     with chain(Simulator("deepseek", fault=fault), Simulator("anthropic")) as running:
         answer = ask(running.address, client, MODEL, stream=stream)
         assert answer.status == 200
@@ -48,7 +54,9 @@ def test_the_next_provider_answers(client: str, stream: bool, fault: Fault) -> N
         assert "provider" in answer.headers["x-bardo-degraded"].split(", ")
         assert "retry-after" not in answer.headers
         row = running.log.of_model(MODEL)
-        assert (row.outcome, row.attempts, row.provider) == ("ok", 2, "anthropic")
+        assert (row.outcome, row.attempts, row.provider) == ("ok", asked + 1, "anthropic")
+        assert [one.cause for one in row.attempt_records] == ["first", *["retry"] * (asked - 1), "failover"]
+        assert all(one.why for one in row.attempt_records[1:])
         (told,) = [one for one in row.degraded if one["what"] == "provider"]
         assert (told["asked"], told["sent"]) == ("deepseek", "anthropic")
         assert told["why"]
@@ -94,7 +102,7 @@ def test_what_the_client_has_seen_is_not_begun_again(client: str, kind: str) -> 
 
 @each_client
 @whole_and_streamed
-@pytest.mark.parametrize("status", [400, 401, 404])
+@pytest.mark.parametrize("status", [400, 413, 422])
 def test_what_no_other_provider_can_mend_is_told_at_once(client: str, stream: bool, status: int) -> None:
     second = Watched("anthropic")
     with chain(Simulator("deepseek", fault=Fault("status", status=status)), second) as running:
@@ -112,7 +120,7 @@ def test_when_all_fail_the_last_error_is_told(client: str, stream: bool) -> None
         assert (answer.status, answer.headers["retry-after"]) == (429, "7")
         assert refusal(client, answer)
         row = running.log.of_model(MODEL)
-        assert (row.outcome, row.attempts, row.provider) == ("error", 2, "anthropic")
+        assert (row.outcome, row.attempts, row.provider) == ("error", 3, "anthropic")
 
 
 def test_a_provider_asked_by_name_has_no_substitute() -> None:

@@ -23,6 +23,7 @@ from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.response import Response
+from support.failover import NO_PAUSES
 from support.talk import body_for, path_for
 from support.upstream_faults import FAULTS, Fault
 from support.upstream_replies import REPLIES, TEXT
@@ -53,7 +54,7 @@ class Upstream:
         ]
         keyring = Keyring({"KEY": "sk-1", "AWS_REGION": "eu-west-1"})
         directory = Directory.of(Settings(providers=tuple(entries)), self.transport, keyring, clock=time.monotonic)
-        self.gateway = Gateway(Runner(directory, self.transport, keyring), GatewaySettings())
+        self.gateway = Gateway(Runner(directory, self.transport, keyring, failover=NO_PAUSES), GatewaySettings())
         self.stream = False
 
     def _answer(self, call: Call) -> FakeReply:

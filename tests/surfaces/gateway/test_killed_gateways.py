@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from bardo.edge.log import LogReader, LogRow, LogWriter
+from bardo.edge.log import CallSums, LogReader, LogRow, LogWriter
 from bardo.simulators import Running, Simulator
 from support.patience import PATIENCE, read_line
 from support.talk import Answer, Caller, ask, body_for, path_for
@@ -37,12 +38,12 @@ class Served:
 
 
 @contextmanager
-def serving(folder: Path, server: Running) -> Iterator[Served]:
+def serving(folder: Path, server: Running, further: str = "") -> Iterator[Served]:
     """Run `bardo serve` over one simulated provider, with its log in `folder`."""
     config = folder / "bardo.toml"
     config.write_text(
         f'[log]\npath = "{folder / "log.db"}"\n\n'
-        f'[[providers]]\nid = "p"\npreset = "openai-compatible"\nbase_url = "{server.base_url}"\nmodels = ["m1"]\n',
+        f'[[providers]]\nid = "p"\npreset = "openai-compatible"\nbase_url = "{server.base_url}"\nmodels = ["m1"]\n\n{further}',
         encoding="utf-8",
     )
     command = [sys.executable, "-m", "bardo", "serve", "--port", "0", "--config", str(config)]
@@ -64,7 +65,36 @@ def rows_after_the_next_start(folder: Path) -> list[LogRow]:
     """Return the rows of the log once another process has opened it."""
     LogWriter(folder / "log.db").close()
     with LogReader(folder / "log.db") as reader:
-        return reader.recent(1_000)[::-1]
+        rows = reader.recent(1_000)[::-1]
+        summed = CallSums()
+        for group in reader.costs():
+            summed.add(group.sums)
+    of_rows = CallSums()
+    for row in rows:
+        of_rows.take(row)
+    assert (summed.calls, summed.failed, summed.output_tokens) == (len(rows), of_rows.failed, of_rows.output_tokens)
+    assert (summed.cost_nanos, summed.cost_known, summed.parts) == (
+        of_rows.cost_nanos,
+        of_rows.cost_known,
+        of_rows.parts,
+    )
+    return rows
+
+
+def test_a_gateway_killed_again_and_again_counts_each_call_once(tmp_path: Path) -> None:
+    random, asked = Random(7), 0
+    price = '[[prices]]\nmatch = ["m1"]\ninput = 3.0\noutput = 15.0\nfrom = 2026-01-01\n'
+    for _ in range(5):
+        with Simulator("vllm", models=("m1",)).running() as server, serving(tmp_path, server, price) as gateway:
+            for _ in range(random.randrange(1, 12)):
+                assert ask(gateway.address, "openai_chat", "p/m1", stream=random.random() < 0.5).status == 200
+                asked += 1
+            gateway.kill()
+    rows = rows_after_the_next_start(tmp_path)
+    assert len(rows) == asked == len({row.request_id for row in rows})
+    answered = [row for row in rows if row.outcome == "ok"]
+    assert answered
+    assert all(row.cost_nanos and sum((row.cost_parts or {}).values()) == row.cost_nanos for row in answered)
 
 
 def test_a_gateway_killed_in_mid_stream_has_a_row_for_every_stream(tmp_path: Path) -> None:

@@ -113,3 +113,23 @@ def test_a_type_may_stand_in_the_place_of_a_schema() -> None:
     assert found.value == Point(north=5)
     wrong = extract('{"north": "far"}', Point)
     assert not wrong.ok
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_second_model_judges_the_answer(provider: SimulatedProvider, stream: bool) -> None:
+    with simulate("deepseek") as second:
+        second.play('{"agrees": false, "why": "It is cold."}')
+        provider.play("It is warm.")
+        entries = (
+            ProviderEntry(id="lab", preset="vllm", base_url=provider.base_url, models=("qwen",)),
+            ProviderEntry(id="other", preset="deepseek", base_url=second.base_url, api_key_env="PATH", models=("m1",)),
+        )
+        with bardo.Client(Settings(providers=entries, log=LogSettings(enabled=False))) as client:
+            if stream:
+                with client.stream("Is it warm?", model="qwen", verify="other/m1") as events:
+                    reply = events.response()
+            else:
+                reply = client.respond("Is it warm?", model="qwen", verify="other/m1")
+    assert reply.text == "It is warm."
+    assert reply.bardo["verification"]["agrees"] is False
+    assert "verification" in [one.what for one in reply.degraded]

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
-from bardo.routing.learned.static_embedding import shipped_embedding
-from bardo.routing.learned.word_pieces import word_pieces, words
+from bardo.embedding.static_embedding import shipped_embedding
+from bardo.embedding.word_pieces import word_pieces, words
 
 MARKS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 PIECES = list(shipped_embedding().pieces)

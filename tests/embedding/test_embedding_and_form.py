@@ -7,8 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.routing.learned.static_embedding import LONGEST_TEXT, shipped_embedding, shortened
-from bardo.routing.learned.text_form import FORM_FEATURES, form_of
+from bardo.embedding.static_embedding import LONGEST_TEXT, shipped_embedding, shortened, wide_embedding
+from bardo.embedding.text_form import FORM_FEATURES, form_of
 
 EMBEDDING = shipped_embedding()
 
@@ -53,3 +53,12 @@ def test_every_text_is_a_point_of_length_one_with_a_finite_form(text: str) -> No
     form = form_of(text)
     assert len(form) == FORM_FEATURES
     assert all(math.isfinite(value) for value in form)
+
+
+@given(st.lists(st.sampled_from(["order", "king", "python", "where", "blue", "7", "?"]), min_size=1, max_size=900))
+def test_many_pieces_add_up_as_few_do(pieces: list[str]) -> None:
+    """Rows are added in groups, so that no sum of 16 bits overflows."""
+    table = wide_embedding()
+    single = {piece: table.sums(piece)[0] for piece in set(pieces)}
+    found, _ = table.sums(" ".join(pieces))
+    assert found == [sum(single[piece][place] for piece in pieces) for place in range(table.dimensions)]

@@ -1,0 +1,89 @@
+"""Tools are compared by words, vectors and uses, in linear time, and by what is left where something is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from bardo.context.tool_choice.ranking import ToolText, ToolUses, ToolVectors, scores, text_of, vectors_of, word_scores
+from bardo.context.tool_choice.words import letter_runs, named_in, sentences, split_identifier, stems
+from bardo.embedding.static_embedding import wide_embedding
+from bardo.values.request import Tool
+from support.growth import growth
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("getWeather_v2", "get Weather v2"),
+        ("HTTPServer", "HTTP Server"),
+        ("mcp__files__read-all", "mcp files read all"),
+        ("PDF&URLTool", "PDF URL Tool"),
+        ("weather", "weather"),
+        ("__", ""),
+    ],
+)
+def test_identifiers_are_split(name: str, words: str) -> None:
+    assert split_identifier(name) == words
+
+
+def test_words_are_compared_without_their_endings() -> None:
+    assert stems("Cooking recipes for the parties") == stems("cook recipe party")
+
+
+def test_one_sentence_is_not_compared_twice() -> None:
+    assert sentences("Finds the cheapest flight.") == []
+    assert sentences("Finds the cheapest flight. Books it at once.") == [
+        "Finds the cheapest flight.",
+        "Books it at once.",
+    ]
+
+
+TEXTS = [
+    text_of(Tool(name=name, description=said))
+    for name, said in (
+        ("sky_report", "Forecast of rain, wind and temperature."),
+        ("ledger", "Bookkeeping of invoices and payments."),
+        ("strology", "Povides strology services."),
+    )
+]
+
+
+def test_misspelt_words_are_found_by_their_letters() -> None:
+    assert max(zip(word_scores(TEXTS, "an astrology reading"), TEXTS, strict=True))[1].name == "strology"
+
+
+def vectors(texts: list[ToolText]) -> list[ToolVectors | None]:
+    embed = wide_embedding().embed
+    return [vectors_of(text, [embed(part) for part in text.all], [], "f") for text in texts]
+
+
+def test_vectors_find_what_words_do_not_and_uses_what_vectors_do_not() -> None:
+    query = "Shall I take an umbrella?"
+    vector = wide_embedding().embed(query)
+    assert word_scores(TEXTS, query) == [0.0] * 3
+    cold = scores(TEXTS, query, vector, vectors(TEXTS), tier="static")
+    assert cold.index(max(cold)) == 0
+    used = scores(TEXTS, query, vector, vectors(TEXTS), uses={1: ToolUses(vector, 20)}, tier="static")
+    assert used.index(max(used)) == 1
+
+
+def test_a_tool_without_vectors_is_compared_by_its_words() -> None:
+    query = "invoices and payments"
+    known = vectors(TEXTS)
+    made = scores(TEXTS, query, wide_embedding().embed(query), [known[0], None, known[2]])
+    assert len(made) == 3
+    assert made[1] == word_scores(TEXTS, query)[1]
+
+
+def test_no_tools_and_no_text_are_compared_too() -> None:
+    assert word_scores([], "hello") == []
+    assert word_scores(TEXTS, "") == [0.0] * 3
+
+
+@pytest.mark.parametrize(
+    "work", [stems, letter_runs, sentences, split_identifier, lambda text: named_in(text, ["a_b"])]
+)
+@pytest.mark.parametrize("piece", ["word ", "aB", "x", ". ", "_"])
+def test_time_is_linear_in_the_text(work: object, piece: str) -> None:
+    assert callable(work)
+    assert growth(work, piece * 20_000, piece * 80_000) < 12

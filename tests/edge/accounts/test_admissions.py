@@ -1,0 +1,274 @@
+"""Limits that several processes share through the state database: SQLite always, PostgreSQL where one can be started."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, text
+
+from bardo.accounting.limits import COUNTED_SECONDS, KeyLimits, day_number
+from bardo.edge.accounts.account import Account
+from bardo.edge.accounts.admissions import Admission, Admissions
+from bardo.edge.accounts.call_facts import CallFacts
+from bardo.edge.accounts.key_store import open_keys
+from bardo.edge.accounts.lease_store import STALE_SECONDS, LeaseStore
+from bardo.edge.log.row import LogRow
+from bardo.values.errors import BardoError, OverBudget, RateLimited
+
+NOON = 1_795_435_200.0
+
+
+class Spent:
+    """What the log says that calls have cost, by account and day; rows that wait are not among it yet."""
+
+    def __init__(self) -> None:
+        self.days: dict[tuple[str, int], int] = defaultdict(int)
+        self.rows: list[LogRow] = []
+
+    @property
+    def waiting(self) -> int:
+        return len(self.rows)
+
+    def store(self) -> None:
+        for row in self.rows:
+            self.days[row.key_id or "", day_number(row.started_at)] += row.cost_nanos or 0
+        self.rows.clear()
+
+    def __call__(self, account: str, first_day: int, last_day: int) -> int:
+        return sum(
+            spent for (whose, day), spent in self.days.items() if whose == account and first_day <= day <= last_day
+        )
+
+
+class Process:
+    """One process that serves calls, at a time of the test's."""
+
+    def __init__(self, engine: Engine, name: str, spent: Spent, *, count_unknown: bool = True) -> None:
+        self.now = NOON
+        self.spent = spent
+        store = LeaseStore(engine, name, spent)
+        self.admissions = Admissions(store, spent, count_unknown=count_unknown, clock=lambda: self.now)
+        self._calls = 0
+        self.name = name
+
+    async def call(self, account: Account, *, tokens: int = 0, nanos: int | None = None) -> Admission:
+        self._calls += 1
+        request = f"{self.name}-{self._calls}"
+        return await self.admissions.admit(account, CallFacts(request_id=request, tokens=tokens, nanos=nanos))
+
+    def end(self, call: Admission, **said: object) -> None:
+        fields = {
+            "outcome": "ok",
+            "key_id": call.account.id,
+            "started_at": self.now,
+            "request_id": call.facts.request_id,
+        }
+        row = LogRow(**{**fields, **said})  # type: ignore[arg-type]
+        self.admissions.settle(row)
+        self.spent.rows.append(row)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def engine(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Engine]:
+    place = str(tmp_path / "state.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres_url"))
+    opened = open_keys(place)
+    yield opened
+    opened.dispose()
+
+
+def account(**limits: int) -> Account:
+    return Account(id="team", limits=KeyLimits(**limits))
+
+
+def counted(results: list[Admission | BaseException]) -> tuple[int, int]:
+    """Return how many calls were let through and how many refused; anything else fails the test."""
+    refused = [one for one in results if isinstance(one, BardoError)]
+    let_through = [one for one in results if isinstance(one, Admission)]
+    assert len(refused) + len(let_through) == len(results), results
+    return len(let_through), len(refused)
+
+
+async def at_once(processes: list[Process], team: Account, calls: int, **facts: int) -> list[Admission | BaseException]:
+    work = [processes[number % len(processes)].call(team, **facts) for number in range(calls)]
+    return list(await asyncio.gather(*work, return_exceptions=True))
+
+
+def test_fifty_calls_at_once_share_a_budget_for_three(engine: Engine) -> None:
+    async def run() -> None:
+        spent = Spent()
+        processes = [Process(engine, f"worker-{number}", spent) for number in range(4)]
+        results = await at_once(processes, account(usd_per_day=3_000), 50, nanos=1_000)
+        assert counted(results) == (3, 47)
+        assert {one.limit for one in results if isinstance(one, OverBudget)} == {"usd_per_day"}
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize(
+    ("limits", "through"),
+    [({"requests_per_minute": 7}, 7), ({"concurrency": 5}, 5), ({"tokens_per_minute": 95}, 9)],
+    ids=["requests", "concurrency", "tokens"],
+)
+def test_processes_together_let_no_more_through_than_the_limit(
+    engine: Engine, limits: dict[str, int], through: int
+) -> None:
+    async def run() -> None:
+        spent = Spent()
+        processes = [Process(engine, f"worker-{number}", spent) for number in range(3)]
+        results = await at_once(processes, account(**limits), 30, tokens=10)
+        assert counted(results) == (through, 30 - through)
+        refused = next(one for one in results if isinstance(one, RateLimited))
+        assert refused.limit in limits
+        assert 0 < refused.retry_after <= COUNTED_SECONDS
+
+    asyncio.run(run())
+
+
+def test_a_call_that_ends_makes_room_also_for_another_process(engine: Engine) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(concurrency=1)
+        one, other = Process(engine, "one", spent), Process(engine, "other", spent)
+        await one.admissions.sync()
+        await other.admissions.sync()
+        await one.admissions.sync()
+        for _ in range(3):
+            call = await one.call(team)
+            with pytest.raises(RateLimited):
+                await other.call(team)
+            one.end(call)
+            other.end(await other.call(team))
+
+    asyncio.run(run())
+
+
+def test_spent_money_is_counted_once_while_it_moves_into_the_log(engine: Engine) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=10_000)
+        one, other = Process(engine, "one", spent), Process(engine, "other", spent)
+        for _ in range(9):
+            one.end(await one.call(team, nanos=500), cost_nanos=1_000)
+        for is_stored in (False, True, True):
+            if is_stored:
+                spent.store()
+            await one.admissions.sync()
+            with pytest.raises(OverBudget):
+                await other.call(team, nanos=1_001)
+            call = await other.call(team, nanos=1_000)
+            other.admissions.release(call)
+            await other.admissions.sync()
+
+    asyncio.run(run())
+
+
+def test_a_call_of_unknown_cost_counts_as_its_estimate_for_good(engine: Engine) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=1_000)
+        one = Process(engine, "one", spent)
+        one.end(await one.call(team, nanos=900), output_tokens=5)
+        spent.store()
+        await one.admissions.sync()
+        await one.admissions.leave()
+        later = Process(engine, "later", spent)
+        with pytest.raises(OverBudget):
+            await later.call(team, nanos=101)
+        await later.call(team, nanos=100)
+
+    asyncio.run(run())
+
+
+def test_a_call_of_unknown_cost_may_count_as_nothing(engine: Engine) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(usd_per_day=1_000)
+        one = Process(engine, "one", spent, count_unknown=False)
+        one.end(await one.call(team, nanos=900), output_tokens=5)
+        await one.admissions.sync()
+        await Process(engine, "later", spent).call(team, nanos=1_000)
+
+    asyncio.run(run())
+
+
+def test_a_call_that_was_refused_by_its_provider_costs_nothing(engine: Engine) -> None:
+    async def run() -> None:
+        one, team = Process(engine, "one", Spent()), account(usd_per_month=1_000, tokens_per_minute=100)
+        for _ in range(3):
+            one.end(await one.call(team, nanos=900, tokens=100), outcome="error", status=500)
+
+    asyncio.run(run())
+
+
+def test_a_process_that_is_gone_holds_no_calls_and_no_money(engine: Engine) -> None:
+    async def run() -> None:
+        spent, team = Spent(), account(concurrency=1, usd_per_day=1_000)
+        gone, left = Process(engine, "gone", spent), Process(engine, "left", spent)
+        await gone.call(team, nanos=1_000)
+        left.now += STALE_SECONDS - 1
+        with pytest.raises((RateLimited, OverBudget)):
+            await left.call(team, nanos=1_000)
+        left.now += 2
+        await left.admissions.clean()
+        await left.call(team, nanos=1_000)
+
+    asyncio.run(run())
+
+
+def test_requests_of_a_process_that_is_gone_count_on_for_their_minute(engine: Engine) -> None:
+    async def run() -> None:
+        team = account(requests_per_minute=1)
+        gone, left = Process(engine, "gone", Spent()), Process(engine, "left", Spent())
+        await gone.call(team)
+        left.now += STALE_SECONDS + 5
+        await left.admissions.clean()
+        with pytest.raises(RateLimited):
+            await left.call(team)
+        left.now = NOON + COUNTED_SECONDS
+        await left.call(team)
+
+    asyncio.run(run())
+
+
+def test_a_cancelled_call_takes_nothing(engine: Engine) -> None:
+    async def run() -> None:
+        team, one = account(concurrency=1), Process(engine, "one", Spent())
+        asking = asyncio.ensure_future(one.call(team))
+        await asyncio.sleep(0)
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+        await one.admissions.sync()
+        one.end(await one.call(team))
+
+    asyncio.run(run())
+
+
+def test_limits_that_change_hold_at_once(engine: Engine) -> None:
+    async def run() -> None:
+        one = Process(engine, "one", Spent())
+        await one.call(account(requests_per_minute=100))
+        with pytest.raises(RateLimited):
+            await one.call(account(requests_per_minute=1))
+        await one.call(account(requests_per_minute=2))
+        await one.call(account())
+
+    asyncio.run(run())
+
+
+def test_a_refusal_is_repeated_without_asking_the_database_again(engine: Engine) -> None:
+    async def run() -> None:
+        one, team = Process(engine, "one", Spent()), account(requests_per_minute=1)
+        await one.call(team)
+        with pytest.raises(RateLimited):
+            await one.call(team)
+        with engine.connect() as connection:
+            before = connection.scalar(text("SELECT seen_at FROM limit_workers"))
+        one.now += 0.1
+        for _ in range(100):
+            with pytest.raises(RateLimited):
+                await one.call(team)
+        with engine.connect() as connection:
+            assert connection.scalar(text("SELECT seen_at FROM limit_workers")) == before
+
+    asyncio.run(run())

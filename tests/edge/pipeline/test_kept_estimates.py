@@ -1,0 +1,49 @@
+"""What was learned of a model's tokens is there again after a restart, and a broken file stops nobody."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from pathlib import Path
+
+import pytest
+
+from bardo.edge.assembly import model_facts
+from bardo.edge.directory import Directory
+from bardo.edge.http import HttpTransport
+from bardo.edge.keys import Keyring
+from bardo.edge.pipeline.kept_estimates import FILE
+from bardo.edge.pipeline.pipeline import Pipeline
+from bardo.edge.runner import Runner
+from bardo.edge.settings import parse_settings
+from bardo.values.request import BardoOptions, Request
+
+
+async def corrected_after(folder: Path, counted: int | None) -> int:
+    """Run a pipeline that learns one count, and return what it makes of a prompt of 1000 tokens before that."""
+    settings, transport, keyring = parse_settings(""), HttpTransport(), Keyring({})
+    directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+    runner = Runner(directory, transport, keyring, facts=model_facts(settings))
+    pipeline = Pipeline.of(settings, runner, folder, {})
+    assert pipeline.of_call(Request(model="m", messages=(), options=BardoOptions(pipeline="fast"))) is not None
+    before = runner.estimates.corrected(1000, "lab", "m")
+    if counted is not None:
+        runner.estimates.learn_measured(100, counted, "lab", "m")
+    await pipeline.close()
+    await transport.close()
+    return before
+
+
+def test_corrections_survive_a_restart(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    assert asyncio.run(corrected_after(folder, None)) == 1000
+    assert not folder.exists(), "nothing was learned, and nothing is written"
+    assert asyncio.run(corrected_after(folder, 130)) == 1000
+    assert asyncio.run(corrected_after(folder, None)) == 1300
+    assert [path.name for path in folder.iterdir() if path.name.startswith(FILE)] == [FILE]
+
+
+@pytest.mark.parametrize("text", ["", "{", '[["lab", "m", "x"]]', '[["lab", "m", 1000.0]]'])
+def test_a_file_that_makes_no_sense_is_not_heeded(tmp_path: Path, text: str) -> None:
+    (tmp_path / FILE).write_text(text)
+    assert asyncio.run(corrected_after(tmp_path, None)) == 1000

@@ -1,0 +1,95 @@
+"""A layer of another package is found by its entry point, in a distribution as it is installed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bardo.edge.pipeline import own_layers
+from bardo.edge.settings import parse_settings
+from bardo.simulators import Simulator
+from bardo.values.errors import ConfigError
+from support.gateway import house
+from support.talk import ask
+
+CODE = """
+from bardo.context.layer import Effect, Passed, Receipt, changed
+from bardo.values.blocks import TextBlock
+from bardo.values.request import Message
+
+
+class Ask(Effect, frozen=True):
+    word: str
+
+
+class Polite:
+    name = "polite"
+
+    def __init__(self, word):
+        self.word = word
+        self.performers = {Ask: self.ask}
+
+    async def ask(self, effect):
+        return effect.word.upper()
+
+    def steps(self, request, facts):
+        said = yield Ask(self.word)
+        messages = (*request.messages, Message("user", (TextBlock(said or ""),)))
+        return Passed(request=changed(request, messages=messages), receipt=Receipt(layer="polite", did="asked politely"))
+
+
+def make(settings):
+    return Polite(settings["word"])
+"""
+TOML = """
+[inference.pipeline.profiles.mine]
+layers = ["prefilter", "polite"]
+[inference.pipeline.own.polite]
+word = "please"
+"""
+
+
+@pytest.fixture
+def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    (tmp_path / "bardo_polite_for_tests.py").write_text(CODE)
+    info = tmp_path / "bardo_polite_for_tests-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: bardo-polite-for-tests\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[bardo.layers]\npolite = bardo_polite_for_tests:make\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own_layers._points.cache_clear()
+    yield
+    own_layers._points.cache_clear()
+    sys.modules.pop("bardo_polite_for_tests", None)
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_layer_of_an_installed_package_works_behind_bardos_own() -> None:
+    with house([Simulator("deepseek")], toml=TOML) as running:
+        answer = ask(running.address, "openai_chat", "deepseek/m", bardo={"pipeline": "mine"})
+        assert answer.status == 200
+        assert running.last("deepseek")["messages"][-1]["content"] == "PLEASE"
+        row = running.log.row(answer.headers["x-bardo-request-id"])
+        assert row.pipeline is not None
+        assert [one["layer"] for one in row.pipeline["layers"]] == ["prefilter", "polite"]
+        plain = ask(running.address, "openai_chat", "deepseek/m", bardo={"layers": {"polite": True}})
+        assert plain.status == 200
+        assert running.last("deepseek")["messages"][-1]["content"] == "PLEASE"
+
+
+@pytest.mark.usefixtures("installed")
+def test_a_layer_that_cannot_be_made_says_where_to_look() -> None:
+    toml = TOML.replace('word = "please"', "other = 1")
+    with house([Simulator("deepseek")], toml=toml) as running:
+        answer = ask(running.address, "openai_chat", "deepseek/m", bardo={"pipeline": "mine"})
+        assert answer.status == 500
+        assert "inference.pipeline.own.polite" in answer.text
+        assert not running.arrived("deepseek")
+
+
+def test_a_layer_that_nobody_installed_is_a_mistake_of_the_configuration() -> None:
+    with pytest.raises(ConfigError, match="no layer 'polite'"):
+        parse_settings(TOML)

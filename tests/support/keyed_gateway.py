@@ -1,0 +1,85 @@
+"""A gateway that asks for keys, put together as `bardo serve` does, over simulated providers and with a log and a state database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bardo.accounting.limits import KeyLimits
+from bardo.edge.accounts.account import Account, nanos_of_usd
+from bardo.edge.accounts.key_store import KeyStore, open_keys
+from bardo.edge.assembly import log_path, state_path
+from bardo.edge.serving import BackgroundServer
+from bardo.edge.settings import Settings, parse_settings
+from bardo.simulators import Running, Simulator
+from bardo.surfaces.gateway.main import gateway_of
+from support.gateway import KEY_VARIABLE, SECRET, entry
+
+PRICE = """
+[[prices]]
+match = "*"
+input = 1.0
+output = 10.0
+"""
+
+
+def make_key(place: str | Path, **said: Any) -> tuple[Account, str]:
+    """Store a key, and return its account and the key. Money is in US dollars."""
+    limits = {name: said.pop(name) for name in KeyLimits.__struct_fields__ if name in said}
+    limits |= {name: nanos_of_usd(value) for name, value in limits.items() if name.startswith("usd")}
+    engine = open_keys(place)
+    try:
+        account, key = KeyStore(engine).create(Account(id="", limits=KeyLimits(**limits), **said))
+        return account, key.text
+    finally:
+        engine.dispose()
+
+
+@dataclass
+class KeyedGateway:
+    """A running gateway that asks for keys."""
+
+    address: str
+    settings: Settings
+    variables: Mapping[str, str]
+    servers: Mapping[str, Running]
+
+    @property
+    def state(self) -> str | Path:
+        """Where its keys are."""
+        return state_path(self.settings, self.variables)
+
+    @property
+    def log(self) -> str | Path:
+        """Where its log is."""
+        return log_path(self.settings, self.variables)
+
+    def key(self, **said: Any) -> str:
+        """Make a key."""
+        return make_key(self.state, **said)[1]
+
+
+@contextmanager
+def keyed_gateway(
+    folder: Path,
+    simulators: Sequence[Simulator],
+    *,
+    toml: str = "",
+    variables: Mapping[str, str] | None = None,
+    first_key: bool = True,
+) -> Iterator[KeyedGateway]:
+    """Run a gateway whose files are in `folder`. `first_key`: there is a key, so that it asks for keys."""
+    with ExitStack() as stack:
+        servers = {one.provider.name: stack.enter_context(one.running()) for one in simulators}
+        own = [entry(one, servers[one.provider.name].base_url) for one in simulators]
+        environment = {KEY_VARIABLE: SECRET, "XDG_DATA_HOME": str(folder), **(variables or {})}
+        settings = msgspec.structs.replace(parse_settings(toml), providers=tuple(own))
+        if first_key:
+            make_key(state_path(settings, environment), name="first")
+        server = stack.enter_context(BackgroundServer(gateway_of(settings, environment)))
+        yield KeyedGateway(server.address, settings, environment, servers)

@@ -1,0 +1,122 @@
+"""A throw-away PostgreSQL server for tests, where its programs are found; tests that need one are skipped elsewhere.
+
+`BARDO_TEST_POSTGRES` may name a server to use instead. Each test has a database of its own, which is gone after it.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import create_engine, make_url, text
+
+from support.patience import PATIENCE
+
+_USERS = ("postgres", "nobody")
+# Nothing of it outlives the tests, so nothing needs to reach the disk.
+_OPTIONS = ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "listen_addresses=", "max_connections=60")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Return the address of a server where databases can be made."""
+    named = os.environ.get("BARDO_TEST_POSTGRES", "")
+    if named:
+        yield named
+        return
+    programs = _programs()
+    if programs is None:
+        pytest.skip("no programs of PostgreSQL are found")
+    with _running(programs) as address:
+        yield address
+
+
+@pytest.fixture
+def postgres_url(postgres_server: str) -> Iterator[str]:
+    """Return the address of an empty database."""
+    name = f"bardo_{uuid.uuid4().hex}"
+    engine = create_engine(postgres_server, isolation_level="AUTOCOMMIT")
+    with engine.connect() as connection:
+        connection.execute(text(f"CREATE DATABASE {name}"))
+        yield make_url(postgres_server).set(database=name).render_as_string(hide_password=False)
+        connection.execute(text(f"DROP DATABASE {name} WITH (FORCE)"))
+    engine.dispose()
+
+
+def _programs() -> Path | None:
+    """Return the folder of `initdb` and `postgres`, of the newest version there is."""
+    found = shutil.which("initdb")
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: path.parent.name, reverse=True)
+    all_of_them = [*([Path(found).parent] if found else []), *folders]
+    return next((folder for folder in all_of_them if (folder / "initdb").exists()), None)
+
+
+@contextmanager
+def _running(programs: Path) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        as_user = _unprivileged(folder)
+        data = folder / "data"
+        made: list[str | Path] = [
+            programs / "initdb",
+            "-D",
+            data,
+            "-U",
+            "bardo",
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]
+        subprocess.run(made, check=True, capture_output=True, cwd=folder, **as_user)
+        options = [part for option in (*_OPTIONS, f"unix_socket_directories={folder}") for part in ("-c", option)]
+        with (folder / "output").open("wb") as output:
+            server = subprocess.Popen(
+                [programs / "postgres", "-D", data, *options], stdout=output, stderr=output, cwd=folder, **as_user
+            )
+        try:
+            address = f"postgresql+psycopg://bardo@/postgres?host={folder}"
+            _wait_for(address, server, folder / "output")
+            yield address
+        finally:
+            server.terminate()
+            server.wait(PATIENCE)
+
+
+def _unprivileged(folder: Path) -> dict[str, Any]:
+    """Return how to start a program as a user that PostgreSQL accepts: it refuses the administrator."""
+    if os.geteuid() != 0:
+        return {}
+    for name in _USERS:
+        try:
+            user = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        os.chown(folder, user.pw_uid, user.pw_gid)
+        return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": ()}
+    pytest.skip("there is no user that may run PostgreSQL")
+
+
+def _wait_for(address: str, server: subprocess.Popen[bytes], output: Path) -> None:
+    engine = create_engine(address)
+    until = time.monotonic() + PATIENCE
+    while True:
+        try:
+            engine.connect().close()
+            break
+        except Exception as problem:
+            if server.poll() is not None or time.monotonic() > until:
+                raise RuntimeError(f"PostgreSQL does not start: {output.read_text()}") from problem
+            time.sleep(0.02)
+    engine.dispose()

@@ -1,0 +1,67 @@
+"""A throw-away Redis server for tests, where its program is found; tests that need one are skipped elsewhere.
+
+`BARDO_TEST_REDIS` may name a server to use instead, whose keys of bardo are removed. Each test has the server without keys.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.patience import PATIENCE
+
+_PROGRAMS = ("redis-server", "valkey-server")
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[str]:
+    """Return the address of a server."""
+    pytest.importorskip("redis")
+    named = os.environ.get("BARDO_TEST_REDIS", "")
+    if named:
+        yield named
+        return
+    program = next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no program of Redis or Valkey is found")
+    with _running(program) as address:
+        yield address
+
+
+@pytest.fixture
+def redis_url(redis_server: str) -> Iterator[str]:
+    """Return the address of a server without keys of bardo."""
+    yield redis_server
+    import redis
+
+    with redis.Redis.from_url(redis_server) as server:
+        for key in server.scan_iter("bardo:*"):
+            server.delete(key)
+
+
+@contextmanager
+def _running(program: str) -> Iterator[str]:
+    with tempfile.TemporaryDirectory(prefix="redis-", ignore_cleanup_errors=True) as name:
+        socket = Path(name) / "socket"
+        # No port, so that tests that run side by side share nothing; nothing of it outlives the tests.
+        options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--dir", name]
+        with (Path(name) / "output").open("wb") as output:
+            server = subprocess.Popen([program, *options], stdout=output, stderr=output)
+        try:
+            until = time.monotonic() + PATIENCE
+            while not socket.exists():
+                if server.poll() is not None or time.monotonic() > until:
+                    raise RuntimeError(f"{program} does not start: {(Path(name) / 'output').read_text()}")
+                time.sleep(0.01)
+            yield f"unix://{socket}"
+        finally:
+            server.terminate()
+            server.wait(PATIENCE)

@@ -1,0 +1,101 @@
+"""`bardo run`: a program finds the gateway by its environment, its exit code is bardo's, and the gateway ends with it."""
+
+from __future__ import annotations
+
+import json
+import sys
+import urllib.error
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bardo.catalog.agent_rows import agent_rows
+from bardo.simulators import Simulator
+from surfaces.cli.support import bardo, line_with, running, simulated
+
+AGENT = f"""#!{sys.executable}
+import json, os, sys, urllib.request
+from pathlib import Path
+address = os.environ.get("ANTHROPIC_BASE_URL") or os.environ["OPENAI_BASE_URL"]
+body = json.dumps({{"model": os.environ.get("ANTHROPIC_MODEL", "anthropic/m"), "max_tokens": 50,
+                    "messages": [{{"role": "user", "content": "What is 27 * 43?"}}]}}).encode()
+headers = {{"content-type": "application/json", "x-api-key": "any"}}
+with urllib.request.urlopen(urllib.request.Request(address + "/v1/messages", body, headers)) as reply:
+    said = json.load(reply)
+told = {{"address": address, "arguments": sys.argv[1:], "said": said["content"][-1]["text"], "model": said["model"],
+         "key": os.environ.get("ANTHROPIC_API_KEY"), "token": os.environ.get("ANTHROPIC_AUTH_TOKEN")}}
+Path("told.json").write_text(json.dumps(told))
+sys.exit(3)
+"""
+
+
+@pytest.fixture
+def program_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    monkeypatch.setenv("PATH", str(folder / "bin"), prepend=":")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-the-users-own")
+    monkeypatch.setenv("SIMULATED_KEY", "sk-simulated")
+
+    def make(name: str) -> None:
+        (folder / "bin").mkdir(exist_ok=True)
+        file = folder / "bin" / name
+        file.write_text(AGENT)
+        file.chmod(0o755)
+
+    return make
+
+
+def told(folder: Path) -> dict[str, Any]:
+    return json.loads((folder / "told.json").read_text())  # type: ignore[no-any-return]
+
+
+def test_a_program_runs_with_a_gateway_of_its_own(folder: Path, program_of: Any) -> None:
+    program_of("claude")
+    with simulated(Simulator("anthropic"), folder=folder):
+        done = bardo("run", "--own", "--model", "anthropic/claude-x", "claude", "--", "-p", "--model", "its own")
+    assert done.code == 3, done.err
+    found = told(folder)
+    assert found["said"] == "1161"
+    assert found["arguments"] == ["-p", "--model", "its own"]
+    assert found["model"] == "anthropic/claude-x"
+    assert (found["key"], found["token"]) == (None, "any")
+    with pytest.raises(urllib.error.URLError):
+        urllib.request.urlopen(f"{found['address']}/healthz", timeout=5)
+
+
+def test_it_uses_the_gateway_that_runs(folder: Path, program_of: Any) -> None:
+    program_of("some-tool")
+    with simulated(Simulator("anthropic"), folder=folder), running("serve", "--port", "0") as process:
+        address = line_with(process.stderr, "bardo listens on").split()[3]
+        line_with(process.stderr, "OPENAI_BASE_URL")
+        with (folder / "bardo.toml").open("a") as settings:
+            settings.write(f"\n[gateway]\nport = {address.rpartition(':')[2]}\n")
+        for _ in range(50):
+            done = bardo("run", "some-tool")
+            if told(folder)["address"] == address:
+                break
+    assert done.code == 3
+    assert told(folder)["address"] == address
+
+
+def test_a_program_that_is_not_there(folder: Path) -> None:
+    done = bardo("run", "--own", "no-such-agent")
+    assert done.code == 127
+    assert "no-such-agent" in done.err
+
+
+def test_codex_is_told_by_its_arguments() -> None:
+    row = agent_rows()["codex"]
+    start = row.start(["exec", "hello"], {"PATH": "x"}, address="http://127.0.0.1:1", key="k", model="m")
+    assert start.arguments[-2:] == ["exec", "hello"]
+    assert 'model_providers.bardo.base_url="http://127.0.0.1:1/v1"' in start.arguments
+    assert 'model="m"' in start.arguments
+    assert start.environment["BARDO_KEY"] == "k"
+    assert "127.0.0.1" in start.environment["NO_PROXY"]
+
+
+def test_no_placeholder_is_left() -> None:
+    for row in agent_rows().values():
+        start = row.start([], {}, address="A", key="K", model="M")
+        assert "{" not in "".join((*start.arguments, *start.environment.values()))

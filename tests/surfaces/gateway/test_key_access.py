@@ -1,0 +1,283 @@
+"""What a key opens, what its owner is told, and that a key stays a secret: over a gateway as `bardo serve` puts it together."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from bardo.edge.accounts.key_store import KeyStore, open_keys
+from bardo.edge.log import LogReader, LogRow
+from bardo.edge.settings import parse_settings
+from bardo.simulators import Simulator
+from bardo.surfaces.gateway.main import gateway_of
+from bardo.surfaces.gateway.routes import FIXED_ROUTES
+from bardo.values.errors import ConfigError
+from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
+from support.patience import PATIENCE
+
+TOML = (
+    PRICE
+    + """
+[aliases]
+swift = "deepseek/m1"
+mixed = { model = "deepseek/m1", fallbacks = ["deepseek/m2"] }
+
+[[keys]]
+id = "of-the-file"
+key_env = "TEAM_KEY"
+models = ["swift"]
+tags = ["red", "blue"]
+requests_per_minute = 50
+"""
+)
+TEAM = "a-key-that-the-operator-chose"
+ASK = {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 20}
+
+
+@pytest.fixture(scope="module")
+def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedGateway]:
+    folder, simulators = tmp_path_factory.mktemp("keys"), [Simulator("deepseek")]
+    with keyed_gateway(folder, simulators, toml=TOML, variables={"TEAM_KEY": TEAM}) as running:
+        yield running
+
+
+def chat(gateway: KeyedGateway, key: str, model: str = "deepseek/m1", **asked: Any) -> httpx.Response:
+    body = {**ASK, "model": model, **asked}
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx.post(f"{gateway.address}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE)
+
+
+def get(gateway: KeyedGateway, path: str, key: str) -> httpx.Response:
+    return httpx.get(f"{gateway.address}{path}", headers={"authorization": f"Bearer {key}"}, timeout=PATIENCE)
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it did not become true"
+        time.sleep(0.02)
+
+
+def row_of(gateway: KeyedGateway, request_id: str) -> LogRow:
+    found: list[LogRow] = []
+
+    def is_there() -> bool:
+        with LogReader(gateway.log) as reader:
+            row = reader.get(request_id)
+        found.extend([row] if row else [])
+        return row is not None
+
+    until(is_there)
+    return found[0]
+
+
+@pytest.mark.parametrize("path", [path for path in FIXED_ROUTES if path != "/healthz"])
+def test_every_endpoint_but_health_asks_for_a_key(gateway: KeyedGateway, path: str) -> None:
+    answer = httpx.request(FIXED_ROUTES[path].method, f"{gateway.address}{path}", json={}, timeout=PATIENCE)
+    assert answer.status_code == 401
+    assert answer.headers["x-bardo-error"] == "unauthorized"
+
+
+def test_anybody_may_see_that_the_gateway_is_there(gateway: KeyedGateway) -> None:
+    assert httpx.get(f"{gateway.address}/healthz").status_code == 200
+    assert httpx.head(gateway.address).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "query"),
+    [
+        ({"authorization": "Bearer KEY"}, ""),
+        ({"authorization": "bearer KEY"}, ""),
+        ({"x-api-key": "KEY"}, ""),
+        ({"x-goog-api-key": "KEY"}, ""),
+        ({}, "?key=KEY"),
+        ({}, "?alt=sse&key=KEY"),
+    ],
+    ids=["bearer", "lower case", "anthropic", "google", "query", "query with more"],
+)
+def test_a_key_may_come_by_each_dialects_way(gateway: KeyedGateway, headers: dict[str, str], query: str) -> None:
+    key = gateway.key()
+    sent = {name: value.replace("KEY", key) for name, value in headers.items()}
+    path = f"{gateway.address}/v1beta/models/deepseek/m1:generateContent{query.replace('KEY', key)}"
+    body = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+    assert httpx.post(path, json=body, headers=sent, timeout=PATIENCE).status_code == 200
+    arrived = gateway.servers["deepseek"].requests[-1]
+    assert key not in repr(arrived)
+
+
+def test_requests_that_are_signed_are_told_what_to_do(gateway: KeyedGateway) -> None:
+    signed = {"authorization": "AWS4-HMAC-SHA256 Credential=AKID/20260101/r/bedrock/aws4_request, Signature=0"}
+    answer = httpx.post(f"{gateway.address}/model/deepseek/m1/converse", json={}, headers=signed)
+    assert answer.status_code == 401
+    assert "AWS_BEARER_TOKEN_BEDROCK" in answer.json()["message"]
+
+
+def test_a_key_of_the_file_asks_only_what_it_may(gateway: KeyedGateway) -> None:
+    answer = chat(gateway, TEAM, "swift")
+    assert answer.status_code == 200
+    row = row_of(gateway, answer.headers["x-bardo-request-id"])
+    assert (row.key_id, row.tags, row.tenant) == ("of-the-file", ("red", "blue"), "of-the-file")
+    assert answer.headers["x-ratelimit-limit-requests"] == "50"
+    assert int(answer.headers["x-ratelimit-remaining-requests"]) < 50
+    refused = chat(gateway, TEAM, "deepseek/m2")
+    assert refused.status_code == 403
+    assert "swift" in refused.json()["error"]["message"]
+
+
+def test_fallbacks_that_a_key_may_not_ask_are_left_out(gateway: KeyedGateway) -> None:
+    key = gateway.key(models=("m2",))
+    answer = chat(gateway, key, "mixed")
+    assert answer.status_code == 200
+    assert answer.headers["x-bardo-model"] == "m2"
+    assert chat(gateway, key, "swift").status_code == 403
+
+
+def test_a_key_is_shown_the_models_that_it_may_ask(gateway: KeyedGateway) -> None:
+    listed = {one["id"] for one in get(gateway, "/v1/models", TEAM).json()["data"]}
+    assert listed == {"swift"}
+    assert len(get(gateway, "/v1/models", gateway.key()).json()["data"]) > 1
+
+
+def test_anthropics_clients_get_their_own_headers(gateway: KeyedGateway) -> None:
+    key = gateway.key(requests_per_minute=2, tokens_per_minute=5_000)
+    headers = {"x-api-key": key, "anthropic-version": "2023-06-01"}
+    answer = httpx.post(f"{gateway.address}/v1/messages", json={**ASK, "model": "deepseek/m1"}, headers=headers)
+    assert answer.headers["anthropic-ratelimit-requests-limit"] == "2"
+    assert answer.headers["anthropic-ratelimit-requests-remaining"] == "1"
+    assert answer.headers["anthropic-ratelimit-requests-reset"].endswith("Z")
+    assert answer.headers["anthropic-ratelimit-tokens-limit"] == "5000"
+
+
+def test_who_is_refused_is_told_which_limit_and_how_long(gateway: KeyedGateway) -> None:
+    key = gateway.key(requests_per_minute=1)
+    assert chat(gateway, key).status_code == 200
+    refused = chat(gateway, key)
+    assert refused.status_code == 429
+    assert refused.headers["x-bardo-limit"] == "requests_per_minute"
+    assert 1 <= int(refused.headers["retry-after"]) <= 62
+    assert refused.json()["error"] | {"message": ""} == {
+        "message": "",
+        "type": "requests",
+        "param": None,
+        "code": "rate_limit_exceeded",
+    }
+
+
+def test_a_stream_that_its_client_leaves_frees_its_place(gateway: KeyedGateway) -> None:
+    key = gateway.key(concurrency=1)
+    for _ in range(3):
+        body = {**ASK, "model": "deepseek/m1", "stream": True}
+        headers = {"authorization": f"Bearer {key}"}
+        url = f"{gateway.address}/v1/chat/completions"
+
+        def is_let_through(body: Any = body, headers: Any = headers, url: str = url) -> bool:
+            with httpx.stream("POST", url, json=body, headers=headers, timeout=PATIENCE) as answer:
+                return answer.status_code == 200
+
+        until(is_let_through)
+
+
+def test_a_key_sees_its_own_figures_and_no_others(gateway: KeyedGateway) -> None:
+    key = gateway.key(name="mine", usd_per_day=1, usd_per_month=20, requests_per_minute=30)
+    answers = [chat(gateway, key) for _ in range(2)]
+    for answer in answers:
+        row_of(gateway, answer.headers["x-bardo-request-id"])
+    cost = sum(row_of(gateway, answer.headers["x-bardo-request-id"]).cost_nanos or 0 for answer in answers)
+    assert cost > 0
+    usage = get(gateway, "/v1/bardo/usage", key).json()
+    assert usage["key"]["name"] == "mine"
+    assert usage["today"]["calls"] == usage["this_month"]["calls"] == 2
+    assert usage["today"]["spent_usd"] == pytest.approx(cost / 1e9)
+    assert usage["limits"]["usd_per_day"]["remaining"] == pytest.approx(1 - cost / 1e9)
+    assert usage["limits"]["requests_per_minute"]["used"] == 2
+    assert [(one["provider"], one["model"], one["calls"]) for one in usage["by_model"]] == [("deepseek", "m1", 2)]
+    other = get(gateway, "/v1/bardo/usage", gateway.key()).json()
+    assert other["today"]["calls"] == 0
+    assert other["by_model"] == []
+
+
+def test_a_revoked_key_is_refused_within_seconds(gateway: KeyedGateway) -> None:
+    account, key = make_key(gateway.state)
+    assert chat(gateway, key).status_code == 200
+    engine = open_keys(gateway.state)
+    KeyStore(engine).change(account.id, {}, revoked=time.time())
+    engine.dispose()
+    until(lambda: chat(gateway, key).status_code == 401)
+    assert "revoked" in chat(gateway, key).json()["error"]["message"]
+
+
+def test_an_expired_key_is_refused(gateway: KeyedGateway) -> None:
+    answer = chat(gateway, gateway.key(expires=time.time() - 1))
+    assert answer.status_code == 401
+    assert "expired" in answer.json()["error"]["message"]
+
+
+def test_keys_of_one_tenant_give_feedback_on_each_others_calls(gateway: KeyedGateway) -> None:
+    one, other, stranger = gateway.key(tenant="house"), gateway.key(tenant="house"), gateway.key()
+    asked = chat(gateway, one).headers["x-bardo-request-id"]
+    row_of(gateway, asked)
+    statuses = {}
+    for name, key in (("other", other), ("stranger", stranger)):
+        headers = {"authorization": f"Bearer {key}"}
+        body = {"request_id": asked, "score": 1}
+        statuses[name] = httpx.post(f"{gateway.address}/v1/bardo/feedback", json=body, headers=headers).status_code
+    assert statuses == {"other": 200, "stranger": 404}
+
+
+def test_a_key_stands_in_no_log_no_error_and_no_database(
+    gateway: KeyedGateway, caplog: pytest.LogCaptureFixture
+) -> None:
+    key = gateway.key(requests_per_minute=2)
+    with caplog.at_level(logging.DEBUG):
+        replies = [
+            chat(gateway, key),
+            chat(gateway, key, messages=[{"role": "user", "content": 5}]),
+            chat(gateway, key, "no-such-model"),
+            chat(gateway, key, "swift"),
+            chat(gateway, key),
+            chat(gateway, f"{key}x"),
+            httpx.get(f"{gateway.address}/v1/models", params={"key": key}, timeout=PATIENCE),
+            get(gateway, "/v1/bardo/usage", key),
+        ]
+    said = "".join(f"{reply.text}{reply.headers}" for reply in replies)
+    # The tests' own client runs in this process too, and names whole addresses.
+    said += "".join(record.getMessage() for record in caplog.records if record.name.partition(".")[0] != "httpx")
+    assert key not in said
+    assert key[-42:] not in said
+    row_of(gateway, replies[0].headers["x-bardo-request-id"])
+    folder = Path(gateway.state).parent
+    for file in folder.rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            assert key.encode() not in content, file
+            assert TEAM.encode() not in content, file
+
+
+def test_a_gateway_may_also_answer_who_comes_without_a_key(tmp_path: Path) -> None:
+    toml = "[gateway]\nallow_unauthenticated = true\n"
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml) as gateway:
+        assert (
+            httpx.post(f"{gateway.address}/v1/chat/completions", json={**ASK, "model": "deepseek/m1"}).status_code
+            == 200
+        )
+        assert chat(gateway, gateway.key()).status_code == 200
+        assert chat(gateway, "wrong").status_code == 401
+
+
+def test_a_gateway_without_keys_opens_no_database(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], first_key=False) as gateway:
+        assert chat(gateway, "any").status_code == 200
+        assert not Path(gateway.state).exists()
+
+
+def test_a_budget_without_a_log_is_refused_at_the_start(tmp_path: Path) -> None:
+    toml = '[log]\nenabled = false\n[[keys]]\nid = "team"\nkey_env = "TEAM_KEY"\nusd_per_day = 5\n'
+    variables = {"TEAM_KEY": TEAM, "XDG_DATA_HOME": str(tmp_path)}
+    with pytest.raises(ConfigError, match="the key team has a budget, and the log is off"):
+        gateway_of(parse_settings(toml), variables)
