@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["support.postgres", "support.redis"]
+pytest_plugins = ["support.chromium", "support.postgres", "support.redis"]
 
 # How long an example takes is the machine's affair: a busy one must not make a law untrue. The same commit tries the same examples;
 # BARDO_HYPOTHESIS=random tries others each time, and finds what these do not.
