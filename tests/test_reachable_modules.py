@@ -14,6 +14,7 @@ from bardo.edge.payments.database import MIGRATIONS as PAYMENT_MIGRATIONS
 from bardo.simulators import PRESETS
 from bardo.surfaces.cli.app import COMMANDS
 from bardo.surfaces.cli.serve import APP
+from bardo.surfaces.gateway.panel import PANEL
 from bardo.surfaces.gateway.routes import find_route
 from support.source import imports, reached, trees
 from support.talk import ALL_CLIENTS, path_for
@@ -23,6 +24,7 @@ ENTRY_POINTS: Mapping[str, set[str]] = {
     "the library": {"bardo"},
     "the program": {"bardo.__main__", "bardo.surfaces.cli", *(f"bardo.surfaces.cli.{name}" for name in COMMANDS)},
     "the gateway": {APP.partition(":")[0]},
+    "the panel, which the gateway loads by its name": {PANEL},
     "a dialect that a row names": {f"bardo.dialects.{name}" for name in DIALECTS},
     "a form of a dialect that an endpoint names": {f"bardo.dialects.{name}" for name in CLIENT_FORMS},
     "a simulated provider": {"bardo.simulators", *(preset.__module__ for preset in PRESETS.values())},

@@ -26,7 +26,7 @@ _log = logging.getLogger("bardo.keys")
 class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One `[[keys]]` table. `key_env` names the variable that holds the key: a key never stands in the file.
 
-    `models` are globs, empty for all. Budgets are US dollars, of days and months in UTC.
+    `models` are globs, empty for all. `operator`: it opens the whole panel. Budgets are US dollars, of days and months in UTC.
     """
 
     id: str
@@ -40,6 +40,7 @@ class KeyEntry(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=T
     concurrency: Amount | None = None
     usd_per_day: Money | None = None
     usd_per_month: Money | None = None
+    operator: bool = False
 
 
 class ClientKeys:
@@ -77,6 +78,7 @@ def account_of(entry: KeyEntry) -> Account:
         models=checked_globs(entry.models),
         limits=limits,
         expires=time_of(entry.expires) if entry.expires else None,
+        operator=entry.operator,
     )
 
 

@@ -29,7 +29,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     `allowed_hosts` are names besides those of the address it listens on, `allowed_origins` web pages that may call it.
     `unasked_thinking` shows Anthropic clients also the thinking of other providers that they did not ask for.
     `allow_unauthenticated` lets it listen where other machines reach it although it asks nobody for a key; where there are keys, it
-    answers also those who come without one.
+    answers also those who come without one. `panel` serves web pages about calls, costs and providers at `/panel`.
     """
 
     host: str = "127.0.0.1"
@@ -50,6 +50,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     max_stream_bytes: Count = 256 * 1024 * 1024
     keep_alive_seconds: Silence = 15.0
     unasked_thinking: bool = False
+    panel: bool = True
 
 
 def bounds_of(gateway: GatewaySettings) -> ServerBounds:

@@ -16,6 +16,7 @@ PAGE = "docs/reference/headers-and-extensions.md"
 NAMED_IN_A_PAGE = (ROOT / PAGE).read_text(encoding="utf-8")
 ROUTES = {**FIXED_ROUTES, **VERSIONLESS_ROUTES}
 FOUND_BY_PATTERN = (
+    ("GET", "/panel"),
     ("GET", "/v1/models/m"),
     ("GET", "/v1/responses/r"),
     ("DELETE", "/v1/responses/r"),

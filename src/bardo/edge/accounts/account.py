@@ -19,6 +19,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for the calls of one key. `tenant` is whose earlier replies its calls may go on from.
 
     `models` are globs of models, aliases and workloads, empty for all. `expires` and `revoked` are Unix times.
+    `operator`: whoever has the key may see the calls of all keys in the panel.
     """
 
     id: str
@@ -30,6 +31,7 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
     created: float = 0.0
     expires: float | None = None
     revoked: float | None = None
+    operator: bool = False
 
     @property
     def limited(self) -> bool:

@@ -83,6 +83,11 @@ class Accounts:
             check_active(account, self._clock())
         return account
 
+    def active_account(self, own_id: str) -> Account | None:
+        """Return the account of this id, None where it is not known, has expired or was revoked."""
+        account = self._registry.by_id(own_id)
+        return account if account is not None and account.state(self._clock()) == "active" else None
+
     async def account_of(self, key: str) -> Account | None:
         """Return whose a key is, also one that was made just now. Raises Unauthorized."""
         try:

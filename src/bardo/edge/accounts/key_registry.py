@@ -28,6 +28,7 @@ class KeyRegistry:
     def __init__(self, configured: Mapping[bytes, Account]) -> None:
         self._configured = dict(configured)
         self._stored: dict[str, KnownKey] = {}
+        self._configured_ids = {account.id: account for account in configured.values()}
 
     def __iter__(self) -> Iterator[Account]:
         yield from self._configured.values()
@@ -46,6 +47,11 @@ class KeyRegistry:
         if known is not None and hmac.compare_digest(known.digest, digest):
             return known.account
         return self._configured.get(digest)
+
+    def by_id(self, own_id: str) -> Account | None:
+        """Return the account of an id, None where there is none."""
+        known = self._stored.get(own_id)
+        return self._configured_ids.get(own_id) if known is None else known.account
 
     def may_be_new(self, key: str) -> bool:
         """Whether a key that is not known may have been made since the keys were read."""

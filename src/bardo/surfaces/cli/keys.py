@@ -65,6 +65,7 @@ def create(
     expires: Expires = None,
     tags: Tags = None,
     tenant: Annotated[str, typer.Option(help="Keys of one tenant may go on from each other's replies; its id.")] = "",
+    operator: Annotated[bool, typer.Option("--operator", help="It shows the calls of all keys in the panel.")] = False,
     config: Config = None,
     as_json: AsJson = False,
 ) -> None:
@@ -80,6 +81,7 @@ def create(
         limits=KeyLimits(**changes),
         created=now,
         expires=None if expires is None else expiry_of(expires, now),
+        operator=operator,
     )
     with _store(config) as (store, is_first):
         made, key = store.create(account)
@@ -202,6 +204,7 @@ def _fields(account: Account, now: float) -> dict[str, Any]:
         "tags": account.tags,
         "models": account.models,
         "limits": {name: _in_units(name, value) for name, value in limits.items()},
+        "operator": account.operator,
         "created_at": _time(account.created),
         "expires_at": _time(account.expires),
         "revoked_at": _time(account.revoked),

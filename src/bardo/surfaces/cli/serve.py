@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -58,6 +59,8 @@ def serve(
     if config is not None:
         os.environ["BARDO_CONFIG"] = str(config.absolute())
     processes = workers or gateway.workers
+    # A session of the panel holds in every worker.
+    os.environ.setdefault("BARDO_PANEL_SECRET", secrets.token_hex(32))
     with _shared_stores(settings, processes):
         serve_app(
             APP,

@@ -54,10 +54,10 @@ class Answer:
         self.started = self.ended = True
         await send_whole(self._send, 200, value.encode(), (), content_type="text/plain; charset=utf-8")
 
-    async def page(self, body: bytes, content_type: str) -> None:
+    async def page(self, body: bytes, content_type: str, *, status: int = 200, headers: Any = ()) -> None:
         """Send an answer of another content type."""
         self.started = self.ended = True
-        await send_whole(self._send, 200, body, (), content_type=content_type)
+        await send_whole(self._send, status, body, headers, content_type=content_type)
 
     async def whole(self, status: int, body: bytes, headers: Any) -> None:
         """Send a whole answer."""

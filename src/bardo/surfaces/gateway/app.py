@@ -65,12 +65,13 @@ from bardo.surfaces.gateway.operations import (
     ready,
     show_model,
 )
+from bardo.surfaces.gateway.panel import PanelLoader, show_panel, show_panel_problem
 from bardo.surfaces.gateway.reply_cache import purge_cache, show_cache
 from bardo.surfaces.gateway.responses import respond
-from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client
+from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find_route, for_client, is_panel
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, Forbidden
 
 OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "generate": generate,
@@ -105,6 +106,7 @@ OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "events": send_events,
     "health": health,
     "ready": ready,
+    "panel": show_panel,
     "upload_file": upload_file,
     "list_files": list_files,
     "show_file": show_file,
@@ -136,6 +138,7 @@ class Gateway:
         feedback: FeedbackTaker | None = None,
         accounts: Accounts | None = None,
         batches: BatchService | None = None,
+        panel: PanelLoader | None = None,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
@@ -149,6 +152,7 @@ class Gateway:
             feedback=feedback,
             accounts=accounts,
             batches=batches,
+            panel=panel,
         )
         if batches is not None:
             batches.is_busy = self._context.is_busy
@@ -196,7 +200,9 @@ class Gateway:
                     await answer_preflight(scope, send)
                     return
             route = for_client(find_route(scope["method"], scope["path"], scope["query_string"]), scope)
-            if self._context.accounts is not None:
+            if route.endpoint == "panel":
+                _check_own_page(origin)
+            elif self._context.accounts is not None:
                 await authenticate(self._context, self._context.accounts, route, scope, answer)
             self._context.open_requests += 1
             try:
@@ -207,12 +213,21 @@ class Gateway:
             return
         except BardoError as problem:
             self._context.runner.clean(problem, (key_of(scope),))
-            await answer.error(problem, _language(route, scope))
+            if is_panel(scope["path"]) and self._context.panel is not None:
+                await show_panel_problem(self._context.panel, self._context, scope, answer, problem)
+            else:
+                await answer.error(problem, _language(route, scope))
         except asyncio.CancelledError:
             await answer.error(shutting_down(), _language(route, scope))
             raise
         except Exception:  # noqa: BLE001 - the last line of defence: one request fails, bardo keeps serving
             await answer.error(mistake(scope["path"]), _language(route, scope))
+
+
+def _check_own_page(origin: str) -> None:
+    """Raise Forbidden for a page of another origin: those that may call the gateway may not read its panel."""
+    if origin:
+        raise Forbidden("the panel answers its own pages alone", hint="open /panel in a browser")
 
 
 def _language(route: Route | None, scope: Scope) -> str:

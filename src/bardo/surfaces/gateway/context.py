@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.batches.service import BatchService
@@ -18,6 +18,9 @@ from bardo.surfaces.gateway.http import Receive, Scope, read_body
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import InternalError
 
+if TYPE_CHECKING:
+    from bardo.surfaces.gateway.panel import PanelLoader
+
 _log = logging.getLogger("bardo.gateway")
 
 
@@ -26,6 +29,7 @@ class GatewayContext:
 
     `responses` is where responses are kept, `feedback` takes what clients think of answers; None where neither is done.
     `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
+    `panel` loads the panel, None where there is none.
     """
 
     def __init__(
@@ -39,10 +43,12 @@ class GatewayContext:
         feedback: FeedbackTaker | None = None,
         accounts: Accounts | None = None,
         batches: BatchService | None = None,
+        panel: PanelLoader | None = None,
     ) -> None:
         self.runner = runner
         self.accounts = accounts
         self.batches = batches
+        self.panel = panel
         self.events = EventFeed(runner.events)
         self.open_requests = 0
         """How many requests are being answered: batches yield to them."""

@@ -14,6 +14,7 @@ from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_gateway import check_bind
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.batch_items import read_item
+from bardo.surfaces.gateway.panel import PanelLoader
 
 _log = logging.getLogger("bardo.gateway")
 
@@ -55,6 +56,8 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
             log_path=log_path(settings, environment),
         )
 
+    panel = PanelLoader(settings, environment) if settings.gateway.panel else None
+
     async def start() -> None:
         preload(settings.http.client)
         if accounts is not None:
@@ -69,6 +72,8 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
     async def stop() -> None:
         if batches is not None:
             await batches.close()
+        if panel is not None:
+            panel.close()
         await assembly.close()
         if accounts is not None:
             await accounts.stop()
@@ -79,6 +84,7 @@ def gateway_of(settings: Settings, environment: Mapping[str, str] | None = None)
         responses=assembly.responses,
         feedback=assembly.feedback,
         batches=batches,
+        panel=panel,
         start=start,
         accounts=accounts,
         stop=stop,

@@ -47,6 +47,7 @@ Endpoint = Literal[
     "events",
     "health",
     "ready",
+    "panel",
 ]
 
 
@@ -126,6 +127,7 @@ _DIALECT_PATHS = (
 )
 _GEMINI = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
 _BEDROCK = "/model/"
+_PANEL = "/panel"
 _BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
     "converse": ("bedrock_converse", False),
     "converse-stream": ("bedrock_converse", True),
@@ -169,7 +171,7 @@ _MODELS = {
 
 def find_route(method: str, path: str, query: bytes) -> Route:
     """Return the route of a request, whose path has its escapes decoded. Raises UnknownRoute or MethodNotAllowed."""
-    route = _route(path, query) or _kept(method, path)
+    route = _route(path, query) or _kept(method, path) or _panel(method, path)
     # A POST whose path ends in a verb that no route has is of an unknown operation, and not of a model's description.
     if route is None and (method != "POST" or ":" not in path):
         route = _model(path)
@@ -227,6 +229,16 @@ def _kept(method: str, path: str) -> Route | None:
     if method not in methods:
         raise MethodNotAllowed(f"{path} takes {' and '.join(methods)}, not {method}", allowed=tuple(methods))
     return Route(endpoint=methods[method], dialect="openai_responses", method=method, name=found[2], item=item)
+
+
+def is_panel(path: str) -> bool:
+    """Return whether a path is one of the panel's pages or files."""
+    return path == _PANEL or path.startswith(f"{_PANEL}/")
+
+
+def _panel(method: str, path: str) -> Route | None:
+    """Return the route of a page of the panel: which methods it takes, the panel knows."""
+    return Route(endpoint="panel", method="GET" if method == "HEAD" else method) if is_panel(path) else None
 
 
 def _gemini(path: str, query: bytes) -> Route | None:

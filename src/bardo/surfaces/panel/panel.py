@@ -1,0 +1,83 @@
+"""The panel of one gateway: its settings, its templates, and the log that its pages read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+from bardo.edge.assembly import log_path
+from bardo.edge.log.reader import LogReader
+from bardo.edge.settings import Settings
+from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.panel.pages import Page, PanelRequest
+from bardo.surfaces.panel.sessions import Sessions
+from bardo.surfaces.panel.static_files import StaticFiles
+from bardo.surfaces.panel.templating import make_environment
+from bardo.values.errors import Unsupported
+
+SECRET_VARIABLE = "BARDO_PANEL_SECRET"
+"""The variable that holds what the cookies of sessions are signed with; without it each start of a gateway has a secret of its own."""
+
+Found = TypeVar("Found")
+
+
+class Panel:
+    """What views are given. `context` is that of the gateway: its runner, its keys and its events."""
+
+    def __init__(
+        self, context: GatewayContext, settings: Settings, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.context = context
+        self.settings = settings
+        self.environment: Mapping[str, str] = os.environ if environment is None else environment
+        secret = self.environment.get(SECRET_VARIABLE, "").encode() or secrets.token_bytes(32)
+        self.sessions = Sessions(secret, context.runner.clock)
+        self.static = StaticFiles()
+        self._templates = make_environment(self.static)
+        self._log: LogReader | None = None
+        self._opening = threading.Lock()
+
+    @property
+    def keeps_content(self) -> bool:
+        """Whether the operator logs content: without it no page shows any."""
+        return self.settings.log.content
+
+    async def read_log(self, read: Callable[[LogReader], Found]) -> Found:
+        """Return what `read` finds in the log, in a thread. Raises LogProblem, and Unsupported where no log is kept."""
+        if not self.settings.log.enabled:
+            raise Unsupported("this gateway keeps no log", hint="set enabled = true under [log] in bardo.toml")
+        return await asyncio.to_thread(self._read, read)
+
+    async def render(self, page: Page, request: PanelRequest) -> bytes:
+        """Return a page as HTML, made in a thread."""
+        return await asyncio.to_thread(self._render, page, request)
+
+    def close(self) -> None:
+        """Let go of the log."""
+        if self._log is not None:
+            self._log.close()
+
+    def _render(self, page: Page, request: PanelRequest) -> bytes:
+        from bardo.surfaces.panel.views import VIEWS
+
+        values = {
+            "title": page.title,
+            "viewer": request.viewer,
+            "csrf": request.csrf,
+            "path": request.path,
+            "asks_for_keys": self.context.accounts is not None,
+            "keeps_content": self.keeps_content,
+            "views": [one for one in VIEWS if one.title and (request.viewer.operator or not one.operator_only)],
+            **page.values,
+        }
+        return self._templates.get_template(page.template).render(values).encode("utf-8", "replace")
+
+    def _read(self, read: Callable[[LogReader], Found]) -> Found:
+        with self._opening:
+            if self._log is None:
+                self._log = LogReader(log_path(self.settings, self.environment))
+        return read(self._log)

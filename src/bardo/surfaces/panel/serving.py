@@ -1,0 +1,240 @@
+"""One request to the panel: a file, a form, a page, or an error as a page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from urllib.parse import parse_qsl, quote
+
+import msgspec
+
+from bardo.edge.accounts.accounts import Accounts
+from bardo.edge.settings import Settings
+from bardo.surfaces.gateway.answer import Answer, error_headers
+from bardo.surfaces.gateway.context import GatewayContext, mistake
+from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, header, query_of, read_body
+from bardo.surfaces.panel.access import check_machine, next_page, session_cookie, session_of, viewer_of
+from bardo.surfaces.panel.live_feed import send_live_events
+from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect, View, Viewer
+from bardo.surfaces.panel.panel import Panel
+from bardo.surfaces.panel.sessions import Session
+from bardo.surfaces.panel.views import VIEWS
+from bardo.values.errors import (
+    BardoError,
+    Forbidden,
+    InvalidRequest,
+    MethodNotAllowed,
+    Unauthorized,
+    UnknownRoute,
+    UnsupportedMediaType,
+)
+
+HTML = "text/html; charset=utf-8"
+SECURITY_HEADERS = (
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    # Not `no-referrer`: browsers then send forms with the origin `null`, which is nobody's.
+    ("referrer-policy", "same-origin"),
+    ("x-frame-options", "DENY"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cross-origin-resource-policy", "same-origin"),
+)
+_MOST_FORM_BYTES = 2_000_000
+_MOST_FIELDS = 200
+_SIGN_IN, _SIGN_OUT, _EVENTS, _STATIC = "/panel/sign-in", "/panel/sign-out", "/panel/events", "/panel/static/"
+
+
+class PanelServer:
+    """Answers the requests to the panel of one gateway."""
+
+    def __init__(self, panel: Panel) -> None:
+        self._panel = panel
+
+    async def serve(self, scope: Scope, receive: Receive, answer: Answer) -> None:
+        """Answer one request. An error is a page, too."""
+        try:
+            if scope["path"].startswith(_STATIC):
+                await _send_file(self._panel, scope, answer)
+            else:
+                await _serve(self._panel, scope, receive, answer)
+        except ClientGone:
+            raise
+        except BardoError as problem:
+            self._panel.context.runner.clean(problem)
+            await self.send_problem(scope, answer, problem)
+        except Exception:  # noqa: BLE001 - one page fails, and says so as a page
+            await self.send_problem(scope, answer, mistake(scope["path"]))
+
+    async def send_problem(self, scope: Scope, answer: Answer, problem: BardoError) -> None:
+        """Send an error as a page, unless an answer has begun."""
+        if answer.started:
+            return
+        panel = self._panel
+        session = session_of(scope, panel.sessions)
+        request = PanelRequest(
+            path=scope["path"],
+            viewer=viewer_of(session, panel.context.accounts) or Viewer(),
+            csrf="" if session is None else panel.sessions.form_token(session),
+        )
+        page = Page("error.html", problem.message, {"problem": problem, "status": problem.status})
+        await _send(answer, problem.status, await panel.render(page, request), headers=error_headers(problem))
+
+    def close(self) -> None:
+        """Let go of what the panel has opened."""
+        self._panel.close()
+
+
+def open_panel(context: GatewayContext, settings: Settings, environment: Mapping[str, str] | None) -> PanelServer:
+    """Return the panel of a gateway, which blocks while its files are read."""
+    return PanelServer(Panel(context, settings, environment))
+
+
+async def _serve(panel: Panel, scope: Scope, receive: Receive, answer: Answer) -> None:
+    path, accounts = scope["path"], panel.context.accounts
+    if accounts is None:
+        check_machine(scope)
+    session = session_of(scope, panel.sessions)
+    viewer = viewer_of(session, accounts)
+    fresh = session or panel.sessions.begin()
+    cookie = [] if session is not None else [session_cookie(scope, panel.sessions, fresh)]
+    form: Mapping[str, str] = {}
+    if scope["method"] == "POST":
+        form = await _read_form(panel, session, scope, receive)
+    request = PanelRequest(
+        path=path,
+        method="GET" if scope["method"] == "HEAD" else scope["method"],
+        viewer=viewer or Viewer(),
+        query=query_of(scope),
+        form=form,
+        csrf=panel.sessions.form_token(fresh),
+    )
+    if path == _SIGN_IN and accounts is not None:
+        await _sign_in(panel, accounts, session, request, scope, answer, cookie)
+    elif path == _SIGN_OUT:
+        await _sign_out(panel, session, request, scope, answer)
+    elif viewer is None:
+        await _ask_to_sign_in(request, scope, answer)
+    elif path == _EVENTS:
+        await send_live_events(panel, viewer, scope, receive, answer)
+    else:
+        await _show(panel, request, answer, cookie)
+
+
+async def _show(panel: Panel, request: PanelRequest, answer: Answer, headers: list[tuple[str, str]]) -> None:
+    view, parameters = _find(request.path)
+    if request.method not in view.methods:
+        raise MethodNotAllowed(f"{request.path} takes {' and '.join(view.methods)}", allowed=view.methods)
+    if view.operator_only and not request.viewer.operator:
+        raise Forbidden("this page is for operators", hint="sign in with a key made by `bardo keys create --operator`")
+    made = await view.show(panel, msgspec.structs.replace(request, parameters=parameters))
+    if isinstance(made, Redirect):
+        await _redirect(answer, made.location, headers)
+        return
+    await _send(answer, made.status, await panel.render(made, request), headers=headers)
+
+
+def _find(path: str) -> tuple[View, Mapping[str, str]]:
+    """Return the view of a path, and the parts of the path that it names. Raises UnknownRoute."""
+    below = path.removeprefix("/panel").rstrip("/") or "/"
+    for view in VIEWS:
+        found = _pattern(view.path).fullmatch(below)
+        if found is not None:
+            return view, found.groupdict()
+    raise UnknownRoute(f"the panel has no page at {path[:200]}", hint="use the navigation")
+
+
+@lru_cache(maxsize=256)
+def _pattern(path: str) -> re.Pattern[str]:
+    """Return what paths of a view look like."""
+    return re.compile(re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+)", re.escape(path)))
+
+
+async def _sign_in(
+    panel: Panel,
+    accounts: Accounts,
+    session: Session | None,
+    request: PanelRequest,
+    scope: Scope,
+    answer: Answer,
+    cookie: list[tuple[str, str]],
+) -> None:
+    after, wrong, status = next_page(request.query.get("next", "")), "", 200
+    if request.method == "POST":
+        after = next_page(request.form.get("next", ""))
+        try:
+            account = await accounts.account_of(request.form.get("key", "").strip() or "-")
+        except Unauthorized as problem:
+            account, wrong, status = None, problem.message, problem.status
+        if account is not None:
+            if session is not None:
+                panel.sessions.end(session)
+            cookie = [session_cookie(scope, panel.sessions, panel.sessions.begin(account.id))]
+            await _redirect(answer, after, cookie)
+            return
+    page = Page("sign_in.html", "Sign in", {"next": after, "wrong": wrong})
+    await _send(answer, status, await panel.render(page, request), headers=cookie)
+
+
+async def _sign_out(panel: Panel, session: Session | None, request: PanelRequest, scope: Scope, answer: Answer) -> None:
+    if request.method != "POST":
+        raise MethodNotAllowed("signing out takes POST", allowed=("POST",))
+    if session is not None:
+        panel.sessions.end(session)
+    cookie = session_cookie(scope, panel.sessions, panel.sessions.begin())
+    await _redirect(answer, "/panel", [cookie])
+
+
+async def _ask_to_sign_in(request: PanelRequest, scope: Scope, answer: Answer) -> None:
+    """Show the page to sign in with, and then the one that was asked for. Raises Unauthorized for what is no page."""
+    if request.path == _EVENTS or request.method != "GET":
+        raise Unauthorized("nobody is signed in", hint="open /panel and sign in with a key")
+    query = str(scope["query_string"], "latin-1")
+    wanted = f"{quote(request.path)}?{query}" if query else quote(request.path)
+    await _redirect(answer, f"{_SIGN_IN}?next={quote(wanted, safe='')}", [])
+
+
+async def _read_form(panel: Panel, session: Session | None, scope: Scope, receive: Receive) -> Mapping[str, str]:
+    """Return the fields of a form of this session's pages. Raises Forbidden for another's, and for what is no form UnsupportedMediaType."""
+    kind = header(scope, b"content-type").partition(";")[0].strip().lower()
+    if kind != "application/x-www-form-urlencoded":
+        raise UnsupportedMediaType("the panel takes forms", hint="send application/x-www-form-urlencoded")
+    body = await read_body(scope, receive, min(panel.context.max_body, _MOST_FORM_BYTES))
+    try:
+        pairs = parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+    except (UnicodeDecodeError, ValueError) as problem:
+        raise InvalidRequest("the form cannot be read", hint="send it from a page of the panel") from problem
+    form = dict(pairs)
+    if session is None or not panel.sessions.is_own_form(session, form.pop("csrf", "")):
+        raise Forbidden("the form is from another session", hint="go back, load the page again, and send it again")
+    return form
+
+
+async def _send_file(panel: Panel, scope: Scope, answer: Answer) -> None:
+    """Send a file of the panel's own. Raises UnknownRoute."""
+    digest, _, name = scope["path"].removeprefix(_STATIC).rpartition("/")
+    found = panel.static.find(digest, name)
+    if found is None:
+        raise UnknownRoute("the panel has no such file", hint="load the page again")
+    file, is_current = found
+    tag = f'"{file.digest}"'
+    caching = "public, max-age=31536000, immutable" if is_current else "no-cache"
+    headers = [("etag", tag), ("cache-control", caching), *SECURITY_HEADERS]
+    known = [one.strip().removeprefix("W/") for one in header(scope, b"if-none-match").split(",")]
+    if tag in known or "*" in known:
+        await answer.page(b"", file.content_type, status=304, headers=headers)
+        return
+    await answer.page(file.content, file.content_type, headers=headers)
+
+
+async def _redirect(answer: Answer, location: str, headers: list[tuple[str, str]]) -> None:
+    await _send(answer, 303, b"", headers=[("location", location), *headers])
+
+
+async def _send(answer: Answer, status: int, body: bytes, *, headers: list[tuple[str, str]]) -> None:
+    own = [("cache-control", "no-store"), *SECURITY_HEADERS, *headers]
+    await answer.page(body, HTML, status=status, headers=own)
