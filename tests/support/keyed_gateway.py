@@ -13,7 +13,7 @@ import msgspec
 from bardo.accounting.limits import KeyLimits
 from bardo.edge.accounts.account import Account, nanos_of_usd
 from bardo.edge.accounts.key_store import KeyStore, open_keys
-from bardo.edge.assembly import log_path, state_path
+from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.serving import BackgroundServer
 from bardo.edge.settings import Settings, parse_settings
 from bardo.simulators import Running, Simulator

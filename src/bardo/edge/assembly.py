@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import time
@@ -13,67 +12,54 @@ from typing import TYPE_CHECKING
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
+from bardo.edge.data_paths import data_folder, log_path
 from bardo.edge.directory import Directory
 from bardo.edge.failover import Failover
 from bardo.edge.feedback import FeedbackTaker
 from bardo.edge.formats import formats_of
-from bardo.edge.health import HealthKeeper
-from bardo.edge.http import Deadlines, HttpTransport, Transport
+from bardo.edge.http import Deadlines, Transport
 from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
+from bardo.edge.lasting_parts import LastingParts
 from bardo.edge.listings import CatalogRefresh, HourlyRefresh, Listings, ListingStore
 from bardo.edge.listings.prices import feed_prices
 from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.pipeline.pipeline import Pipeline
 from bardo.edge.price_book import PriceBook
-from bardo.edge.replay_store import ReplayKeeper, open_keeper
-from bardo.edge.response_store import ResponseStore, open_responses
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
 from bardo.edge.settings_cache import place_of
-from bardo.edge.settings_health import policy_of
 from bardo.edge.web_search import open_searcher, search_policy
 from bardo.engine.knowledge import CachingPolicy, Knowledge
-from bardo.routing.health import MemoryHealth
 
 if TYPE_CHECKING:
     from bardo.edge.health_pings import HealthPings
-    from bardo.edge.learned_routing import LearnedRouting
-    from bardo.edge.log import LogWriter
-    from bardo.edge.payments.payer import Payments
-    from bardo.edge.telemetry.telemetry import Telemetry
 
 _log = logging.getLogger("bardo.control")
 
 
 class Assembly:
-    """A runner and what has to be closed after it."""
+    """A runner and what has to be closed after it. `lasting` are the parts that the next configuration may take over."""
 
     def __init__(
         self,
         runner: Runner,
+        lasting: LastingParts,
         *,
-        transport: Transport | None,
-        log: LogWriter | None,
-        replay: ReplayKeeper | None = None,
         introspector: Introspector | None = None,
-        responses: ResponseStore | None = None,
         feedback: FeedbackTaker | None = None,
-        learned: LearnedRouting | None = None,
         pings: HealthPings | None = None,
         refresh: HourlyRefresh | None = None,
     ) -> None:
         self.runner = runner
-        self._refresh = refresh
+        self.lasting = lasting
         self.feedback = feedback
-        self.responses = responses
+        self.responses = lasting.responses
+        self.log = lasting.log
         self._introspector = introspector
-        self._transport = transport
-        self.log = log
-        self._replay = replay
-        self._learned = learned
         self._pings = pings
+        self._refresh = refresh
 
     def start(self) -> None:
         """Begin what goes on beside the calls, in the running event loop."""
@@ -92,22 +78,9 @@ class Assembly:
             await self._pings.close()
         if self.runner.pipeline is not None:
             await self.runner.pipeline.close()
-        if self._transport is not None:
-            await self._transport.close()
-        if self._replay is not None:
-            self._replay.close()
-        if self.responses is not None:
-            self.responses.close()
         if self.feedback is not None:
             self.feedback.close()
-        if self._learned is not None:
-            self._learned.close()
-        if self.runner.payments is not None:
-            self.runner.payments.close()
-        if self.log is not None:
-            self.log.close()
-        if self.runner.telemetry is not None:
-            await asyncio.to_thread(self.runner.telemetry.close)
+        await self.lasting.close()
 
 
 def assemble(
@@ -115,76 +88,76 @@ def assemble(
     *,
     transport: Transport | None = None,
     environment: Mapping[str, str] | None = None,
+    before: Assembly | None = None,
 ) -> Assembly:
-    """Return the engine that `settings` describe. A `transport` that is given stays the caller's to close."""
-    own = HttpTransport(settings.http.client) if transport is None else None
-    used: Transport = own if own is not None else transport  # type: ignore[assignment]
-    keyring = Keyring(environment)
+    """Return the engine that `settings` describe. A `transport` that is given stays the caller's to close.
+
+    `before` is the engine of an earlier configuration, which goes on with its open calls: what it holds is shared with it, and closed by
+    the new one, once `lasting.commit` was called.
+    """
     if settings.inference.pipeline.cache.store_env:
         place_of(settings.inference.pipeline.cache, os.environ if environment is None else environment)
-    listings = open_listings(settings, environment)
-    directory = Directory.of(settings, used, keyring, clock=time.monotonic, listings=listings)
     for lost in settings.unheeded:
         _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})
-    introspector = Introspector(used, keyring) if settings.reasoning.introspect else None
-    learned = _learned(settings)
-    payments = _payments(settings, used, environment)
-    telemetry = _telemetry(settings)
+    earlier = None if before is None else before.lasting
+    lasting = LastingParts(settings, transport=transport, environment=environment, before=earlier)
+    keyring, listings = Keyring(environment), open_listings(settings, environment)
+    directory = Directory.of(settings, lasting.transport, keyring, clock=time.monotonic, listings=listings)
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
-    log = open_log(settings, environment)
-    replay = None
+    lasting.open()
     try:
-        replay = open_keeper(settings.replay)
-        responses = open_responses(settings.responses)
+        return _assembled(settings, lasting, directory, keyring, listings, environment)
     except BaseException:
-        for opened in (log, replay):
-            if opened is not None:
-                opened.close()
+        lasting.abandon()
         raise
-    keyring.pays = payments is not None
+
+
+def _assembled(
+    settings: Settings,
+    lasting: LastingParts,
+    directory: Directory,
+    keyring: Keyring,
+    listings: Listings,
+    environment: Mapping[str, str] | None,
+) -> Assembly:
+    transport, log = lasting.transport, lasting.log
+    keyring.pays = lasting.payments is not None
+    introspector = Introspector(transport, keyring) if settings.reasoning.introspect else None
     facts, prices = model_facts(settings, introspector, listings), PriceBook(settings.prices)
     runner = Runner(
         directory,
-        used,
+        transport,
         keyring,
         limits=_limits(settings),
         facts=facts,
-        routing=_routing(settings, directory, facts, prices, learned),
+        routing=_routing(settings, directory, facts, prices, lasting),
         log=log,
         journal=log,
-        replay=replay,
+        replay=lasting.replay,
         servers=introspector,
         client_keys=ClientKeys(settings.keys, environment),
         failover=Failover(settings.failover),
         prices=prices,
-        payments=payments,
+        payments=lasting.payments,
+        memory=lasting.memory,
     )
     runner.pipeline = _pipeline(settings, runner, environment)
-    runner.telemetry = telemetry
+    runner.telemetry = lasting.telemetry
     feed_prices(listings, runner.prices, directory.providers)
     runner.searcher = open_searcher(settings.search, runner, environment)
-    feedback = None if log is None else FeedbackTaker(log, FeedbackStore(log_path(settings, environment)))
+    refresh = CatalogRefresh(listings, transport, keyring)
     return Assembly(
         runner,
-        transport=own,
-        log=log,
-        replay=replay,
+        lasting,
         introspector=introspector,
-        responses=responses,
-        feedback=feedback,
-        learned=learned,
+        feedback=None if log is None else FeedbackTaker(log, FeedbackStore(log_path(settings, environment))),
         pings=_pings(settings, runner),
-        refresh=HourlyRefresh(
-            CatalogRefresh(listings, used, keyring),
-            listings,
-            lambda: directory.providers,
-            seconds=settings.refresh.hours * 3600,
-        ),
+        refresh=HourlyRefresh(refresh, listings, lambda: directory.providers, seconds=settings.refresh.hours * 3600),
     )
 
 
 def _routing(
-    settings: Settings, directory: Directory, facts: ModelFacts, prices: PriceBook, learned: LearnedRouting | None
+    settings: Settings, directory: Directory, facts: ModelFacts, prices: PriceBook, lasting: LastingParts
 ) -> CallRouting:
     """Return what finds who is asked, with the health of providers."""
     return CallRouting(
@@ -192,9 +165,9 @@ def _routing(
         facts,
         strategy=settings.routing.strategy,
         private=settings.routing.private_providers,
-        learned=learned,
+        learned=lasting.learned,
         prices=prices,
-        health=HealthKeeper(MemoryHealth(policy_of(settings.health))),
+        health=lasting.health,
     )
 
 
@@ -208,44 +181,10 @@ def _pings(settings: Settings, runner: Runner) -> HealthPings | None:
     return HealthPings(runner.directory, runner.transport, runner.keyring, runner.health, seconds=seconds, watch=watch)
 
 
-def _learned(settings: Settings) -> LearnedRouting | None:
-    """Return what routing has learned, for the strategy that needs it: without it nothing of this is loaded."""
-    if settings.routing.strategy != "learned":
-        return None
-    from bardo.edge.learned_routing import LearnedRouting
-
-    return LearnedRouting.of(settings)
-
-
-def _payments(settings: Settings, transport: Transport, environment: Mapping[str, str] | None) -> Payments | None:
-    """Return what pays for calls; None where no wallet is named: without one nothing of this is loaded."""
-    if not settings.payments.wallet_key_env:
-        return None
-    from bardo.edge.payments.wallet import open_payments
-
-    path = state_path(settings, environment)
-    return open_payments(settings.payments, transport, path, environment, clock=time.time)
-
-
 def _pipeline(settings: Settings, runner: Runner, environment: Mapping[str, str] | None) -> Pipeline:
     """Return what runs the layers of calls. A layer is made when a profile that has it is first used."""
     folder = data_folder(settings, environment)
     return Pipeline.of(settings, runner, folder, os.environ if environment is None else environment)
-
-
-def data_folder(settings: Settings, environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder in which bardo keeps its data: that of its log."""
-    log = log_path(settings, environment)
-    return log.parent if isinstance(log, Path) else default_log_path(environment).parent
-
-
-def _telemetry(settings: Settings) -> Telemetry | None:
-    """Return what tells monitoring systems of calls; None where nobody is told: without it nothing of this is loaded."""
-    if not settings.telemetry.metrics and not settings.telemetry.otlp:
-        return None
-    from bardo.edge.telemetry.telemetry import open_telemetry
-
-    return open_telemetry(settings.telemetry)
 
 
 def _limits(settings: Settings) -> Limits:
@@ -274,34 +213,6 @@ def model_facts(
         search=search_policy(settings.search),
     )
     return ModelFacts(settings.models, settings=planning, introspector=introspector, listings=listings)
-
-
-def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:
-    """Return where the inference log stands: a file, or the address of a database."""
-    named = settings.log.path
-    if "://" in named:
-        return named
-    return Path(named).expanduser() if named else default_log_path(environment)
-
-
-def state_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:
-    """Return where keys, payments and batches are kept: a file, or the address of a database."""
-    named = settings.state.url
-    if "://" in named:
-        return named
-    if named:
-        return Path(named).expanduser()
-    log = log_path(settings, environment)
-    return log.with_name("state.db") if isinstance(log, Path) else log
-
-
-def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -> LogWriter | None:
-    """Return the log's writer, or None where the log is off."""
-    if not settings.log.enabled:
-        return None
-    from bardo.edge.log import LogWriter
-
-    return LogWriter(log_path(settings, environment), keep_content=settings.log.content)
 
 
 def open_listings(settings: Settings, environment: Mapping[str, str] | None = None) -> Listings:

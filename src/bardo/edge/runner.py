@@ -14,7 +14,6 @@ from bardo.edge.call_routing import CallRouting
 from bardo.edge.cascade import escalations_of, open_cascade
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.directory import Directory, Placement
-from bardo.edge.event_bus import EventBus
 from bardo.edge.event_feed import finished_event
 from bardo.edge.failover import Failover
 from bardo.edge.http import Transport
@@ -24,13 +23,11 @@ from bardo.edge.log.row import CallBegun, LogRow
 from bardo.edge.log_filter import SecretHolder, cover
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
-from bardo.edge.prompt_watch import PromptWatch
-from bardo.edge.runner_parts import CallJournal, CallOptions, LogSink, ServerFacts
+from bardo.edge.runner_parts import CallJournal, CallMemory, CallOptions, LogSink, ServerFacts
 from bardo.edge.server_choice import ServerChoice
 from bardo.edge.verification import Verifier
 from bardo.engine.aliases import ThinkingRules, with_display, with_effort
 from bardo.engine.planning import Attempt
-from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.route import Target
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.typed.plan import AnswerValidator
@@ -75,6 +72,7 @@ class Runner(SecretHolder):
         prices: PriceBook | None = None,
         failover: Failover | None = None,
         payments: Payments | None = None,
+        memory: CallMemory | None = None,
         clock: Callable[[], float] = time.time,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -83,10 +81,10 @@ class Runner(SecretHolder):
         self.keyring = keyring
         self.limits = limits or Limits()
         self.facts = facts or ModelFacts()
-        self.estimates = PromptEstimates()
         self.prices = prices or PriceBook()
         self.payments = payments
-        self.events = EventBus(clock)
+        memory = memory or CallMemory(clock)
+        self.events, self.estimates, self.prompts = memory.events, memory.estimates, memory.prompts
         self.searcher: WebSearcher | None = None
         self.failover = failover or Failover()
         self.clock = clock
@@ -94,7 +92,6 @@ class Runner(SecretHolder):
         self._log = log
         self._journal = journal
         self.replay = replay
-        self.prompts = PromptWatch()
         self.server_facts = servers
         self.routing = routing or CallRouting(directory, self.facts, prices=self.prices, watch=watch)
         self.health = self.routing.health

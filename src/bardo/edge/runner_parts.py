@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from bardo.edge.accounts.account import Account
+from bardo.edge.event_bus import EventBus
 from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.prompt_watch import PromptWatch
+from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.route import Provider, Target
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Judge
@@ -32,6 +36,15 @@ class ServerFacts(Protocol):
     def answered(self, target: Target) -> None: ...
 
     def lost(self, provider: Provider) -> None: ...
+
+
+class CallMemory:
+    """What calls leave for later ones in this process: who listens to events, what prompts were estimated at, and how they began."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.events = EventBus(clock)
+        self.estimates = PromptEstimates()
+        self.prompts = PromptWatch()
 
 
 class CallOptions(NamedTuple):

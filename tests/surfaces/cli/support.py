@@ -18,7 +18,7 @@ from typing import IO, Any
 
 from typer.testing import CliRunner
 
-from bardo.edge.assembly import log_path
+from bardo.edge.data_paths import log_path
 from bardo.edge.log import LogReader, LogRow, LogWriter
 from bardo.edge.settings import Settings
 from bardo.simulators import Running, Simulator

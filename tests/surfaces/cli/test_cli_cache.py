@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bardo.context.cache.entries import CacheEntry
-from bardo.edge.assembly import data_folder, log_path
+from bardo.edge.data_paths import data_folder, log_path
 from bardo.edge.log import LogRow, LogWriter
 from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence
 from bardo.edge.reply_cache.sql import SqlReplies

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.edge.accounts.access_keys import digest_of, id_of, make_key
 from bardo.edge.accounts.key_store import KeyStore, open_keys
-from bardo.edge.assembly import state_path
+from bardo.edge.data_paths import state_path
 from bardo.edge.settings import Settings
 from bardo.values.secrets import NO_SECRETS
 from surfaces.cli.support import bardo

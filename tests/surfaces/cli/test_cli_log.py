@@ -10,7 +10,7 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
-from bardo.edge.assembly import log_path
+from bardo.edge.data_paths import log_path
 from bardo.edge.log import Feedback, LogReader, LogRow, LogWriter
 from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.settings import Settings

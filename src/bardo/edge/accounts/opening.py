@@ -14,8 +14,8 @@ from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.accounts.key_registry import configured_accounts
 from bardo.edge.accounts.spend import LogSpend
 from bardo.edge.accounts.usage import UsageReader
-from bardo.edge.assembly import log_path, state_path
 from bardo.edge.client_keys import account_of, keys_that_are_set
+from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.settings import Settings
 from bardo.values.errors import ConfigError
 

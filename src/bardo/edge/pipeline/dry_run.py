@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from bardo.context.layer import KeptReply
-from bardo.edge.assembly import data_folder, model_facts
+from bardo.edge.assembly import model_facts
 from bardo.edge.client_keys import ClientKeys
+from bardo.edge.data_paths import data_folder
 from bardo.edge.directory import Directory
 from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring

@@ -12,7 +12,7 @@ import typer
 
 from bardo.context.cache.confidence import comparisons_needed
 from bardo.context.cache.entries import ReplyStore, Selection
-from bardo.edge.assembly import data_folder, log_path
+from bardo.edge.data_paths import data_folder, log_path
 from bardo.edge.log import LogReader
 from bardo.edge.log.row import ReplyCacheTotal
 from bardo.edge.reply_cache.evidence import SimilarFigures, read_figures

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from bardo.edge.assembly import log_path
+from bardo.edge.data_paths import log_path
 from bardo.edge.log import CallSums, CostGroup, Dimension, LogReader
 from bardo.edge.log.rollup import DIMENSIONS
 from bardo.edge.settings import load_settings

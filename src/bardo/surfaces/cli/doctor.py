@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 from bardo._version import __version__
-from bardo.edge.assembly import log_path
+from bardo.edge.data_paths import log_path
 from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings

@@ -13,7 +13,7 @@ import typer
 
 from bardo.accounting.limits import KeyLimits
 from bardo.edge.accounts.account import NANOS, Account, checked_globs, expiry_of, nanos_of_usd
-from bardo.edge.assembly import state_path
+from bardo.edge.data_paths import state_path
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import say, show, show_json, show_text

@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bardo.edge.assembly import log_path
+from bardo.edge.data_paths import log_path
 from bardo.edge.log import CallOutcome, LogReader, LogRow
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time

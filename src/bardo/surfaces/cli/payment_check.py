@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 
 from bardo.accounting.payments import Payer, dollars
-from bardo.edge.assembly import state_path
+from bardo.edge.data_paths import state_path
 from bardo.edge.settings import Settings
 from bardo.surfaces.cli.provider_checks import Finding
 from bardo.values.errors import BardoError

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from bardo.accounting.payments import dollars
-from bardo.edge.assembly import state_path
+from bardo.edge.data_paths import state_path
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import say, show, show_json

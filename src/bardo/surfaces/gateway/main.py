@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 from bardo.edge.accounts.call_gate import CallGate
 from bardo.edge.accounts.opening import has_keys, open_accounts
-from bardo.edge.assembly import Assembly, assemble, log_path, state_path
+from bardo.edge.assembly import Assembly, assemble
 from bardo.edge.batches.service import BatchService
+from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.preloading import preload
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_gateway import check_bind

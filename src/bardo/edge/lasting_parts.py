@@ -1,0 +1,168 @@
+"""The parts of an engine that hold what earlier calls left: connections, the log, kept replies, health, and others.
+
+A new configuration takes each of them over from the one before it, as long as the settings of that part are the same.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from bardo.edge.data_paths import log_path, state_path
+from bardo.edge.health import HealthKeeper
+from bardo.edge.http import HttpTransport, Transport
+from bardo.edge.replay_store import ReplayKeeper, open_keeper
+from bardo.edge.response_store import ResponseStore, open_responses
+from bardo.edge.runner_parts import CallMemory
+from bardo.edge.settings import Settings
+from bardo.edge.settings_health import policy_of
+from bardo.routing.health import MemoryHealth
+
+if TYPE_CHECKING:
+    from bardo.edge.learned_routing import LearnedRouting
+    from bardo.edge.log import LogWriter
+    from bardo.edge.payments.payer import Payments
+    from bardo.edge.telemetry.telemetry import Telemetry
+
+_SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "transport": ("http",),
+    "replay": ("replay",),
+    "responses": ("responses",),
+    "learned": ("routing", "log"),
+    "payments": ("payments", "http", "state", "log"),
+    "log": ("log",),
+    "health": ("health",),
+    "telemetry": ("telemetry",),
+    "memory": (),
+}
+"""Which settings each part depends on, in the order in which parts are closed."""
+Part = TypeVar("Part")
+
+
+class LastingParts:
+    """The parts of one configuration, with those that it took over from `before`.
+
+    `transport` is one that the caller closes; by default one is made. `open` opens what needs files. `commit` says that the new configuration
+    is at work: the one before it then no longer closes what was taken over.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        transport: Transport | None = None,
+        environment: Mapping[str, str] | None = None,
+        before: LastingParts | None = None,
+    ) -> None:
+        self._settings = settings
+        self._environment = environment
+        self._before = before
+        self._parts: dict[str, Any] = {}
+        self._taken: set[str] = set()
+        self._given: set[str] = set()
+        self.transport: Transport = transport or self._part("transport", lambda: HttpTransport(settings.http.client))
+        self.health: HealthKeeper = self._part("health", lambda: _health(settings))
+        self.memory: CallMemory = self._part("memory", CallMemory)
+        self.learned: LearnedRouting | None = None
+        self.payments: Payments | None = None
+        self.telemetry: Telemetry | None = None
+        self.log: LogWriter | None = None
+        self.replay: ReplayKeeper | None = None
+        self.responses: ResponseStore | None = None
+
+    def open(self) -> None:
+        """Open files and databases, and start what writes them. Raises ConfigError and LogProblem; nothing is left open then."""
+        settings, environment = self._settings, self._environment
+        try:
+            self.learned = self._part("learned", lambda: _learned(settings))
+            self.payments = self._part("payments", lambda: _payments(settings, self.transport, environment))
+            self.telemetry = self._part("telemetry", lambda: _telemetry(settings))
+            self.log = self._part("log", lambda: open_log(settings, environment))
+            self.replay = self._part("replay", lambda: open_keeper(settings.replay))
+            self.responses = self._part("responses", lambda: open_responses(settings.responses))
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _part(self, name: str, make: Callable[[], Part]) -> Part:
+        before = self._before
+        if before is not None and name in before._parts and _same(name, before._settings, self._settings):
+            self._taken.add(name)
+            part: Part = before._parts[name]
+        else:
+            part = make()
+        self._parts[name] = part
+        return part
+
+    def commit(self) -> None:
+        """Have the configuration before this one leave open what was taken over."""
+        if self._before is not None:
+            self._before._given |= self._taken
+        self._before = None
+
+    def abandon(self) -> None:
+        """Close what was opened for a configuration that is not used. No call was made with it."""
+        for name in ("replay", "responses", "log", "telemetry", "payments", "learned"):
+            if name not in self._taken and (part := self._parts.get(name)) is not None:
+                part.close()
+
+    async def close(self) -> None:
+        """Close the connections first and the log among the last: nothing that was to be written is lost."""
+        for name in _SETTINGS:
+            part = self._parts.get(name)
+            if part is None or name in self._given or name in ("health", "memory"):
+                continue
+            if name == "transport":
+                await part.close()
+            elif name == "telemetry":
+                await asyncio.to_thread(part.close)
+            else:
+                part.close()
+
+
+def _same(name: str, before: Settings, now: Settings) -> bool:
+    return all(attrgetter(section)(before) == attrgetter(section)(now) for section in _SETTINGS[name])
+
+
+def _health(settings: Settings) -> HealthKeeper:
+    return HealthKeeper(MemoryHealth(policy_of(settings.health)))
+
+
+def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -> LogWriter | None:
+    """Return the log's writer, or None where the log is off."""
+    if not settings.log.enabled:
+        return None
+    from bardo.edge.log import LogWriter
+
+    return LogWriter(log_path(settings, environment), keep_content=settings.log.content)
+
+
+def _learned(settings: Settings) -> LearnedRouting | None:
+    """Return what routing has learned, for the strategy that needs it: without it nothing of this is loaded."""
+    if settings.routing.strategy != "learned":
+        return None
+    from bardo.edge.learned_routing import LearnedRouting
+
+    return LearnedRouting.of(settings)
+
+
+def _payments(settings: Settings, transport: Transport, environment: Mapping[str, str] | None) -> Payments | None:
+    """Return what pays for calls; None where no wallet is named: without one nothing of this is loaded."""
+    if not settings.payments.wallet_key_env:
+        return None
+    from bardo.edge.payments.wallet import open_payments
+
+    path = state_path(settings, environment)
+    return open_payments(settings.payments, transport, path, environment, clock=time.time)
+
+
+def _telemetry(settings: Settings) -> Telemetry | None:
+    """Return what tells monitoring systems of calls; None where nobody is told: without it nothing of this is loaded."""
+    if not settings.telemetry.metrics and not settings.telemetry.otlp:
+        return None
+    from bardo.edge.telemetry.telemetry import open_telemetry
+
+    return open_telemetry(settings.telemetry)
