@@ -19,7 +19,8 @@ from bardo.catalog.rows import ProviderRow
 from bardo.edge.daily_searches import DailySearches
 from bardo.edge.introspect import Introspector, LiveFacts, log_override
 from bardo.edge.introspect.layers import layers_of
-from bardo.edge.listings import ListedModel, Listings
+from bardo.edge.introspect.live import Learned
+from bardo.edge.listings import ListedModel, Listing, Listings
 from bardo.edge.listings.held import context_of, features_of, layers_of_list
 from bardo.engine.knowledge import (
     BUILTIN,
@@ -121,6 +122,14 @@ class ModelFacts:
         Where nothing is known yet, `asks` begins to ask its server about this model.
         """
         return self._placed(target, asks=asks)[1]
+
+    def learned(self, target: Target) -> Learned | None:
+        """Return what the server of a target last said of the model; None where it was not asked."""
+        return None if self._introspector is None else self._introspector.kept(target.provider, target.model)
+
+    def listing(self, provider: Provider) -> Listing | None:
+        """Return the list of models of a provider that was kept; None where there is none."""
+        return None if self._listings is None else self._listings.of(provider)
 
     def _placed(self, target: Target, *, asks: bool = True) -> tuple[PlaceName, TargetFacts]:
         row, place, live = target.provider.row, place_name(target), self._live(target, asks=asks)

@@ -106,6 +106,15 @@ class Introspector:
         asked = self._asked.get(_key(adapter, provider, model))
         return None if asked is None or asked.lost else asked.facts.get(model)
 
+    def kept(self, provider: Provider, model: str) -> Learned | None:
+        """Return what the server last said, without asking it; None where it was not asked."""
+        asked = self._of(Target(provider=provider, model=model))
+        if asked is None:
+            return None
+        if asked.lost:
+            return Learned(at=asked.at, adapter=asked.adapter, problem="it was gone since it was asked")
+        return _learned(asked, asked.facts.get(model))
+
     def revision(self, provider: Provider) -> int:
         """Return how often a provider's server has said something: what is made from it holds as long as this is the same."""
         return sum([self._revisions.get(url, 0) for url in provider.base_urls])
@@ -162,9 +171,7 @@ class Introspector:
         if asked is None or self._is_due(asked, adapter):
             # Whoever waits here may be cancelled; the question goes on for the others.
             asked = await asyncio.shield(self._begin(key, adapter, provider, model))
-        facts = asked.facts.get(model)
-        problem = asked.problem or ("" if facts is not None else "it does not list this model")
-        return Learned(facts=facts, at=asked.at, adapter=asked.adapter, problem=problem)
+        return _learned(asked, asked.facts.get(model))
 
     async def settle(self) -> None:
         """Wait until nothing is being asked."""
@@ -231,6 +238,11 @@ class Introspector:
             "layer": "L2",
         }
         _log.warning("no live facts from %s: %s; the catalog decides", provider.id, why, extra=about)
+
+
+def _learned(asked: _Asked, facts: LiveFacts | None) -> Learned:
+    problem = asked.problem or ("" if facts is not None else "it does not list this model")
+    return Learned(facts=facts, at=asked.at, adapter=asked.adapter, problem=problem)
 
 
 def _key(adapter: Adapter, provider: Provider, model: str) -> Key:

@@ -10,8 +10,9 @@ from bardo.accounting.price import Price
 from bardo.edge.assembly import open_listings
 from bardo.edge.directory import Directory
 from bardo.edge.http import HttpTransport
-from bardo.edge.introspect import Introspector, Merged, merge
+from bardo.edge.introspect import Introspector, Merged
 from bardo.edge.keys import Keyring
+from bardo.edge.known_models import KnownModel, known_model
 from bardo.edge.listings import Listing
 from bardo.edge.listings.prices import feed_prices
 from bardo.edge.model_facts import ModelFacts
@@ -27,18 +28,15 @@ from bardo.surfaces.render.tables import Column, facts, table
 
 def show_model(model: str, provider: str, config: Path | None, *, live: bool, as_json: bool) -> None:
     """Print the merged facts of a model. Raises UnknownModel or InvalidRequest where nobody is meant."""
-    merged, kept, price = asyncio.run(_merged(model, provider, config, live=live))
+    known = asyncio.run(_known(model, provider, config, live=live))
     if as_json:
-        listing = listed_json(kept, merged.model)
-        show_json({**facts_json(merged), "listing": listing, "price": price_json(price)})
+        listing = listed_json(known.listing, known.merged.model)
+        show_json({**facts_json(known.merged), "listing": listing, "price": price_json(known.price)})
     else:
-        _show(merged, kept, price)
+        _show(known.merged, known.listing, known.price)
 
 
-async def _merged(
-    model: str, provider: str, config: Path | None, *, live: bool
-) -> tuple[Merged, Listing | None, Price | None]:
-    """Return what is known of a model, its provider's list where one was kept, and what the model costs."""
+async def _known(model: str, provider: str, config: Path | None, *, live: bool) -> KnownModel:
     settings, keyring, transport = load_settings(config), Keyring(), HttpTransport()
     introspector = Introspector(transport, keyring)
     try:
@@ -46,12 +44,10 @@ async def _merged(
         directory = Directory.of(settings, transport, keyring, clock=time.monotonic, listings=listings)
         target = await target_named(model, provider, directory, discovers=live)
         learned = await introspector.learn(target.provider, target.model) if live else None
-        own = ModelFacts(settings.models, listings=listings).of(target).layers
-        kept, prices = listings.of(target.provider), PriceBook(settings.prices)
+        prices = PriceBook(settings.prices)
         feed_prices(listings, prices, [target.provider])
-        day = None if kept is None else kept.date
-        shown = merge(target.provider, target.model, learned, own=own, listed_on=day)
-        return shown, kept, prices.price(target.provider, target.model, time.time())
+        facts = ModelFacts(settings.models, listings=listings)
+        return known_model(target, facts, prices, time.time(), learned=learned)
     finally:
         await introspector.close()
         await transport.close()

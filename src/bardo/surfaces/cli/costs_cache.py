@@ -7,10 +7,10 @@ from typing import Any
 
 from bardo.edge.log import LogReader
 from bardo.edge.log.row import CacheTotal
+from bardo.surfaces.render.caches import prompt_cache_cells
 from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
-from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, one_line
-from bardo.values.cost import usd
+from bardo.surfaces.render.wording import one_line
 
 _COLUMNS = (
     Column("provider"),
@@ -34,29 +34,11 @@ def show_cache(log: Path | str, since: float | None, *, as_json: bool) -> None:
     if not totals:
         say("no calls")
         return
-    show(table(_COLUMNS, map(_cells, totals)))
+    show(table(_COLUMNS, map(prompt_cache_cells, totals)))
     for one in totals:
         if one.changing:
             where = f"{one.provider}/{one.model}" + (f", key {one.key_id}" if one.key_id else "")
             show_text(one_line(f"{where}: {one.changing:,} calls whose prompt begins anew: {one.why}"))
-
-
-def _cells(one: CacheTotal) -> tuple[str, ...]:
-    share = (
-        ""
-        if not one.input_tokens or one.cached_input_tokens is None
-        else f" ({one.cached_input_tokens / one.input_tokens:.0%})"
-    )
-    return (
-        one.provider or "nobody",
-        one.model or NOT_REPORTED,
-        one.key_id or "",
-        count(one.calls),
-        count(one.input_tokens),
-        count(one.cached_input_tokens) + share,
-        count(one.cache_write_tokens),
-        dollars(None if one.saved_nanos is None else usd(one.saved_nanos)),
-    )
 
 
 def _json(one: CacheTotal) -> dict[str, Any]:

@@ -6,30 +6,18 @@ import os
 import sys
 from typing import Annotated, Any
 
-import msgspec
 import typer
 
-from bardo.dialects.intents import read_intent_header
+from bardo.dialects import DEFAULT_DIALECT
 from bardo.edge.settings import load_settings
-from bardo.engine.workload_requests import ANY_MODEL
-from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
 from bardo.surfaces.library.explaining import explain_by, read_request
 from bardo.surfaces.library.planned_routes import RoutePlanner
+from bardo.surfaces.library.request_bodies import ANY, SAMPLES, decode_body, with_intent, with_reasoning
 from bardo.surfaces.render.console import show_json, show_text
 from bardo.surfaces.render.explained import explanation_json, explanation_lines
 from bardo.values.errors import InvalidRequest
-
-ANY = PREFIX + ANY_MODEL
-_SAID = "What is 27 * 43?"
-# What is asked where no request is given, in each dialect that clients speak.
-SAMPLES: dict[str, dict[str, Any]] = {
-    "openai_chat": {"messages": [{"role": "user", "content": _SAID}]},
-    "openai_responses": {"input": _SAID},
-    "anthropic_messages": {"max_tokens": 4096, "messages": [{"role": "user", "content": _SAID}]},
-    "gemini": {"contents": [{"role": "user", "parts": [{"text": _SAID}]}]},
-}
 
 
 def register(app: typer.Typer) -> None:
@@ -56,7 +44,7 @@ def explain(
     ] = None,
     dialect: Annotated[
         str, typer.Option("--dialect", metavar="NAME", help=f"The request's: {', '.join(SAMPLES)} ….")
-    ] = "openai_chat",
+    ] = DEFAULT_DIALECT,
     workload: Annotated[
         str,
         typer.Option("--workload", "--subsystem", metavar="NAME", help="The workload or subsystem that the call is."),
@@ -73,8 +61,8 @@ def explain(
 
     The request is not sent, and no key is needed. Printed are the candidates, the profile, the upstream request, and what differs.
     """
-    body = _with_reasoning(_body(request, dialect), reasoning)
-    body = with_intent(body, workload, intent)
+    body = with_reasoning(_body(request, dialect), None if reasoning is None else policy_of(reasoning))
+    body = with_intent(body, workload, intent, "--intent")
     if (workload or intent) and not model and not body.get("model"):
         model = ANY
     if not model and not body.get("model"):
@@ -98,35 +86,4 @@ def _body(name: str | None, dialect: str) -> dict[str, Any]:
             hint = f"give a request, or a dialect that clients speak: {', '.join(SAMPLES)}"
             raise InvalidRequest(f"there is no request in {dialect!r} at hand", hint=hint, param="REQUEST")
         return dict(SAMPLES[dialect])
-    try:
-        body = msgspec.json.decode(read_bytes(name))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        raise InvalidRequest(
-            f"{name} is not valid JSON: {problem}", hint="give the body of a client's request"
-        ) from problem
-    if not isinstance(body, dict):
-        raise InvalidRequest(f"{name} is no JSON object", hint="give the body of a client's request")
-    return body
-
-
-def with_intent(body: dict[str, Any], workload: str, intent: str) -> dict[str, Any]:
-    """Return the request with the needs that the options give, which go before its own. Raises InvalidRequest."""
-    said = read_intent_header(intent, "--intent")
-    if workload:
-        said["subsystem"] = workload.removeprefix(PREFIX)
-    if not said:
-        return body
-    own = body.get("bardo")
-    own = own if isinstance(own, dict) else {}
-    before = own.get("intent")
-    needs = {**(before if isinstance(before, dict) else {}), **said}
-    return {**body, "bardo": {**own, "intent": needs}}
-
-
-def _with_reasoning(body: dict[str, Any], asked: str | None) -> dict[str, Any]:
-    """Return the request with a policy that goes before its own."""
-    if asked is None:
-        return body
-    own = body.get("bardo")
-    policy = policy_of(asked)
-    return {**body, "bardo": {**(own if isinstance(own, dict) else {}), "reasoning": policy}}
+    return decode_body(read_bytes(name), name)

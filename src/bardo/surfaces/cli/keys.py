@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from bardo.accounting.limits import KeyLimits
-from bardo.edge.accounts.account import NANOS, Account, checked_globs, expiry_of, nanos_of_usd
+from bardo.edge.accounts.account import Account, checked_globs, expiry_of, nanos_of_usd
 from bardo.edge.data_paths import state_path
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.render.client_keys import account_fields, limits_text, time_text
 from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.values.errors import InvalidRequest
 
@@ -86,7 +86,7 @@ def create(
     with _store(config) as (store, is_first):
         made, key = store.create(account)
     if as_json:
-        show_json({"key": key.text, **_fields(made, now)})
+        show_json({"key": key.text, **account_fields(made, now)})
         return
     say(f"the key {made.id} is shown this once: keep it where secrets are kept")
     show_text(key.text)
@@ -100,7 +100,7 @@ def list_keys(config: Config = None, as_json: AsJson = False) -> None:
     with _store(config) as (store, _):
         accounts = [known.account for known in store.load()[1]]
     if as_json:
-        show_json({"keys": [_fields(one, now) for one in accounts]})
+        show_json({"keys": [account_fields(one, now) for one in accounts]})
         return
     if not accounts:
         say("no keys: make one with `bardo keys create`")
@@ -152,7 +152,7 @@ def limit(
         raise InvalidRequest("nothing is to be changed", hint="name a limit: bardo keys limit KEY --usd-per-day 5")
     with _store(config) as (store, _):
         changed = store.change(key, changes, **fields)
-    _show_changed(changed, f"the key {changed.id}: {_limits(changed) or 'no limits'}", as_json=as_json)
+    _show_changed(changed, f"the key {changed.id}: {limits_text(changed) or 'no limits'}", as_json=as_json)
 
 
 def _remove(name: str, changes: dict[str, Any], fields: dict[str, Any]) -> None:
@@ -189,47 +189,14 @@ def _store(config: Path | None) -> Iterator[tuple[KeyStore, bool]]:
 
 def _show_changed(account: Account, text: str, *, as_json: bool) -> None:
     if as_json:
-        show_json(_fields(account, time.time()))
+        show_json(account_fields(account, time.time()))
     else:
         say(text)
-
-
-def _fields(account: Account, now: float) -> dict[str, Any]:
-    limits = dict(account.limits.named())
-    return {
-        "id": account.id,
-        "name": account.name,
-        "state": account.state(now),
-        "tenant": account.tenant,
-        "tags": account.tags,
-        "models": account.models,
-        "limits": {name: _in_units(name, value) for name, value in limits.items()},
-        "operator": account.operator,
-        "created_at": _time(account.created),
-        "expires_at": _time(account.expires),
-        "revoked_at": _time(account.revoked),
-    }
-
-
-def _in_units(name: str, value: int | None) -> int | float | None:
-    return value / NANOS if value is not None and name.startswith("usd") else value
-
-
-def _time(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
 def _row(account: Account, now: float) -> tuple[str, ...]:
     state = account.state(now)
     if state == "active" and account.expires is not None:
-        state = f"until {_time(account.expires)}"
+        state = f"until {time_text(account.expires)}"
     models = ", ".join(account.models) or "all"
-    return account.id, account.name, state, models, _limits(account), ", ".join(account.tags)
-
-
-def _limits(account: Account) -> str:
-    return ", ".join(
-        f"{name.replace('_', '-')} {_in_units(name, value):g}"
-        for name, value in account.limits.named()
-        if value is not None
-    )
+    return account.id, account.name, state, models, limits_text(account), ", ".join(account.tags)

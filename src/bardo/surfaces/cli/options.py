@@ -14,6 +14,7 @@ import msgspec
 import typer
 
 from bardo.surfaces.render.console import say
+from bardo.surfaces.render.wording import policy_of as policy_of
 from bardo.values.errors import InvalidRequest
 
 Config = Annotated[
@@ -27,15 +28,7 @@ Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only calls since then: 30m, 2h, 7d, or 2026-01-31.")
 ]
 
-# Python refuses to read longer numbers, and no model takes such a budget.
-_MOST_DIGITS = 18
-
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-
-
-def policy_of(written: str) -> int | str:
-    """Return what `--reasoning` says: a budget in tokens, or a word, which is checked where the request is built."""
-    return int(written) if written.isdecimal() and len(written) <= _MOST_DIGITS else written
 
 
 def since_time(written: str | None, now: float, *, option: str = "--since") -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from random import Random
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
@@ -16,9 +16,10 @@ from bardo.edge.learned_state import embedding_of, load_state, open_router, stat
 from bardo.edge.settings import load_settings
 from bardo.routing.learned.clusters import Embedding, fit_clusters
 from bardo.routing.learned.outcomes import Outcome, OutcomeTable
-from bardo.routing.learned.router import LearnedState, RouteState
+from bardo.routing.learned.router import LearnedState
 from bardo.surfaces.cli.options import AsJson, Config
 from bardo.surfaces.render.console import say, show, show_json
+from bardo.surfaces.render.learned import learned_record, model_cells, route_cells
 from bardo.values.errors import InvalidRequest
 
 _SEED = 14
@@ -77,12 +78,7 @@ def routing(
         return
     state = open_router(settings).state
     if as_json:
-        show_json(
-            {
-                "routes": [_route_fields(name, one) for name, one in sorted(state.routes.items())],
-                "models": _models(state),
-            }
-        )
+        show_json(learned_record(state))
         return
     _report(state)
 
@@ -131,46 +127,17 @@ def _without(state: LearnedState | None, route: str) -> LearnedState:
     return msgspec.structs.replace(state, routes={name: one for name, one in state.routes.items() if name != route})
 
 
-def _route_fields(name: str, route: RouteState) -> dict[str, Any]:
-    found = route.comparison()
-    return {
-        "route": name,
-        "verdict": found.verdict,
-        "off": route.off,
-        "gain": found.gain,
-        "interval": None if found.low is None else [found.low, found.high],
-        "routed": msgspec.to_builtins(found.routed),
-        "best_single": msgspec.to_builtins(found.single),
-        "regret": {"spent": route.budget.spent, "allowed": route.budget.per_choice * route.budget.choices},
-    }
-
-
-def _models(state: LearnedState) -> list[dict[str, Any]]:
-    table = OutcomeTable(state.clusters, rows=state.rows)
-    found = []
-    for model in table.models:
-        whole = state.rows[model].whole
-        one = table.overall(model)
-        found.append({"model": model, "outcomes": whole.count, "success": one.success, "cost_usd": one.cost})
-    return found
-
-
 def _report(state: LearnedState) -> None:
     if not state.rows:
         say('nothing is learned yet: set strategy = "learned" in [routing], or run bardo routing fit FILE')
         return
+    found = learned_record(state)
     models = Table("model", "outcomes", "success", "cost of a call")
-    for one in _models(state):
-        cost = "unknown" if one["cost_usd"] is None else f"${one['cost_usd']:.6f}"
-        models.add_row(one["model"], f"{one['outcomes']:.1f}", f"{one['success']:.3f}", cost)
+    for one in found["models"]:
+        models.add_row(*model_cells(one))
     show(models)
     routes = Table("route", "verdict", "gain", "95 % interval", "routed", "best single", "regret")
-    for name, route in sorted(state.routes.items()):
-        found = route.comparison()
-        gain = "" if found.gain is None else f"{found.gain:+.3f}"
-        interval = "" if found.low is None else f"{found.low:+.3f} to {found.high:+.3f}"
-        verdict = f"{found.verdict}, switched off" if route.off else found.verdict
-        spent = f"{route.budget.spent:.2f} of {route.budget.per_choice * route.budget.choices:.2f}"
-        routes.add_row(name, verdict, gain, interval, f"{found.routed.count}", f"{found.single.count}", spent)
-    if state.routes:
+    for route in found["routes"]:
+        routes.add_row(*route_cells(route))
+    if found["routes"]:
         show(routes)

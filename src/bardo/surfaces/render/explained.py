@@ -25,20 +25,51 @@ _FORWARDED = "its frames go to the client as they come"
 _REBUILT = "it is read, and written for the client"
 
 
+class Section(msgspec.Struct, frozen=True, kw_only=True):
+    """One part of what is shown: facts by their names, rows of cells, a list of items, notes, and a text that keeps its lines."""
+
+    heading: str
+    facts: tuple[tuple[str, str], ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    items: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    text: str = ""
+
+
+def explanation_sections(explanation: Explanation) -> Iterator[Section]:
+    """Give the sections in their order."""
+    yield _route(explanation)
+    if explanation.pipeline is not None:
+        yield Section(heading="layers", facts=tuple(layer_facts(explanation.pipeline)))
+    if explanation.profile is not None and (applied := tuple(_profile(explanation.profile))):
+        yield Section(heading="profile", facts=applied)
+    yield _thinking(explanation)
+    yield Section(heading="request", text=_request(explanation))
+    sources = tuple((one.path, one.layer, one.reason) for one in explanation.fields)
+    yield Section(heading="where each field comes from", rows=sources)
+    if explanation.structured is not None:
+        yield Section(heading="answer in a schema", facts=tuple(_answer(explanation.structured)))
+    yield _differences(explanation)
+    yield Section(heading="reply", notes=tuple(_reply(explanation)))
+
+
 def explanation_lines(explanation: Explanation) -> Iterator[tuple[str, list[str]]]:
     """Give the sections, each with its heading and its lines."""
-    yield "route", _route(explanation)
-    if explanation.pipeline is not None:
-        yield "layers", _columns(layer_facts(explanation.pipeline))
-    if explanation.profile is not None and (applied := list(_profile(explanation.profile))):
-        yield "profile", _columns(applied)
-    yield "thinking", _thinking(explanation)
-    yield "request", _request(explanation)
-    yield "where each field comes from", _columns((one.path, one.layer, one.reason) for one in explanation.fields)
-    if explanation.structured is not None:
-        yield "answer in a schema", _answer(explanation.structured)
-    yield "what differs from what was asked", _differences(explanation)
-    yield "reply", _reply(explanation)
+    for section in explanation_sections(explanation):
+        yield section.heading, list(_lines(section))
+
+
+def _lines(section: Section) -> Iterator[str]:
+    yield from _columns(section.facts)
+    if section.facts and section.rows:
+        yield ""
+    yield from _columns(section.rows)
+    for item in section.items:
+        yield from _wrapped("  - ", printable(item))
+    for note in section.notes:
+        yield from _wrapped("  ", note)
+    if section.text:
+        yield from (f"  {line}".rstrip() for line in section.text.split("\n"))
 
 
 def explanation_json(explanation: Explanation) -> dict[str, Any]:
@@ -48,7 +79,7 @@ def explanation_json(explanation: Explanation) -> dict[str, Any]:
     return plain
 
 
-def _route(explanation: Explanation) -> list[str]:
+def _route(explanation: Explanation) -> Section:
     route = explanation.route
     found = []
     for place, one in enumerate(route.candidates, 1):
@@ -56,11 +87,11 @@ def _route(explanation: Explanation) -> list[str]:
         taken = (one.provider, one.model, one.address) == asked and not one.passed_over
         at = f" at {one.address}" if one.address else ""
         found.append((f"{place}. {one.provider}/{one.model}{at}", "<-" if taken else "", _why(one)))
-    more = [f"  and {route.more} more that cannot be asked"] if route.more else []
-    return [*_needs(explanation), *_columns(found), *more]
+    more = (f"and {route.more} more that cannot be asked",) if route.more else ()
+    return Section(heading="route", facts=tuple(_needs(explanation)), rows=tuple(found), notes=more)
 
 
-def _needs(explanation: Explanation) -> list[str]:
+def _needs(explanation: Explanation) -> list[tuple[str, str]]:
     """Return what the call needs, and how the candidates were put in order."""
     intent = explanation.intent
     if intent is None:
@@ -69,7 +100,7 @@ def _needs(explanation: Explanation) -> list[str]:
     workload = said.pop("subsystem", "")
     words = "; ".join(f"{name} {_shown(value)}" for name, value in said.items()) or "nothing in particular"
     pairs = [("needs", words), ("strategy", explanation.route.strategy or "none: the provider was named")]
-    return [*_columns([("workload", workload), *pairs] if workload else pairs), ""]
+    return [("workload", workload), *pairs] if workload else pairs
 
 
 def _why(one: Candidate) -> str:
@@ -95,7 +126,7 @@ def _shown(value: Any) -> str:
     return ", ".join(value) if isinstance(value, tuple) else msgspec.json.encode(value).decode().strip('"')
 
 
-def _thinking(explanation: Explanation) -> list[str]:
+def _thinking(explanation: Explanation) -> Section:
     receipt = explanation.receipt
     sent = intent_words(receipt.emitted_word) if receipt.emitted_word != "nothing" else "nothing"
     pairs = [
@@ -106,29 +137,28 @@ def _thinking(explanation: Explanation) -> list[str]:
     ]
     if receipt.assumed:
         pairs.append(("assumed", f"it is like {receipt.assumed}"))
-    return _columns(pairs)
+    return Section(heading="thinking", facts=tuple(pairs))
 
 
-def _request(explanation: Explanation) -> list[str]:
+def _request(explanation: Explanation) -> str:
     headers = [f"{name}: {value}" for name, value in explanation.headers.items()]
     keys = " or ".join(explanation.key_variables)
     body = msgspec.json.format(explanation.body_bytes, indent=2).decode()
     said = [f"POST {explanation.url}", *headers, *([f"(a key is read from {keys})"] if keys else []), "", body]
-    return [f"  {line}".rstrip() for part in said for line in printable(part).split("\n")]
+    return "\n".join(map(printable, said))
 
 
-def _answer(asked: AnswerForm) -> list[str]:
+def _answer(asked: AnswerForm) -> list[tuple[str, str]]:
     instead = f" instead of {asked.wanted}" if asked.wanted != asked.mode else ""
     pairs = [("asked for", f"{asked.name}, by {asked.form} ({asked.mode}{instead})")]
     pairs += [("passed over", f"{one.form}: {one.reason}") for one in asked.skipped]
     pairs += [("rewritten", f"{one.path or 'the root'}: {one.note} ({one.effect})") for one in asked.rewrites]
-    return _columns(pairs)
+    return pairs
 
 
-def _differences(explanation: Explanation) -> list[str]:
-    if not explanation.degraded:
-        return ["  nothing"]
-    return [line for one in explanation.degraded for line in _wrapped("  - ", printable(difference(one)))]
+def _differences(explanation: Explanation) -> Section:
+    lost = tuple(map(difference, explanation.degraded))
+    return Section(heading="what differs from what was asked", items=lost, notes=() if lost else ("nothing",))
 
 
 def _reply(explanation: Explanation) -> list[str]:
@@ -140,7 +170,7 @@ def _reply(explanation: Explanation) -> list[str]:
         said.append(f"thinking is looked for in its text{begins}, in the format {reading.reasoning}")
     if reading.tool_calls:
         said.append(f"tool calls are looked for in its text, in the format {reading.tool_calls}")
-    return [line for part in said for line in _wrapped("  ", part)]
+    return said
 
 
 def _columns(rows: Iterable[tuple[str, ...]]) -> list[str]:

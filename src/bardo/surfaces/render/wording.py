@@ -9,6 +9,8 @@ from bardo.values.degradation import Degradation
 from bardo.values.shown import printable as printable
 
 NOT_REPORTED = "–"
+# Python refuses to read longer numbers, and no model takes such a budget.
+_MOST_DIGITS = 18
 
 
 def count(number: int | None, *, estimated: bool = False) -> str:
@@ -70,3 +72,8 @@ def difference(degradation: Degradation) -> str:
     ]
     why = f" ({degradation.why})" if said and degradation.why else degradation.why
     return f"{degradation.what}: {', '.join(said)}{why}" if said or why else degradation.what
+
+
+def policy_of(written: str) -> int | str:
+    """Return what somebody wrote of thinking: a budget in tokens, or a word, which is checked where the request is built."""
+    return int(written) if written.isdecimal() and len(written) <= _MOST_DIGITS else written
