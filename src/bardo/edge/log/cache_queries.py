@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, Integer, Text, cas
 
 from bardo.edge.log.row import CacheTotal, ReplyCacheTotal
 from bardo.edge.log.schema import inference_log
+from bardo.edge.log.stored import LONGEST_NAME, mended_text
 from bardo.edge.prompt_watch import WATCHED
 
 _column = inference_log.c
@@ -17,9 +18,9 @@ _GROUP = (_column.provider, _column.model, _column.key_id)
 _MOST_READ = 200
 
 
-def cache_totals(connection: Connection, *, since: float | None) -> list[CacheTotal]:
+def cache_totals(connection: Connection, *, since: float | None, key: str | None = None) -> list[CacheTotal]:
     """Sum what was read from caches and written to them by provider, model and key, most input first."""
-    begun = [] if since is None else [_column.started_at >= since]
+    begun = _wanted(since, key)
     changing = cast(_column.degraded, Text).contains(f'"{WATCHED}"')
     counted = (
         func.count().label("calls"),
@@ -34,9 +35,9 @@ def cache_totals(connection: Connection, *, since: float | None) -> list[CacheTo
     return [msgspec.structs.replace(one, why=reasons.get((one.provider, one.model, one.key_id), "")) for one in found]
 
 
-def reply_cache_totals(connection: Connection, *, since: float | None) -> list[ReplyCacheTotal]:
+def reply_cache_totals(connection: Connection, *, since: float | None, key: str | None = None) -> list[ReplyCacheTotal]:
     """Count the calls by what the cache of replies did, and sum what it saved; what happened most often first."""
-    begun = [] if since is None else [_column.started_at >= since]
+    begun = _wanted(since, key)
     query = (
         select(
             _column.cache,
@@ -49,6 +50,12 @@ def reply_cache_totals(connection: Connection, *, since: float | None) -> list[R
         .order_by(func.count().desc(), _column.cache)
     )
     return [ReplyCacheTotal(**row._asdict()) for row in connection.execute(query)]
+
+
+def _wanted(since: float | None, key: str | None) -> list[ColumnElement[bool]]:
+    """Return what calls have to be: begun since then, and made with the key of this id; None for all."""
+    begun = [] if since is None else [_column.started_at >= since]
+    return begun if key is None else [*begun, _column.key_id == mended_text(key, LONGEST_NAME)]
 
 
 def _reasons(connection: Connection, wanted: list[ColumnElement[bool]]) -> dict[tuple[str, str, str | None], str]:

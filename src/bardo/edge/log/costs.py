@@ -42,11 +42,19 @@ _READ = (
 
 
 def cost_groups(
-    connection: Connection, by: Sequence[Dimension], *, since: float | None, until: float | None
+    connection: Connection,
+    by: Sequence[Dimension],
+    *,
+    since: float | None,
+    until: float | None,
+    of_key: str | None = None,
 ) -> list[CostGroup]:
-    """Return the sums of calls that began from `since` to before `until`, by what they have in common: in its order."""
+    """Return the sums of calls that began from `since` to before `until`, by what they have in common: in its order.
+
+    `of_key` is the id of the key whose calls alone are summed, None for those of all.
+    """
     groups: dict[tuple[int | str, ...], CallSums] = {}
-    for key, sums in _found(connection, by, since, until):
+    for key, sums in _found(connection, by, since, until, of_key):
         known = groups.get(key)
         if known is None:
             groups[key] = sums
@@ -69,7 +77,7 @@ def rollup_spend(engine: Engine, key_id: str | None, day_from: int, day_to: int)
 
 
 def _found(
-    connection: Connection, by: Sequence[Dimension], since: float | None, until: float | None
+    connection: Connection, by: Sequence[Dimension], since: float | None, until: float | None, of_key: str | None
 ) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
     """Yield sums of whole days, and of the rows of the days that are asked for in part."""
     begin = -math.inf if since is None else since
@@ -77,20 +85,21 @@ def _found(
     first = -math.inf if since is None else math.ceil(begin / SECONDS_PER_DAY)
     last = math.inf if until is None else math.floor(end / SECONDS_PER_DAY)
     if first >= last:
-        yield from _of_rows(connection, by, begin, end)
+        yield from _of_rows(connection, by, begin, end, of_key)
         return
-    yield from _of_days(connection, by, first, last)
-    yield from _of_rows(connection, by, begin, first * SECONDS_PER_DAY)
-    yield from _of_rows(connection, by, last * SECONDS_PER_DAY, end)
+    yield from _of_days(connection, by, first, last, of_key)
+    yield from _of_rows(connection, by, begin, first * SECONDS_PER_DAY, of_key)
+    yield from _of_rows(connection, by, last * SECONDS_PER_DAY, end, of_key)
 
 
 def _of_days(
-    connection: Connection, by: Sequence[Dimension], first: float, last: float
+    connection: Connection, by: Sequence[Dimension], first: float, last: float, of_key: str | None
 ) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
     column = inference_rollup.c
     wanted: list[ColumnElement[bool]] = []
     wanted += [] if first == -math.inf else [column.day >= first]
     wanted += [] if last == math.inf else [column.day < last]
+    wanted += [] if of_key is None else [column.key_id == mended_text(of_key, LONGEST_NAME)]
     names = (*SUMS, *map(part_column, CAUSES))
     common = [column[_COLUMNS[one]] for one in by]
     query = select(*common, *(func.sum(column[name]) for name in names)).where(*wanted).group_by(*common)
@@ -107,12 +116,13 @@ def _sums(found: dict[str, Any]) -> CallSums:
 
 
 def _of_rows(
-    connection: Connection, by: Sequence[Dimension], begin: float, end: float
+    connection: Connection, by: Sequence[Dimension], begin: float, end: float, of_key: str | None
 ) -> Iterator[tuple[tuple[int | str, ...], CallSums]]:
     if not begin < end:
         return
     column = inference_log.c
     query = select(*(column[name] for name in _READ)).where(column.started_at >= begin, column.started_at < end)
+    query = query if of_key is None else query.where(column.key_id == mended_text(of_key, LONGEST_NAME))
     places = [RollupKey._fields.index(_COLUMNS[one]) for one in by]
     for key, sums in roll_up(connection.execute(query)).items():
         yield tuple(key[place] for place in places), sums

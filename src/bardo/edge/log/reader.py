@@ -9,7 +9,17 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from bardo.edge.log.rollup import CostGroup, Dimension
-from bardo.edge.log.row import CacheTotal, CallOutcome, Feedback, LogGap, LogRow, NewRows, ReplyCacheTotal
+from bardo.edge.log.row import (
+    CacheTotal,
+    CallOutcome,
+    CallTimes,
+    Feedback,
+    LogExtent,
+    LogGap,
+    LogRow,
+    NewRows,
+    ReplyCacheTotal,
+)
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
@@ -91,27 +101,51 @@ class LogReader:
             return queries.last_row_number(connection)
 
     def costs(
-        self, by: Sequence[Dimension] = ("provider", "model"), *, since: float | None = None, until: float | None = None
+        self,
+        by: Sequence[Dimension] = ("provider", "model"),
+        *,
+        since: float | None = None,
+        until: float | None = None,
+        key: str | None = None,
     ) -> list[CostGroup]:
-        """Return calls, tokens and cost of the calls that began from `since` to before `until` (Unix time), by what they have in common."""
+        """Return calls, tokens and cost of the calls that began from `since` to before `until` (Unix time), by what they have in common.
+
+        `key` is the id of the key whose calls alone are meant, None for those of all; so it is with the other sums.
+        """
         from bardo.edge.log.costs import cost_groups
 
         with self._reading() as connection:
-            return cost_groups(connection, by, since=since, until=until)
+            return cost_groups(connection, by, since=since, until=until, of_key=key)
 
-    def cache_totals(self, *, since: float | None = None) -> list[CacheTotal]:
+    def cache_totals(self, *, since: float | None = None, key: str | None = None) -> list[CacheTotal]:
         """Return what prompt caches did by provider, model and key, most input first."""
         from bardo.edge.log import cache_queries
 
         with self._reading() as connection:
-            return cache_queries.cache_totals(connection, since=since)
+            return cache_queries.cache_totals(connection, since=since, key=key)
 
-    def reply_cache_totals(self, *, since: float | None = None) -> list[ReplyCacheTotal]:
+    def reply_cache_totals(self, *, since: float | None = None, key: str | None = None) -> list[ReplyCacheTotal]:
         """Return what the cache of replies did with calls, what happened most often first."""
         from bardo.edge.log import cache_queries
 
         with self._reading() as connection:
-            return cache_queries.reply_cache_totals(connection, since=since)
+            return cache_queries.reply_cache_totals(connection, since=since, key=key)
+
+    def call_times(
+        self, limit: int, *, since: float, until: float | None = None, key: str | None = None
+    ) -> list[CallTimes]:
+        """Return how long the last calls from `since` to before `until` took, newest first, and how they ended."""
+        from bardo.edge.log.times import call_times
+
+        with self._reading() as connection:
+            return call_times(connection, limit, since=since, until=until, key=key)
+
+    def extent(self) -> LogExtent:
+        """Return how many calls the log holds, how much room it takes, and what is missing."""
+        from bardo.edge.log.extent import extent
+
+        with self._reading() as connection:
+            return extent(connection, self._address)
 
     def gaps(self) -> list[LogGap]:
         """Return where rows were dropped, oldest first."""

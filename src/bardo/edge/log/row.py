@@ -158,6 +158,32 @@ class ReplyCacheTotal(msgspec.Struct, frozen=True, kw_only=True):
     unknown: int = 0
 
 
+class CallTimes(msgspec.Struct, frozen=True, gc=False):
+    """How long one call took, and how it ended. `first_byte_seconds` is None where nothing came."""
+
+    started_at: float
+    provider: str
+    model: str
+    seconds: float
+    first_byte_seconds: float | None
+    outcome: CallOutcome
+    error_class: str | None
+
+
+class LogExtent(msgspec.Struct, frozen=True, kw_only=True):
+    """How much a log holds.
+
+    `rows` are the calls, `dropped` the rows that are missing by its notes. `bytes` is the room that it takes, with its indexes, None where
+    that is not known. `first` and `last` are the days of the oldest and the newest call, counted from 1970 in UTC, None in an empty log.
+    """
+
+    rows: int
+    dropped: int
+    bytes: int | None
+    first: int | None
+    last: int | None
+
+
 class NewRows(msgspec.Struct, frozen=True, kw_only=True):
     """Rows stored since a row number, oldest first, and the number to ask with next time."""
 
