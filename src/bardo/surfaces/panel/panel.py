@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from bardo.edge.assembly import log_path
+from bardo.edge.data_paths import log_path
 from bardo.edge.log.reader import LogReader
 from bardo.edge.settings import Settings
 from bardo.surfaces.gateway.context import GatewayContext
