@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from bardo.edge.log import LogRow
 from bardo.edge.log.row import Feedback
 from bardo.simulators import Script, Simulator, ToolCall, Turn
 from bardo.surfaces.render.calls import call_facts, calls_table
@@ -22,12 +21,9 @@ from bardo.surfaces.render.layers import layer_facts
 from bardo.surfaces.render.replies import blocks_table, reply_facts
 from bardo.surfaces.render.tables import Column, facts, table
 from bardo.surfaces.render.wording import difference, excerpt, one_line
-from bardo.values.attempts import AttemptRecord
-from bardo.values.blocks import ReasoningBlock, RefusalBlock, ReplyBlock, TextBlock, ToolCallBlock
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest, UpstreamRefused
-from bardo.values.events import Finish
-from bardo.values.response import Response
+from support.hostile_rows import hostile_reply, hostile_row
 from support.hostile_text import GROUPS, HOSTILE
 from surfaces.cli.support import bardo, on_terminal, simulated, write_log
 
@@ -58,80 +54,9 @@ def in_pipe(renderable: RenderableType) -> str:
     return captured.get()
 
 
-def hostile_row(text: str, number: int = 0) -> LogRow:
-    """Return a row each of whose texts, and each key of whose objects, is hostile."""
-    layer = {"layer": text, "did": text, "saw": {text: text}, "off": text}
-    candidate = {"provider": text, "model": text, "degraded": [text], "reasons": [text]}
-    return LogRow(
-        request_id=f"{number}-{text[:200]}",
-        started_at=NOW - 60,
-        client_dialect=text,
-        provider=text,
-        provider_dialect=text,
-        model_asked=text,
-        model=text,
-        operation=text,
-        outcome="error",
-        status=500,
-        error_class=text,
-        error_message=text,
-        finish_reason=text,
-        finish_raw=f"{text}!",
-        visibility=text,
-        usage_raw={text: text},
-        cost_usd=0.5,
-        cost_parts={text: 5},
-        degraded=({"what": text, "asked": text, "sent": {text: text}, "why": text},),
-        receipt={
-            "intent": text,
-            "emitted": {text: text},
-            "layer": text,
-            "reason": text,
-            "observed": {"visibility": text},
-            "verdict": text,
-        },
-        reasoning_emitted=text,
-        request_content=text,
-        reply_content=text,
-        route={
-            "workload": text,
-            "vitality": text,
-            "strategy": text,
-            "candidates": [candidate],
-            "refused": [candidate],
-        },
-        key_id=text,
-        subsystem=text,
-        tags=(text,),
-        attempt_records=(AttemptRecord(cause="first", provider=text, model=text, why=text, address=text, error=text),),
-        pipeline={"profile": text, "layers": [layer]},
-        cache=text,
-    )
-
-
-def hostile_reply(text: str) -> Response:
-    """Return a reply each of whose texts is hostile."""
-    blocks: tuple[ReplyBlock, ...] = (
-        ReasoningBlock(text=text),
-        TextBlock(text=text),
-        ToolCallBlock(id=text, name=text, arguments=text),
-        RefusalBlock(text=text),
-    )
-    error = UpstreamRefused(text, provider=text, status=500)
-    lost = Degradation(text, asked=text, sent=text, why=text)
-    return Response(
-        blocks=blocks,
-        provider=text,
-        model=text,
-        finish=Finish(reason="unknown", raw=text),
-        degraded=(lost,),
-        error=error,
-    )
-
-
 def shown_of(text: str) -> Iterator[RenderableType]:
     """Yield all that is shown of calls and replies."""
-    row, reply = hostile_row(text), hostile_reply(text)
+    row, reply = hostile_row(text, started_at=NOW), hostile_reply(text)
     yield calls_table([row], NOW)
     yield call_facts(row, NOW, [Feedback(request_id=text, given_at=NOW, score=1, comment=text)])
     yield facts(layer_facts(row.pipeline))
@@ -173,7 +98,7 @@ def test_what_is_said_and_printed_is_text(group: str, capsys: pytest.CaptureFixt
 
 def test_the_commands_of_the_log_print_text(folder: Path) -> None:
     del folder
-    rows = [hostile_row(text, number) for number, text in enumerate(HOSTILE.values())]
+    rows = [hostile_row(text, number, started_at=NOW - 60) for number, text in enumerate(HOSTILE.values())]
     write_log(rows)
     commands = (
         ["log", "-n", "1000"],

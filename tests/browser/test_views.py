@@ -1,0 +1,76 @@
+"""Every view of the panel in a real browser: what it may not do, for eyes, for the keyboard, and on a narrow screen."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from bardo.surfaces.panel.views import VIEWS
+from browser.checks import faults, keyboard_faults, wide_elements
+from browser.conftest import PLAIN_CALL, OpenPanel
+
+# What stands for the parts of a path that it names.
+_PARTS = {"id": PLAIN_CALL}
+_PATHS = [view.path for view in VIEWS if "GET" in view.methods]
+EACH_VIEW = pytest.mark.parametrize("path", _PATHS)
+
+
+def address_of(panel: OpenPanel, path: str) -> str:
+    """Return the address of a view, with an example for each part of its path that it names."""
+    return panel.address + re.sub(r"\{(\w+)\}", lambda found: _PARTS[found[1]], path).rstrip("/")
+
+
+@EACH_VIEW
+def test_a_view_does_nothing_but_show_itself_and_is_open_to_everybody(panel: OpenPanel, path: str) -> None:
+    address = address_of(panel, path)
+    with panel.tab() as tab:
+        assert tab.open(address) == 200
+        assert tab.run("document.querySelectorAll('h1').length") == 1
+        assert tab.barriers() == []
+        tab.wait_for(tab.page.emulate_media(color_scheme="dark"))
+        assert tab.barriers() == []
+        assert faults(tab, address) == []
+
+
+@EACH_VIEW
+def test_a_view_is_reached_by_the_keyboard_alone(panel: OpenPanel, path: str) -> None:
+    with panel.tab() as tab:
+        tab.open(address_of(panel, path))
+        assert keyboard_faults(tab) == []
+
+
+@EACH_VIEW
+def test_a_view_fits_a_narrow_screen(panel: OpenPanel, path: str) -> None:
+    with panel.tab(width=375, height=700, touch=True) as tab:
+        tab.open(address_of(panel, path))
+        assert wide_elements(tab) == []
+        assert keyboard_faults(tab, most=12) == []
+        assert tab.barriers() == []
+
+
+def test_the_skip_link_is_first_and_leads_to_the_content(panel: OpenPanel) -> None:
+    with panel.tab() as tab:
+        tab.open(panel.address)
+        tab.press("Tab")
+        assert tab.run("document.activeElement.className") == "skip"
+        assert tab.run("document.activeElement.getBoundingClientRect().left >= 0")
+        tab.press("Enter")
+        assert tab.run("document.activeElement.id") == "main"
+        tab.press("Tab")
+        # Where the content has nothing to press, the focus goes round.
+        inside = "!!document.activeElement.closest('main')"
+        assert tab.run(
+            f"{inside} || !document.querySelector('main :is(a[href], button, input, select, textarea, summary)')"
+        )
+
+
+def test_the_page_says_which_view_it_is(panel: OpenPanel) -> None:
+    with panel.tab() as tab:
+        for path in (path for path in _PATHS if "{" not in path):
+            tab.open(address_of(panel, path))
+            here = tab.run(
+                "[...document.querySelectorAll('nav [aria-current=page]')].map((one) => new URL(one.href).pathname)"
+            )
+            assert len(here) <= 1, path
+            assert tab.run("document.title.endsWith(' · bardo') && document.documentElement.lang === 'en'"), path
