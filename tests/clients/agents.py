@@ -1,18 +1,22 @@
-"""Claude Code and Codex as subprocesses, with a home of their own. They are found on the path, or below `BARDO_TEST_CLIENTS`.
-
-`BARDO_TEST_CLIENTS` is a folder where `npm install @anthropic-ai/claude-code @openai/codex` was run.
-"""
+"""Coding agents as subprocesses, started by `bardo run` or by themselves, with a home of their own and no network but this machine's."""
 
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-import pytest
+from bardo.simulators import ToolCall
+from clients.installed import program
 
-_PATIENCE = 120.0
+_PATIENCE = 200.0
+# Nobody listens there, so that what an agent wants of the network beside its models fails at once.
+_NOWHERE = "http://127.0.0.1:9"
+_OUTSIDE = {"HTTP_PROXY": _NOWHERE, "HTTPS_PROXY": _NOWHERE, "NO_PROXY": "127.0.0.1,localhost"}
 _CODEX = """
 model = "{model}"
 model_provider = "bardo"
@@ -22,50 +26,117 @@ base_url = "{address}/v1"
 env_key = "BARDO_KEY"
 wire_api = "responses"
 """
+_CODEX_ELSEWHERE = """
+model = "elsewhere"
+model_provider = "elsewhere"
+[model_providers.elsewhere]
+name = "elsewhere"
+base_url = "http://127.0.0.1:9/v1"
+wire_api = "responses"
+"""
 
 
-def command(name: str) -> str:
-    """Return the path of an agent's program; the test is skipped where it is not installed."""
-    folder = os.environ.get("BARDO_TEST_CLIENTS", "")
-    local = Path(folder) / "node_modules" / ".bin" / name
-    found = str(local) if folder and local.exists() else shutil.which(name)
-    if found is None:
-        pytest.skip(f"{name} is not installed")
-    return found
+@dataclass(frozen=True)
+class Agent:
+    """How one agent is asked a question outside a terminal, allowed to run commands.
+
+    `tool` is its tool that runs a command, `parameter` that tool's argument, `own_settings` a file below its home that leads elsewhere, or
+    chooses how it signs in.
+    """
+
+    name: str
+    tool: str
+    parameter: str
+    arguments: tuple[str, ...]
+    own_settings: tuple[str, str]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def call(self, command: str) -> ToolCall:
+        """Return the model's call that runs a command."""
+        described = {} if self.name == "codex" else {"description": "Reads the note"}
+        return ToolCall(self.tool, {self.parameter: command, **described})
 
 
-def run(arguments: list[str], folder: Path, environment: dict[str, str]) -> str:
-    """Return what an agent printed. It starts no program of its own but in `folder`, and reaches this machine alone."""
-    home = folder / "home"
-    home.mkdir(exist_ok=True)
-    work = folder / "work"
-    work.mkdir(exist_ok=True)
-    known = {"PATH": os.environ["PATH"], "HOME": str(home), "NO_PROXY": "*", **environment}
-    done = subprocess.run(
-        arguments,
-        cwd=work,
-        env=known,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_PATIENCE,
-        check=False,
+AGENTS = {
+    agent.name: agent
+    for agent in (
+        Agent(
+            "claude",
+            "Bash",
+            "command",
+            ("--allowedTools", "Bash", "-p"),
+            (
+                ".claude/settings.json",
+                '{"env": {"ANTHROPIC_BASE_URL": "http://127.0.0.1:9", "ANTHROPIC_MODEL": "other"}}',
+            ),
+            {
+                "MAX_THINKING_TOKENS": "2000",
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+            },
+        ),
+        Agent(
+            "codex",
+            "exec_command",
+            "cmd",
+            (
+                *("-c", 'model_reasoning_effort="high"', "-c", "model_supports_reasoning_summaries=true"),
+                *("exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"),
+            ),
+            (".codex/config.toml", _CODEX_ELSEWHERE),
+        ),
+        Agent(
+            "gemini",
+            "run_shell_command",
+            "command",
+            ("--yolo", "--skip-trust", "-p"),
+            (".gemini/settings.json", '{"security": {"auth": {"selectedType": "gemini-api-key"}}}'),
+        ),
+        Agent(
+            "opencode",
+            "bash",
+            "command",
+            ("run", "--variant", "high"),
+            (
+                ".config/opencode/opencode.json",
+                '{"$schema": "https://opencode.ai/config.json", "model": "elsewhere/m"}',
+            ),
+            {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"},
+        ),
     )
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    return done.stdout
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What an agent printed, and what was printed around it."""
+
+    out: str
+    err: str
+
+    @property
+    def gateway(self) -> str:
+        """The address of the gateway that `bardo run` started."""
+        found = re.search(r"a gateway of its own at (http://\S+)", self.err)
+        assert found is not None, self.err
+        return found[1]
+
+
+def bardo_run(agent: Agent, model: str, question: str, folder: Path, environment: Mapping[str, str]) -> Ran:
+    """Ask an agent by `bardo run`, with the bardo.toml of `folder`."""
+    path = os.pathsep.join((str(Path(program(agent.name)).parent), os.environ["PATH"]))
+    settings = str(folder / "bardo.toml")
+    started = (sys.executable, "-m", "bardo", "run", "--own", "--config", settings, "--model", model, agent.name, "--")
+    known = {"PATH": path, **agent.environment, **environment}
+    done = _run([*started, *agent.arguments, question], folder, known)
+    return Ran(done.stdout, done.stderr)
 
 
 def claude_code(address: str, model: str, question: str, folder: Path) -> str:
     """Return what Claude Code prints for one question: the last block of the last reply. It may run commands."""
-    said = [command("claude"), "-p", question, "--model", model, "--allowedTools", "Bash"]
-    environment = {
-        "ANTHROPIC_BASE_URL": address,
-        "ANTHROPIC_API_KEY": "k",
-        "ANTHROPIC_SMALL_FAST_MODEL": model,
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "DISABLE_AUTOUPDATER": "1",
-    }
-    return run(said, folder, environment)
+    said = [program("claude"), "-p", question, "--model", model, "--allowedTools", "Bash"]
+    own = {"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "k", "ANTHROPIC_SMALL_FAST_MODEL": model}
+    return _run(said, folder, {**own, **AGENTS["claude"].environment}).stdout
 
 
 def codex(address: str, model: str, question: str, folder: Path) -> str:
@@ -73,5 +144,23 @@ def codex(address: str, model: str, question: str, folder: Path) -> str:
     settings = folder / "home" / ".codex"
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "config.toml").write_text(_CODEX.format(model=model, address=address))
-    said = [command("codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", question]
-    return run(said, folder, {"BARDO_KEY": "k"})
+    said = [program("codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", question]
+    return _run(said, folder, {"BARDO_KEY": "k"}).stdout
+
+
+def _run(arguments: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run an agent to its end, in `folder`/work with `folder`/home as its home. Fails where the agent does."""
+    for name in ("home", "work"):
+        (folder / name).mkdir(exist_ok=True)
+    done = subprocess.run(
+        arguments,
+        cwd=folder / "work",
+        env={"PATH": os.environ["PATH"], "HOME": str(folder / "home"), **_OUTSIDE, **environment},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    return done

@@ -57,7 +57,13 @@ def test_a_program_runs_with_a_gateway_of_its_own(folder: Path, program_of: Any)
     assert done.code == 3, done.err
     found = told(folder)
     assert found["said"] == "1161"
-    assert found["arguments"] == ["-p", "--model", "its own"]
+    told_first = [
+        "--settings",
+        f'{{"env": {{"ANTHROPIC_BASE_URL": "{found["address"]}"}}}}',
+        "--model",
+        "anthropic/claude-x",
+    ]
+    assert found["arguments"] == [*told_first, "-p", "--model", "its own"]
     assert found["model"] == "anthropic/claude-x"
     assert (found["key"], found["token"]) == (None, "any")
     with pytest.raises(urllib.error.URLError):
@@ -98,4 +104,14 @@ def test_codex_is_told_by_its_arguments() -> None:
 def test_no_placeholder_is_left() -> None:
     for row in agent_rows().values():
         start = row.start([], {}, address="A", key="K", model="M")
-        assert "{" not in "".join((*start.arguments, *start.environment.values()))
+        said = "".join((*start.arguments, *start.environment.values()))
+        assert [name for name in ("{address}", "{key}", "{model}") if name in said] == []
+        for value in (*start.arguments, *start.environment.values()):
+            assert not value.startswith("{") or json.loads(value)
+
+
+def test_keys_are_in_no_arguments() -> None:
+    """What a process was started with is seen by every user of a machine."""
+    for row in agent_rows().values():
+        start = row.start([], {}, address="A", key="THE-KEY", model="M")
+        assert [one for one in start.arguments if "THE-KEY" in one] == []

@@ -9,7 +9,7 @@ import pytest
 from bardo.dialects import CLIENT_FORMS, DIALECTS
 from bardo.surfaces.gateway.app import OPERATIONS
 from bardo.surfaces.gateway.routes import FIXED_ROUTES, VERSIONLESS_ROUTES, Endpoint, Route, find_route
-from bardo.values.errors import MethodNotAllowed
+from bardo.values.errors import MethodNotAllowed, UnknownRoute
 from docs.test_examples import ROOT
 
 PAGE = "docs/reference/headers-and-extensions.md"
@@ -66,3 +66,23 @@ def test_a_page_names_each_path(path: str) -> None:
     assert any(f"{before}{path}`" in NAMED_IN_A_PAGE for before in ("`", " ")), (
         f"{PAGE} does not name {path}: add a row to its endpoints"
     )
+
+
+@pytest.mark.parametrize(
+    ("path", "model"),
+    [
+        ("/v1beta1/publishers/google/models/m:generateContent", "m"),
+        ("/v1/publishers/acme/models/m:generateContent", "acme/m"),
+        ("/v1beta1/projects/p/locations/l/publishers/google/models/m:countTokens", "m"),
+        ("/v1beta/models/acme/m:generateContent", "acme/m"),
+    ],
+)
+def test_paths_of_googles_sdks_name_the_model(path: str, model: str) -> None:
+    route = find_route("POST", path, b"")
+    assert (route.dialect, route.arrival.model) == ("gemini", model)
+
+
+@pytest.mark.parametrize("path", ["/v1/publishers/google/models/m", "/v1/publishers/models/m:generateContent"])
+def test_other_paths_of_vertex_are_unknown(path: str) -> None:
+    with pytest.raises(UnknownRoute):
+        find_route("POST", path, b"")

@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 def run(
     command: Annotated[
-        str, typer.Argument(help="The program: claude, codex, gemini, aider, or any over an official SDK.")
+        str, typer.Argument(help="The program: claude, codex, gemini, opencode, aider, or any with an official SDK.")
     ],
     arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments, behind `--`.")] = None,
     config: Config = None,

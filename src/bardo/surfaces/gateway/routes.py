@@ -126,6 +126,9 @@ _DIALECT_PATHS = (
     ("/model/", "bedrock_converse"),
 )
 _GEMINI = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
+# Google's SDKs ask so where they are told to use Vertex AI. A provider before the model's name stands in the place of the publisher.
+_VERTEX = re.compile(r"/v1(?:beta1|beta|alpha)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/([^/]+)/models/(.+)")
+_VERTEX_PUBLISHER = "google"
 _BEDROCK = "/model/"
 _PANEL = "/panel"
 _BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
@@ -242,10 +245,7 @@ def _panel(method: str, path: str) -> Route | None:
 
 
 def _gemini(path: str, query: bytes) -> Route | None:
-    prefix = next((prefix for prefix in _GEMINI if path.startswith(prefix)), None)
-    if prefix is None:
-        return None
-    model, colon, verb = path[len(prefix) :].rpartition(":")
+    model, colon, verb = _gemini_name(path).rpartition(":")
     endpoint = _VERBS.get(verb)
     if not colon or endpoint is None:
         return None
@@ -258,6 +258,17 @@ def _gemini(path: str, query: bytes) -> Route | None:
         endpoint=verb if endpoint == "embed" else "",
     )
     return Route(endpoint=endpoint, dialect="gemini", arrival=arrival)
+
+
+def _gemini_name(path: str) -> str:
+    """Return what a path of Google's API says behind `models/`, with the provider before it where a path of Vertex AI has one."""
+    prefix = next((prefix for prefix in _GEMINI if path.startswith(prefix)), None)
+    if prefix is not None:
+        return path[len(prefix) :]
+    found = _VERTEX.fullmatch(path)
+    if found is None:
+        return ""
+    return found[2] if found[1] == _VERTEX_PUBLISHER else f"{found[1]}/{found[2]}"
 
 
 def _bedrock(path: str) -> Route | None:
