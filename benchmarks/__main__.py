@@ -18,6 +18,7 @@ from benchmarks import (
     gateway,
     growth,
     money,
+    panel,
     parse,
     pipeline,
     quality,
@@ -119,6 +120,7 @@ _RUN: dict[str, Callable[[Bench], Found]] = {
     "routing-quality": routing_quality.run,
     "quality": quality.run,
     "context": context.run,
+    "panel": panel.run,
 }
 SUBJECTS = tuple(_RUN)
 

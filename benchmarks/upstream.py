@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from benchmarks.canned import PACE_SECONDS, STREAM_HEAD, answer, is_paced, is_streamed, stream_pieces, whole_reply
+from benchmarks.canned import STREAM_HEAD, answer, is_paced, is_streamed, pace_of, stream_pieces, whole_reply
 
-_MODEL = re.compile(rb'"model"\s*:\s*"(?:[^"/]*/)?(whole|(?:burst|paced)-\d+)"')
+_MODEL = re.compile(rb'"model"\s*:\s*"(?:[^"/]*/)?(whole|(?:burst|paced|thinking)-\d+)"')
 _LENGTH = re.compile(rb"\r\ncontent-length:\s*(\d+)", re.IGNORECASE)
 _CHUNKED = re.compile(rb"\r\ntransfer-encoding:\s*chunked", re.IGNORECASE)
 _LIST = answer(b'{"object":"list","data":[{"id":"whole","object":"model","created":0,"owned_by":"bench"}]}')
@@ -43,16 +43,17 @@ class Upstream(asyncio.Protocol):
         if found is None:
             self._transport.write(_LIST)
         elif is_paced(model := found[1].decode()):
-            Paced(self._transport, stream_pieces(model)).send()
+            Paced(self._transport, stream_pieces(model), pace_of(model)).send()
         else:
             self._transport.write(at_once(model))
 
 
 class Paced:
-    """A stream whose events come one each PACE_SECONDS, on a schedule of its own and not after each other's delays."""
+    """A stream whose events come one every `pace` seconds, on a schedule of its own and not after each other's delays."""
 
-    def __init__(self, transport: asyncio.Transport, pieces: tuple[bytes, ...]) -> None:
+    def __init__(self, transport: asyncio.Transport, pieces: tuple[bytes, ...], pace: float) -> None:
         self._transport = transport
+        self._pace = pace
         self._pieces = pieces
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
@@ -62,12 +63,12 @@ class Paced:
         """Send what is due, and come back for the next."""
         if self._transport.is_closing():
             return
-        due = min(len(self._pieces), 1 + int((self._loop.time() - self._began) / PACE_SECONDS))
+        due = min(len(self._pieces), 1 + int((self._loop.time() - self._began) / self._pace))
         for place in range(self._sent, due):
             self._transport.write(STREAM_HEAD + self._pieces[0] if place == 0 else self._pieces[place])
         self._sent = due
         if due < len(self._pieces):
-            self._loop.call_at(self._began + due * PACE_SECONDS, self.send)
+            self._loop.call_at(self._began + due * self._pace, self.send)
 
 
 def request_end(held: bytearray) -> int:

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from benchmarks import routing
+from benchmarks import panel, routing
 from benchmarks.bench import Bench, Pace
 from benchmarks.canned import WORD, stream_body, stream_pieces, words_in
 from benchmarks.contestants import (
@@ -35,6 +35,7 @@ from benchmarks.sampled_app import OTHER, STAGES, stage_of
 from benchmarks.stages import spent
 from benchmarks.upstream import at_once, listen, request_end
 
+from bardo.edge.log import LogReader
 from bardo.engine.reply_reader import ReplyReader
 from bardo.values.intent import Resolution
 
@@ -57,7 +58,7 @@ def against_upstream(run: Callable[[int], Awaitable[Result]]) -> Result:
     return asyncio.run(both())
 
 
-@pytest.mark.parametrize("model", ["whole", "burst-3", "paced-3"])
+@pytest.mark.parametrize("model", ["whole", "burst-3", "paced-3", "thinking-3"])
 def test_every_reply_of_the_upstream_is_complete_and_counted(model: str) -> None:
     asked = (CHAT.asked(model),)
     result = against_upstream(lambda port: execute(Job(port=port, asked=asked, concurrency=2, least=6)))
@@ -294,3 +295,14 @@ def test_a_schema_is_planned_for_in_every_size() -> None:
         plans = schema_plans(bench)
     assert [row.unit for row in plans.rows] == ["µs"] * 3
     assert all(row.figures for row in plans.rows)
+
+
+def test_the_log_that_the_panel_is_measured_over_is_full(tmp_path: Path) -> None:
+    panel.fill_log(tmp_path / "log.db", 100)
+    with LogReader(tmp_path / "log.db") as reader:
+        assert len(reader.recent(1000)) == 100
+        assert reader.get("req_000000") is not None
+
+
+def test_the_files_of_the_panel_are_small() -> None:
+    assert 1 < panel.files_kilobytes() <= panel.FILES_KB
