@@ -6,6 +6,7 @@ Such values are configured headers, and addresses with a user, a password or a q
 from __future__ import annotations
 
 import re
+from unicodedata import category
 from urllib.parse import urlsplit, urlunsplit
 
 from bardo.values.secrets import NO_SECRETS
@@ -18,6 +19,15 @@ _SCHEMES = ("basic ", "bearer ", "digest ", "token ")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 # Words of a name are shorter, or hold no digits.
 _RANDOM = re.compile(r"[A-Za-z0-9+/=]{20,}")
+_REPLACED = "�"
+_ASCII = {number: _REPLACED for number in (*range(32), 127) if chr(number) not in "\n\t"}
+_MARKS = ("Mn", "Me")
+# More than any script puts on one letter.
+_MOST_MARKS = 8
+_JOINERS = "\u200c\u200d"
+_WIDE_SPACE = "\u3000"
+# Letters by their category, and blank: fillers of Hangul.
+_UNSEEN = "\u115f\u1160\u3164\uffa0"
 _UPPER_HEX = re.compile(r"(?<![A-Za-z0-9])(?=[A-F]*[0-9])[0-9A-F]{24,}(?![A-Za-z0-9])")
 
 
@@ -47,7 +57,49 @@ def shown_url(url: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return text that cannot move a terminal's cursor or change its colours: only line breaks and tabs remain."""
-    if text.isprintable():
+    """Return text that can do nothing to a terminal but be shown. What it might have done is shown as `�`, so that nothing goes unseen."""
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() or letter in "\n\t" else "�" for letter in text)
+    cleaner = PrintableText()
+    return cleaner.feed(text) + cleaner.finish()
+
+
+class PrintableText:
+    """Text for a terminal, made safe piece by piece: where it is cut changes nothing.
+
+    Line breaks and tabs remain. Control characters, characters that turn the direction of text or that cannot be seen, and characters that
+    Unicode has not assigned become `�`; spaces of every kind become plain ones. The two joiners that scripts and emoji are written
+    with remain between characters that are not ASCII, and so many marks on one letter as scripts need.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+        self._last = ""
+        self._marks = 0
+
+    def feed(self, item: str) -> str:
+        """Return the next piece as it may be shown. A carriage return at its end is held: a line break may follow."""
+        text = self._held + item
+        self._held = "\r" if text.endswith("\r") else ""
+        text = text.removesuffix("\r").replace("\r\n", "\n")
+        if not text:
+            return ""
+        if text.isascii():
+            self._last, self._marks = text[-1], 0
+            return text.translate(_ASCII)
+        return "".join(map(self._shown, text))
+
+    def finish(self) -> str:
+        """Return what was held."""
+        rest, self._held = self._held, ""
+        return rest.translate(_ASCII)
+
+    def _shown(self, letter: str) -> str:
+        kind = category(letter)
+        self._marks = self._marks + 1 if kind in _MARKS else 0
+        joins = letter in _JOINERS and self._last.isprintable() and not self._last.isascii()
+        self._last = letter
+        if kind == "Zs":
+            return "  " if letter == _WIDE_SPACE else " "
+        seen = letter.isprintable() or letter in "\n\t" or joins
+        return letter if seen and self._marks <= _MOST_MARKS and letter not in _UNSEEN else _REPLACED

@@ -53,14 +53,14 @@ def test_a_terminal_sees_a_sign_while_the_model_thinks_and_stdout_stays_clean() 
 
 @pytest.mark.usefixtures("servers")
 def test_on_a_terminal_the_answer_ends_its_line() -> None:
-    assert on_terminal("ask", QUESTION, "-m", "vllm/qwen")[2].endswith("1161\r\n")
+    assert on_terminal("ask", QUESTION, "-m", "vllm/qwen", "--plain")[2].endswith("1161\r\n")
 
 
 def test_an_answer_cannot_play_with_the_terminal_and_is_exact_in_a_pipe(folder: Path) -> None:
     answer = "red \x1b[31malert\x07\tline\n"
     with simulated(Simulator("vllm", script=Script((Turn(text=answer),))), folder=folder):
         assert program("ask", "x", "-m", "vllm/qwen").out == answer
-        shown = on_terminal("ask", "x", "-m", "vllm/qwen")[2]
+        shown = on_terminal("ask", "x", "-m", "vllm/qwen", "--plain")[2]
     assert "red �[31malert�\tline\r\n" in shown
     assert "\x1b[31m" not in shown
 
@@ -119,9 +119,9 @@ def test_json_is_the_whole_response() -> None:
         (["-m", "nix"], 2, "no provider here serves 'nix'"),
         (["-m", "vllm/q", "-r", "wild"], 2, "reasoning is 'wild'"),
         (["-m", "anthropic/claude-x"], 2, "set SIMULATED_KEY"),
-        (["-m", "vllm/q+fault:status=429,retry-after=7"], 1, "vllm answered 429"),
-        (["-m", "vllm/q+fault:disconnect"], 1, "bardo: "),
-        (["-m", "vllm/q+fault:cut=4"], 1, "bardo: "),
+        (["-m", "vllm/q+fault:status=429,retry-after=7"], 3, "vllm answered 429"),
+        (["-m", "vllm/q+fault:disconnect"], 3, "bardo: "),
+        (["-m", "vllm/q+fault:cut=4"], 3, "bardo: "),
     ],
 )
 def test_failures_are_told_on_stderr_with_a_code_that_says_whose_turn_it_is(
@@ -136,7 +136,7 @@ def test_failures_are_told_on_stderr_with_a_code_that_says_whose_turn_it_is(
 @pytest.mark.usefixtures("servers")
 def test_what_had_arrived_of_a_broken_reply_stays() -> None:
     ran = bardo("ask", "x", "-m", "vllm/q+fault:cut=4", "--json")
-    assert ran.code == 1
+    assert ran.code == 3
     assert ran.json["reasoning"]["content"]
     assert ran.json["error"]["kind"] == "upstream"
 

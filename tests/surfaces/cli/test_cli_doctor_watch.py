@@ -42,14 +42,14 @@ def test_a_gateway_that_is_not_there_is_a_clear_error(folder: Path) -> None:
     with Simulator("deepseek").running() as server:
         address = server.root
     ran = bardo("doctor", "--watch", "--url", address)
-    assert ran.code == 1
+    assert ran.code == 3
     assert "cannot connect" in ran.err or "refuses connections" in ran.err
 
 
 def test_another_server_is_a_clear_error(folder: Path) -> None:
     with Simulator("deepseek").running() as server:
         ran = bardo("doctor", "--watch", "--url", server.root)
-    assert ran.code == 1
+    assert ran.code == 3
     assert "name a bardo gateway with --url" in ran.err
 
 
@@ -57,7 +57,7 @@ def test_the_gateway_that_is_configured_here_is_asked(folder: Path, monkeypatch:
     monkeypatch.setenv("BARDO_HOST", "0.0.0.0")
     monkeypatch.setenv("BARDO_PORT", "1")
     ran = bardo("doctor", "--watch")
-    assert ran.code == 1
+    assert ran.code == 3
     assert "127.0.0.1:1" in ran.err
 
 

@@ -59,7 +59,7 @@ def test_ports_count_up_from_the_first_and_faults_strike() -> None:
         line_with(process.stdout, f"http://127.0.0.1:{first + 1}/openai/v1")
         Path("bardo.toml").write_text(f'[[providers]]\nid = "vllm"\nbase_url = "http://127.0.0.1:{first}/v1"\n')
         ran = bardo("ask", "x", "-m", "vllm/q")
-        assert (ran.code, "503" in ran.err) == (1, True)
+        assert (ran.code, "503" in ran.err) == (3, True)
         assert ended(process, signal.SIGTERM) == 0
 
 

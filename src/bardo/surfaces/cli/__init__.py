@@ -7,6 +7,8 @@ from collections.abc import Sequence
 
 from bardo.surfaces.cli.streams import OutputFailed, ReaderLeft, standard_streams
 
+LATER = 3
+UNUSABLE_ANSWER = 4
 INTERRUPTED = 130
 # As a shell reports a program that a closed pipe ended.
 PIPE_CLOSED = 141
@@ -16,7 +18,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that `arguments` name, by default the program's own, and return the exit code.
 
     0: done. 1: a provider failed, something configured does not work, or the output cannot be written. 2: the call or the configuration
-    is wrong. 130: interrupted. 141: whoever read the output left.
+    is wrong. 3: a provider does not answer now, and a later try may work. 4: the model's answer does not conform to the schema.
+    130: interrupted. 141: whoever read the output left.
     """
     with standard_streams():
         try:

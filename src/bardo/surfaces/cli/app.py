@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from bardo.edge.log_filter import clean_log_lines
-from bardo.surfaces.cli import INTERRUPTED
+from bardo.surfaces.cli import INTERRUPTED, LATER
 from bardo.surfaces.cli.streams import OutputFailed
 from bardo.surfaces.render.console import say_problem
 from bardo.values.errors import BardoError, CallerError, OperatorError
@@ -21,6 +21,8 @@ COMMANDS = (
     "serve",
     "run",
     "ask",
+    "history",
+    "prompts",
     "models",
     "explain",
     "route",
@@ -55,8 +57,10 @@ class Commands(TyperGroup):
 
 
 def exit_code(problem: BardoError) -> int:
-    """Return 2 where the call or the configuration must change, else 1."""
-    return 2 if isinstance(problem, CallerError | OperatorError) else 1
+    """Return 2 where the call or the configuration must change, 3 where a later try may work, else 1."""
+    if isinstance(problem, CallerError | OperatorError):
+        return 2
+    return LATER if problem.retryable else 1
 
 
 def make_app(*names: str) -> typer.Typer:

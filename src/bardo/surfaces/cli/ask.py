@@ -3,110 +3,162 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from typing import Annotated
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import typer
+from typer.core import TyperCommand
 
-from bardo.edge.assembly import assemble
-from bardo.edge.keys import Keyring
-from bardo.edge.model_list import first_model
+from bardo.edge.assembly import assemble, data_folder
 from bardo.edge.settings import Settings, load_settings
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_prompt, read_schema
-from bardo.surfaces.cli.pictures import prompt_with
+from bardo.surfaces.cli import UNUSABLE_ANSWER
+from bardo.surfaces.cli import ask_options as option
+from bardo.surfaces.cli.ask_attachments import attached_blocks
+from bardo.surfaces.cli.ask_conversations import Conversation, Conversations
+from bardo.surfaces.cli.ask_gateway import PROVIDER, through_gateway, with_key
+from bardo.surfaces.cli.ask_models import chosen_model
+from bardo.surfaces.cli.ask_prompt import question_of
+from bardo.surfaces.cli.options import STDIN, AsJson, policy_of, read_schema
 from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
-from bardo.surfaces.render.answer import AnswerWriter
-from bardo.surfaces.render.console import say, show_json
-from bardo.surfaces.render.replies import reply_json
+from bardo.surfaces.render.answer import AnswerText, AnswerWriter, PlainText, ReasoningStyle
+from bardo.surfaces.render.console import say, say_problem, show_json
+from bardo.surfaces.render.replies import call_line, reply_json
 from bardo.surfaces.render.wording import difference
-from bardo.values.request import Request
+from bardo.values.blocks import TextBlock
+from bardo.values.errors import InvalidRequest
+from bardo.values.request import Message, Request
 from bardo.values.response import Response
+
+
+class _AskCommand(TyperCommand):
+    """The command, whose `--show-reasoning` may stand without a value: it takes none from the word behind it."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        end = args.index("--") if "--" in args else len(args)
+        options = ["--show-reasoning=full" if word == "--show-reasoning" else word for word in args[:end]]
+        return super().parse_args(ctx, [*options, *args[end:]])
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("ask", epilog='Example: git diff | bardo ask "Review this" --model claude-opus-4-8 --reasoning low')(
-        ask
-    )
+    example = 'Example: git diff | bardo ask "Review this" -m claude-opus-4-8 --effort low'
+    app.command("ask", epilog=example, cls=_AskCommand)(ask)
 
 
 def ask(
-    prompt: Annotated[
-        str | None, typer.Argument(metavar="PROMPT", help="The question; - or nothing reads it from stdin.")
-    ] = None,
-    model: Annotated[
-        str,
-        typer.Option("--model", "-m", help="A model's id, or provider/model; by default the first that can be asked."),
-    ] = "",
-    reasoning: Annotated[
-        str | None,
-        typer.Option("--reasoning", "-r", metavar="HOW", help="off, auto, low, medium, high …, or a budget in tokens."),
-    ] = None,
-    system: Annotated[str, typer.Option("--system", "-s", metavar="TEXT", help="A system prompt.")] = "",
-    image: Annotated[
-        list[str] | None,
-        typer.Option("--image", "-a", metavar="FILE", help="A picture: a file, or its http(s) address. Repeatable."),
-    ] = None,
-    schema: Annotated[
-        Path | None, typer.Option("--schema", metavar="FILE", help="A JSON Schema: the answer is JSON that conforms.")
-    ] = None,
-    max_tokens: Annotated[
-        int | None, typer.Option("--max-tokens", metavar="N", min=1, help="The longest reply, thinking included.")
-    ] = None,
-    temperature: Annotated[float | None, typer.Option("--temperature", "-t", metavar="T", min=0.0)] = None,
-    show_reasoning: Annotated[bool, typer.Option("--show-reasoning", help="Print the thinking, on stderr.")] = False,
+    words: option.Words = None,
+    model: option.Model = "",
+    reasoning: option.Reasoning = None,
+    system: option.System = "",
+    attach: option.Attach = None,
+    template: option.TemplateName = "",
+    conversation: option.ConversationName = "",
+    go_on: option.GoOn = False,
+    schema: option.SchemaFile = None,
+    max_tokens: option.MaxTokens = None,
+    temperature: option.Temperature = None,
+    show_reasoning: option.Show = None,
+    plain: option.Plain = False,
+    gateway: option.Gateway = "",
+    key: option.Key = "",
     as_json: AsJson = False,
-    config: Config = None,
+    verbose: option.Verbose = False,
+    config: option.ConfigFile = None,
 ) -> None:
-    """Ask a model. The answer goes to stdout, all else to stderr; what is piped in is added to the prompt."""
-    options: Options = {"system": system, "max_output_tokens": max_tokens, "temperature": temperature}
-    if reasoning is not None:
-        options["reasoning"] = policy_of(reasoning)
+    """Ask a model. The answer goes to stdout, all else to stderr."""
+    settings = load_settings(config)
+    kept = Conversations(data_folder(settings))
+    earlier = _earlier(kept, conversation, go_on=go_on)
+    question = question_of(words or (), template, stdin_taken=STDIN in (attach or ()))
+    question = question.with_options(model=model, system=system, reasoning=reasoning).after(earlier)
+    turn = Message("user", (*attached_blocks(attach or ()), TextBlock(question.prompt)))
+    options: Options = {"system": question.system, "max_output_tokens": max_tokens, "temperature": temperature}
+    if question.reasoning is not None:
+        options["reasoning"] = policy_of(str(question.reasoning))
     wanted = None if schema is None else AnswerType(read_schema(schema))
-    request = build_request(prompt_with(read_prompt(prompt), image or ()), model, options, stream=True)
-    writer = None if as_json or wanted else AnswerWriter(show_reasoning=show_reasoning)
-    try:
-        response = asyncio.run(_ask(load_settings(config), request, writer, wanted))
-    except UnusableAnswer as problem:
-        say(problem.extraction.text)
-        raise
+    messages = (*(earlier.messages if earlier else ()), turn)
+    request = build_request(messages, question.model, options, stream=True)
+    style = show_reasoning or ReasoningStyle.NONE
+    writer = None if as_json or wanted else AnswerWriter(style=style, answer=_answer(plain=plain))
+    if gateway:
+        settings = through_gateway(settings, gateway)
+    began = time.monotonic()
+    asked, response = _run(_ask(settings, with_key(key), request, writer, wanted, PROVIDER if gateway else ""))
     _show(response, as_json=as_json)
+    if verbose:
+        say(f"bardo: {call_line(response, time.monotonic() - began)}")
     if response.error is not None:
         raise response.error
+    if earlier is not None:
+        answer = Message("assistant", response.blocks)
+        kept.store(earlier, turn, answer, model=asked, system=question.system)
+
+
+def _earlier(kept: Conversations, name: str, *, go_on: bool) -> Conversation | None:
+    if name and go_on:
+        raise InvalidRequest("--continue and --conversation are two ways to say it", hint="leave one of them out")
+    return kept.latest() if go_on else kept.load(name) if name else None
+
+
+def _answer(*, plain: bool) -> AnswerText:
+    """Return what writes the answer: as Markdown where stdout is a terminal that can draw."""
+    if plain or not sys.stdout.isatty() or os.environ.get("TERM") == "dumb":
+        return PlainText()
+    from bardo.surfaces.render.markdown_text import MarkdownText
+
+    return MarkdownText()
+
+
+def _run(call: Any) -> tuple[str, Response]:
+    """Run the call. Ends the program where the model's answer does not conform, after showing what it said."""
+    try:
+        result: tuple[str, Response] = asyncio.run(call)
+    except UnusableAnswer as problem:
+        say(problem.extraction.text)
+        say_problem(problem)
+        raise typer.Exit(UNUSABLE_ANSWER) from problem
+    return result
 
 
 async def _ask(
-    settings: Settings, request: Request, writer: AnswerWriter | None, wanted: AnswerType | None
-) -> Response:
-    """Return the whole reply, written as it arrives where there is a writer."""
+    settings: Settings,
+    environment: Mapping[str, str],
+    request: Request,
+    writer: AnswerWriter | None,
+    wanted: AnswerType | None,
+    only: str,
+) -> tuple[str, Response]:
+    """Return which model was asked, and the whole reply, written as it arrives where there is a writer."""
     # One call is over before a server's answer to a question about it would be of use.
     quiet = msgspec.structs.replace(settings.reasoning, introspect=False)
-    assembly = assemble(msgspec.structs.replace(settings, reasoning=quiet))
+    assembly = assemble(msgspec.structs.replace(settings, reasoning=quiet), environment=environment)
     try:
-        if not request.model:
-            name = await first_model(assembly.runner.directory, Keyring())
-            say(f"bardo: asking {name}")
-            request = msgspec.structs.replace(request, model=name)
-        stream = AsyncReplyStream(lambda: assembly.runner, request, wanted)
+        runner = assembly.runner
+        name = await chosen_model(runner.directory, runner.keyring, request.model, only=only)
+        request = msgspec.structs.replace(request, model=name)
+        stream = AsyncReplyStream(lambda: runner, request, wanted)
         if writer is None:
             async with stream as reply:
-                return await reply.response() if wanted is None else await reply.typed_response()
+                return name, await reply.response() if wanted is None else await reply.typed_response()
         with writer:
             async with stream as reply:
                 async for event in reply.events:
                     writer.feed(event)
-                return await reply.response()
+                return name, await reply.response()
     finally:
         await assembly.close()
 
 
 def _show(response: Response, *, as_json: bool) -> None:
     if as_json:
-        show_json(reply_json(response))
+        show_json({**reply_json(response), "cost_usd": response.bardo.get("cost_usd")})
         return
     if isinstance(response, TypedResponse):
         show_json(response.parsed)

@@ -10,9 +10,9 @@ import typer
 from bardo.surfaces.cli.demonstration import QUESTION, Row, demonstrate
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.cli.simulate import known_presets
-from bardo.surfaces.render.answer import THINKING, ThinkingSign
 from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
+from bardo.surfaces.render.thinking_sign import THINKING, ThinkingSign
 from bardo.surfaces.render.wording import count, excerpt
 
 _COLUMNS = (

@@ -74,16 +74,23 @@ def read_schema(file: Path) -> dict[str, Any]:
     return schema
 
 
-def read_prompt(written: str | None) -> str:
-    """Return the prompt: as written, from stdin where it is `-` or absent, and what is piped in below what is written.
+def given_text(written: str, *, stdin_taken: bool = False, alone: bool = True) -> str:
+    """Return what is written, with what is piped in below it; from stdin alone where it is `-`, or nothing and a prompt (`alone`) is due.
 
-    Raises InvalidRequest where there is none.
+    `stdin_taken`: stdin is read for something else.
     """
-    if written is None or written == STDIN:
-        prompt = _stdin_text() if written == STDIN or not sys.stdin.isatty() else ""
-    else:
-        piped = _stdin_text().strip("\n") if _is_fed() else ""
-        prompt = f"{written}\n\n{piped}" if piped else written
+    if stdin_taken:
+        return written
+    if written == STDIN:
+        return _stdin_text()
+    if not written:
+        return _stdin_text() if (alone and not sys.stdin.isatty()) or _is_fed() else ""
+    piped = _stdin_text().strip("\n") if _is_fed() else ""
+    return f"{written}\n\n{piped}" if piped else written
+
+
+def checked_prompt(prompt: str) -> str:
+    """Return a prompt as text that providers take. Raises InvalidRequest where it says nothing."""
     if not prompt.strip():
         raise InvalidRequest("there is no prompt", hint='write it, as in: bardo ask "Why?" --model …, or pipe it in')
     # Arguments that are no text of the user's locale arrive as surrogates, which no provider takes.

@@ -3,57 +3,73 @@
 from __future__ import annotations
 
 import sys
+from enum import StrEnum
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Protocol, Self
 
-from bardo.surfaces.render.wording import printable
-from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart
-
-if TYPE_CHECKING:
-    from rich.status import Status
+from bardo.surfaces.render.thinking_sign import THINKING, WAITING, ThinkingSign
+from bardo.surfaces.render.wording import PrintableText
+from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart, UsageUpdate
 
 
-WAITING = "[waiting…]"
-THINKING = "[thinking…]"
+class ReasoningStyle(StrEnum):
+    """How much is shown of the thinking, on stderr."""
+
+    NONE = "none"
+    LINE = "line"
+    FULL = "full"
+    PANEL = "panel"
 
 
-class ThinkingSign:
-    """One sign for one reply. Where stderr is no terminal, it never shows."""
+class AnswerText(Protocol):
+    """What writes the answer itself to stdout."""
 
-    def __init__(self, *, shown: bool) -> None:
-        self._shown = shown
-        self._status: Status | None = None
+    def feed(self, text: str) -> None: ...
 
-    def show(self, words: str) -> None:
-        """Show the sign, or change its words."""
-        if not self._shown:
-            return
-        from rich.text import Text
+    def pause(self) -> None:
+        """Write what is held, because something else is to be written."""
+        ...
 
-        if self._status is None:
-            from bardo.surfaces.render.console import console
+    def finish(self) -> None: ...
 
-            self._status = console(stderr=True).status(Text(words, style="dim"), spinner="dots")
-            self._status.start()
-        else:
-            self._status.update(Text(words, style="dim"))
 
-    def hide(self) -> None:
-        """Take the sign away; the line is empty again."""
-        if self._status is not None:
-            self._status.stop()
-            self._status = None
+class PlainText:
+    """The answer as it is: exact in a pipe, cleaned on a terminal."""
+
+    def __init__(self) -> None:
+        self._cleaner = PrintableText() if sys.stdout.isatty() else None
+        self._last = ""
+
+    def feed(self, text: str) -> None:
+        self._last = text
+        self._write(text if self._cleaner is None else self._cleaner.feed(text))
+
+    def pause(self) -> None:
+        if self._last and not self._last.endswith("\n"):
+            self.feed("\n")
+
+    def finish(self) -> None:
+        if self._cleaner is not None:
+            self._write(self._cleaner.finish())
+        self.pause()
+
+    @staticmethod
+    def _write(text: str) -> None:
+        sys.stdout.write(text)
+        sys.stdout.flush()
 
 
 class AnswerWriter:
-    """Writes one reply. Stdout gets the answer, and a line break where it does not end with one; a terminal gets no control characters."""
+    """Writes one reply. Stdout gets the answer, and a line break where it does not end with one."""
 
-    def __init__(self, *, show_reasoning: bool) -> None:
-        self._show_reasoning = show_reasoning
-        self._sign = ThinkingSign(shown=sys.stderr.isatty())
-        self._to_terminal = sys.stdout.isatty()
+    def __init__(self, *, style: ReasoningStyle = ReasoningStyle.NONE, answer: AnswerText | None = None) -> None:
+        self._style = style
+        self._answer = answer or PlainText()
+        self._sign = ThinkingSign()
+        self._cleaner = PrintableText() if sys.stderr.isatty() else None
+        self._thought: list[str] = []
         self._thinking = False
-        self._last = ""
+        self._answering = False
 
     def __enter__(self) -> Self:
         self._sign.show(WAITING)
@@ -64,43 +80,79 @@ class AnswerWriter:
     ) -> None:
         self._sign.hide()
         self._end_thinking()
-        if self._last and not self._last.endswith("\n"):
-            self._write("\n")
+        self._answer.finish()
 
     def feed(self, event: Event) -> None:
         """Write what one event holds for a reader."""
         match event:
-            case ThinkStart(choice=0) if not self._show_reasoning and self._at_line_start:
-                self._sign.show(THINKING)
-            case ThinkChunk(choice=0, text=text) if self._show_reasoning and text:
+            case ThinkStart(choice=0):
+                self._begin_thinking()
+            case ThinkChunk(choice=0, text=text) if text:
                 self._think(text)
             case ContentChunk(choice=0, text=text) | RefusalChunk(choice=0, text=text) if text:
                 self._sign.hide()
                 self._end_thinking()
-                self._write(text)
+                self._answering = True
+                self._answer.feed(text)
+            case UsageUpdate(usage=usage):
+                self._sign.tokens = usage.reasoning_tokens
             case _:
                 return
 
-    @property
-    def _at_line_start(self) -> bool:
-        """Whether the sign has a line of its own."""
-        return not self._last or self._last.endswith("\n")
-
-    def _write(self, text: str) -> None:
-        self._last = text
-        sys.stdout.write(printable(text) if self._to_terminal else text)
-        sys.stdout.flush()
-
-    def _think(self, text: str) -> None:
-        self._sign.hide()
+    def _begin_thinking(self) -> None:
+        if self._answering:
+            self._answer.pause()
+            self._answering = False
         if not self._thinking:
             self._thinking = True
-            sys.stderr.write("[thinking]\n")
-        sys.stderr.write(printable(text) if sys.stderr.isatty() else text)
-        sys.stderr.flush()
+            self._thought = []
+        if self._style != ReasoningStyle.FULL:
+            self._sign.show(THINKING)
+
+    def _think(self, text: str) -> None:
+        if not self._thinking:
+            self._begin_thinking()
+        self._sign.estimate.add(text)
+        if self._style == ReasoningStyle.FULL:
+            self._show_thinking(text)
+        elif self._style == ReasoningStyle.PANEL:
+            self._thought.append(text)
+
+    def _show_thinking(self, text: str) -> None:
+        self._sign.hide()
+        head = "" if self._thought else "[thinking]\n"
+        self._thought = [text]
+        self._tell(head + text)
 
     def _end_thinking(self) -> None:
-        if self._thinking:
-            self._thinking = False
-            sys.stderr.write("\n[answer]\n")
-            sys.stderr.flush()
+        """Close one stretch of thinking, as its style wants it."""
+        if not self._thinking:
+            return
+        self._thinking = False
+        if self._style == ReasoningStyle.LINE:
+            self._tell(f"[thought for {self._sign.spent}]\n")
+        elif self._style == ReasoningStyle.FULL and self._thought:
+            self._tell("\n[answer]\n")
+        elif self._style == ReasoningStyle.PANEL and self._thought:
+            _show_panel("".join(self._thought), self._sign.spent)
+        self._thought = []
+
+    def _tell(self, text: str) -> None:
+        """Write to stderr, dim where it is a terminal."""
+        if self._cleaner is not None:
+            text = f"\x1b[2m{self._cleaner.feed(text)}\x1b[22m"
+        sys.stderr.write(text)
+        sys.stderr.flush()
+
+
+def _show_panel(text: str, spent: str) -> None:
+    from rich.panel import Panel
+    from rich.text import Text
+
+    from bardo.surfaces.render.console import show
+    from bardo.surfaces.render.wording import printable
+
+    show(
+        Panel(Text(printable(text).strip("\n"), style="dim"), title=f"thinking: {spent}", title_align="left"),
+        stderr=True,
+    )

@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.reasoning.steps import chain_fields
 from bardo.surfaces.render.console import as_plain
-from bardo.surfaces.render.wording import NOT_REPORTED, count, difference, excerpt, printable
+from bardo.surfaces.render.wording import NOT_REPORTED, count, difference, dollars, excerpt, printable, seconds
 from bardo.values.blocks import ReasoningBlock, RefusalBlock, ReplyBlock, TextBlock, ToolCallBlock
 from bardo.values.events import Finish
 from bardo.values.reasoning import ReasoningChain
@@ -34,6 +34,20 @@ def reply_json(response: Response) -> dict[str, Any]:
     }
     named = {name: fields.pop(name) for name in ("usage", "finish", "degraded", "error", "bardo")}
     return {**first, **named, **fields}
+
+
+def call_line(response: Response, took: float) -> str:
+    """Write who answered, what it used, what it cost and how long it took, on one line."""
+    chain = response.reasoning
+    thinking = f", thinking {reasoning_words(chain)}" if chain.visibility != "none" or chain.reported else ""
+    return "; ".join(
+        (
+            f"{response.provider}/{response.model}",
+            f"tokens: {usage_words(response.usage)}{thinking}",
+            f"cost {dollars(response.bardo.get('cost_usd'))}",
+            seconds(took),
+        )
+    )
 
 
 def reply_facts(response: Response) -> Table:

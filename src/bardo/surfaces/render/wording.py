@@ -6,6 +6,7 @@ import math
 import time
 
 from bardo.values.degradation import Degradation
+from bardo.values.shown import PrintableText as PrintableText
 from bardo.values.shown import printable as printable
 
 NOT_REPORTED = "–"

@@ -1,0 +1,47 @@
+"""The options of `bardo ask`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bardo.surfaces.render.answer import ReasoningStyle
+
+Words = Annotated[
+    list[str] | None, typer.Argument(metavar="PROMPT", help="The question; - or nothing reads it from stdin.")
+]
+Model = Annotated[
+    str, typer.Option("--model", "-m", metavar="NAME", help="A model's id, provider/model, or a part of one id.")
+]
+Reasoning = Annotated[
+    str | None,
+    typer.Option("--reasoning", "--effort", "-r", metavar="HOW", help="off, auto, low … or tokens."),
+]
+System = Annotated[str, typer.Option("--system", "-s", metavar="TEXT", help="A system prompt.")]
+Attach = Annotated[
+    list[str] | None,
+    typer.Option("--attach", "-a", metavar="FILE", help="A picture, PDF, sound or text; - is stdin."),
+]
+TemplateName = Annotated[
+    str, typer.Option("--template", "-t", metavar="NAME", help="A template; its NAME=VALUE go before PROMPT.")
+]
+ConversationName = Annotated[
+    str, typer.Option("--conversation", "-c", metavar="NAME", help="Keep this conversation, and go on with it.")
+]
+GoOn = Annotated[bool, typer.Option("--continue", help="Go on with the latest conversation.")]
+SchemaFile = Annotated[
+    Path | None, typer.Option("--schema", metavar="FILE", help="A JSON Schema: the answer is JSON that conforms.")
+]
+MaxTokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", min=1, help="The longest reply.")]
+Temperature = Annotated[float | None, typer.Option("--temperature", metavar="T", min=0.0)]
+Show = Annotated[
+    ReasoningStyle | None,
+    typer.Option("--show-reasoning", metavar="[=HOW]", help="Thinking on stderr: none, line, full or panel."),
+]
+Plain = Annotated[bool, typer.Option("--plain", help="Text as it comes, no Markdown.")]
+Gateway = Annotated[str, typer.Option("--gateway", metavar="URL", help="Ask through a gateway that runs.")]
+Key = Annotated[str, typer.Option("--key", metavar="KEY", help="The gateway's key, or $BARDO_API_KEY.")]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Model, tokens, cost and time, on stderr.")]
+ConfigFile = Annotated[Path | None, typer.Option("--config", metavar="FILE", help="The configuration.")]
