@@ -57,6 +57,11 @@ _WRITE: Mapping[str, Callable[[str, str], dict[str, Any]]] = {
 }
 
 
+def sound_block(media_type: str, data: str) -> UnknownBlock:
+    """Return the block of a sound, base64 `data`, which every dialect that takes sound is given in its own form."""
+    return UnknownBlock("openai_chat", _write_input_audio(media_type, data))
+
+
 def sound_of(block: Block) -> Sound | None:
     """Return the media type and the data of a block that is sound in its dialect's form, or None."""
     if not isinstance(block, UnknownBlock) or not isinstance(block.value, dict) or block.dialect not in _READ:

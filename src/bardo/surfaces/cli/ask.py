@@ -13,7 +13,8 @@ import msgspec
 import typer
 from typer.core import TyperCommand
 
-from bardo.edge.assembly import assemble, data_folder
+from bardo.edge.assembly import assemble
+from bardo.edge.data_paths import data_folder
 from bardo.edge.settings import Settings, load_settings
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.cli import UNUSABLE_ANSWER

@@ -7,8 +7,9 @@ from base64 import b64encode
 from collections.abc import Sequence
 from pathlib import Path
 
+from bardo.dialects.audio import sound_block
 from bardo.surfaces.cli.options import STDIN
-from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock, UnknownBlock
+from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock
 from bardo.values.errors import InvalidRequest
 
 _MEGABYTE = 1024 * 1024
@@ -18,10 +19,10 @@ _MOST_IN_ALL = 40 * _MEGABYTE
 # By the bytes that their files begin with: the pictures that every provider with vision takes, and sound.
 _PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
 _SOUNDS = (
-    (b"ID3", "mp3"), (b"\xff\xfb", "mp3"), (b"\xff\xf3", "mp3"), (b"\xff\xf2", "mp3"),
-    (b"fLaC", "flac"), (b"OggS", "ogg"),
+    (b"ID3", "audio/mpeg"), (b"\xff\xfb", "audio/mpeg"), (b"\xff\xf3", "audio/mpeg"), (b"\xff\xf2", "audio/mpeg"),
+    (b"fLaC", "audio/flac"), (b"OggS", "audio/ogg"),
 )  # fmt: skip
-_RIFF = {b"WEBP": "image/webp", b"WAVE": "wav"}
+_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
 _PDF = b"%PDF-"
 _KINDS = "PNG, JPEG, GIF, WebP, PDF, WAV, MP3, FLAC, Ogg or text in UTF-8"
 
@@ -79,8 +80,7 @@ def _block(name: str, data: bytes) -> Block:
     if kind.startswith("image/"):
         return ImageBlock(media_type=kind, data=b64encode(data).decode())
     if kind:
-        sound = {"data": b64encode(data).decode(), "format": kind}
-        return UnknownBlock("openai_chat", {"type": "input_audio", "input_audio": sound})
+        return sound_block(kind, b64encode(data).decode())
     if data.startswith(_PDF):
         return DocumentBlock(media_type="application/pdf", data=b64encode(data).decode(), name=shown)
     return _text(name, shown, data)

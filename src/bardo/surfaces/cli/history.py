@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from bardo.edge.assembly import data_folder
+from bardo.edge.data_paths import data_folder
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.ask_conversations import Conversation, Conversations
 from bardo.surfaces.cli.options import AsJson, Config
