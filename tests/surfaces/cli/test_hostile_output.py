@@ -160,3 +160,18 @@ def test_an_explanation_is_text(group: str, folder: Path) -> None:
         ran = bardo("explain", "request.json", *further)
         assert ran.out or ran.err
         assert controls(ran.out + ran.err) == set()
+
+
+def test_the_names_of_a_providers_models_are_text(folder: Path) -> None:
+    names = tuple(text[:300] for text in HOSTILE.values())
+    with simulated(Simulator("vllm", models=names), folder=folder):
+        for command in (
+            ["models"],
+            ["models", "--json"],
+            ["doctor"],
+            ["doctor", "--json"],
+            ["models", "--provider", "vllm"],
+        ):
+            ran = bardo(*command)
+            assert ran.out
+            assert (command, controls(ran.out + ran.err)) == (command, set())
