@@ -20,7 +20,16 @@ from bardo.edge.price_book import PriceBook
 from bardo.edge.settings import load_settings
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import say, show, show_json, show_text
-from bardo.surfaces.render.facts import TITLES, against_text, facts_json, saying_text, traits_text, value_text
+from bardo.surfaces.render.facts import (
+    TITLES,
+    against_text,
+    facts_json,
+    how_text,
+    saying_text,
+    server_text,
+    traits_text,
+    value_text,
+)
 from bardo.surfaces.render.listings import listed_json, listed_text
 from bardo.surfaces.render.prices import price_json, price_text
 from bardo.surfaces.render.tables import Column, facts, table
@@ -58,10 +67,10 @@ def _show(merged: Merged, kept: Listing | None, price: Price | None) -> None:
         facts(
             [
                 ("model", f"{merged.model} at {merged.provider} ({merged.dialect})"),
-                ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({_how(merged)})"),
+                ("catalog", f"{merged.id}, by {merged.maker or 'nobody known'} ({how_text(merged)})"),
                 ("form", merged.form),
                 ("traits", traits_text(merged.traits)),
-                ("server", _server(merged)),
+                ("server", server_text(merged)),
                 ("list", listed_text(kept, merged.model)),
                 ("price", price_text(price)),
             ]
@@ -81,22 +90,3 @@ def _show(merged: Merged, kept: Listing | None, price: Price | None) -> None:
         say(
             "\nLayers disagree, and the first goes before: operator, L1 the server itself, its kept list, L2 the catalog, L3 an assumption."
         )
-
-
-def _how(merged: Merged) -> str:
-    return f"{merged.how} to be like {merged.like}" if merged.like else merged.how
-
-
-def _server(merged: Merged) -> str:
-    if merged.live is None:
-        return "not asked"
-    if merged.live.facts is None:
-        return f"no facts: {merged.live.problem}"
-    said = merged.live.facts
-    beside = {
-        "weights": said.known_as,
-        "text format": said.text_format,
-        "context": f"{said.context:,}" if said.context else None,
-        "prompt opens the thinking": None if said.starts_inside is None else "yes" if said.starts_inside else "no",
-    }
-    return ", ".join(f"{name} {value}" for name, value in beside.items() if value) or "it answers"

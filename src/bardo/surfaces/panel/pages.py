@@ -63,7 +63,15 @@ class Redirect(msgspec.Struct, frozen=True):
     location: str
 
 
-Show: TypeAlias = "Callable[[Panel, PanelRequest], Awaitable[Page | Redirect]]"
+class Download(msgspec.Struct, frozen=True):
+    """A file that a browser keeps: its name, its content type and its content."""
+
+    name: str
+    content_type: str
+    content: bytes
+
+
+Show: TypeAlias = "Callable[[Panel, PanelRequest], Awaitable[Page | Redirect | Download]]"
 """Makes a page. It may raise BardoError, which is shown as a page too."""
 
 

@@ -16,7 +16,7 @@ from bardo.surfaces.gateway.context import GatewayContext, mistake
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, header, query_of, read_body
 from bardo.surfaces.panel.access import check_machine, next_page, session_cookie, session_of, viewer_of
 from bardo.surfaces.panel.live_feed import send_live_events
-from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect, View, Viewer
+from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, View, Viewer
 from bardo.surfaces.panel.panel import Panel
 from bardo.surfaces.panel.sessions import Session
 from bardo.surfaces.panel.views import VIEWS
@@ -134,6 +134,12 @@ async def _show(panel: Panel, request: PanelRequest, answer: Answer, headers: li
     made = await view.show(panel, msgspec.structs.replace(request, parameters=parameters))
     if isinstance(made, Redirect):
         await _redirect(answer, made.location, headers)
+        return
+    if isinstance(made, Download):
+        named = [("content-disposition", f'attachment; filename="{made.name}"'), *headers]
+        await answer.page(
+            made.content, made.content_type, headers=[("cache-control", "no-store"), *SECURITY_HEADERS, *named]
+        )
         return
     await _send(answer, made.status, await panel.render(made, request), headers=headers)
 

@@ -24,6 +24,7 @@ _TOKENS = (
     ("cached_input_tokens", "cached_known"),
     ("cache_write_tokens", "written_known"),
 )
+_FORMULA = ("=", "+", "-", "@", "\t")
 _EPOCH = date(1970, 1, 1).toordinal()
 
 
@@ -89,14 +90,22 @@ def _causes(group: CostGroup) -> Iterator[dict[str, Any]]:
 
 
 def costs_csv(records: Sequence[dict[str, Any]], columns: Sequence[str]) -> str:
-    """Write records as CSV with a head. What is not known is empty."""
+    """Write records as CSV with a head. What is not known is empty.
+
+    Clients choose names: one that a spreadsheet would take for a formula gets an apostrophe before it.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
     for record in records:
         cells = [record[name] for name in columns]
-        writer.writerow([printable(one) if isinstance(one, str) else one for one in cells])
+        writer.writerow([_cell_text(one) if isinstance(one, str) else one for one in cells])
     return text.getvalue()
+
+
+def _cell_text(text: str) -> str:
+    shown = printable(text)
+    return f"'{shown}" if shown.startswith(_FORMULA) else shown
 
 
 CSV_COLUMNS = (

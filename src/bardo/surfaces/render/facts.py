@@ -119,3 +119,24 @@ def _beside(live: Any) -> dict[str, Any]:
     """Return what a server says beside facts of control."""
     names = ("starts_inside", "text_format", "known_as", "context")
     return {name: getattr(live.facts, name, None) for name in names}
+
+
+def how_text(merged: Merged) -> str:
+    """Write how the row of a model was found."""
+    return f"{merged.how} to be like {merged.like}" if merged.like else merged.how
+
+
+def server_text(merged: Merged) -> str:
+    """Write what the server itself said, beside how the model thinks."""
+    if merged.live is None:
+        return "not asked"
+    if merged.live.facts is None:
+        return f"no facts: {merged.live.problem}"
+    said = merged.live.facts
+    beside = {
+        "weights": said.known_as,
+        "text format": said.text_format,
+        "context": f"{said.context:,}" if said.context else None,
+        "prompt opens the thinking": None if said.starts_inside is None else "yes" if said.starts_inside else "no",
+    }
+    return ", ".join(f"{name} {value}" for name, value in beside.items() if value) or "it answers"

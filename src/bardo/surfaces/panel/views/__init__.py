@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from bardo.surfaces.panel.pages import View
-from bardo.surfaces.panel.views import overview
+from bardo.surfaces.panel.views import catalog, costs, health, overview
 
-VIEWS: tuple[View, ...] = (View("/", "Live", overview.show),)
+VIEWS: tuple[View, ...] = (
+    View("/", "Live", overview.show),
+    View("/costs", "Costs", costs.show),
+    View("/costs.csv", "", costs.download),
+    View("/health", "Health", health.show),
+    View("/catalog", "Catalog", catalog.show),
+    View("/catalog/model", "", catalog.show_model),
+)
 """Every page, in the order of the navigation."""

@@ -1,0 +1,120 @@
+"""What calls cost in a period: by day, model, provider, key, subsystem, operation or cause, as a chart and a table, and as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from bardo.edge.log import CostGroup, Dimension, LogReader
+from bardo.edge.log.rollup import DIMENSIONS
+from bardo.surfaces.panel.cost_charts import groups_chart, split_chart
+from bardo.surfaces.panel.cost_tables import cause_table, figures_of, group_table, names_of, split_table
+from bardo.surfaces.panel.pages import Download, Page, PanelRequest
+from bardo.surfaces.panel.periods import CHOICES, OWN, Period, read_period
+from bardo.surfaces.panel.tables import Pager, paged
+from bardo.surfaces.panel.templating import query_text
+from bardo.surfaces.render.cost_records import (
+    CAUSE,
+    CAUSE_CSV_COLUMNS,
+    CSV_COLUMNS,
+    cause_records,
+    cost_records,
+    costs_csv,
+    sum_groups,
+)
+
+if TYPE_CHECKING:
+    from bardo.surfaces.panel.panel import Panel
+
+_PATH = "/panel/costs"
+_WORDS = {"key": "key", "subsystem": "subsystem", CAUSE: "cause of the cost"}
+_SPLITS = ("provider", "model", "key", "subsystem", "operation", CAUSE)
+
+
+class CostQuestion(msgspec.Struct, frozen=True, kw_only=True):
+    """What is asked for: the sums of a period `by` something, and of each day also by `split`, which is empty for none."""
+
+    by: str
+    split: str
+    period: Period
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """What the log sums by."""
+        return cast("tuple[Dimension, ...]", tuple(one for one in (self.by, self.split) if one in DIMENSIONS))
+
+    @property
+    def fields(self) -> dict[str, str]:
+        """The fields of an address that mean this question."""
+        return {"by": self.by, "split": self.split, **self.period.fields}
+
+
+async def show(panel: Panel, request: PanelRequest) -> Page:
+    """Return the page of a question."""
+    question = _asked(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
+    groups = await _groups(panel, request, question)
+    names = names_of(panel.context.accounts) if request.viewer.operator else {}
+    return Page("costs.html", "Costs", await _values(request, question, groups, names))
+
+
+async def download(panel: Panel, request: PanelRequest) -> Download:
+    """Return the sums of a question as CSV, as `bardo costs --csv` prints them."""
+    question = _asked(request.query, panel.context.runner.clock(), sees_all=request.viewer.operator)
+    groups = await _groups(panel, request, question)
+    by_cause = CAUSE in (question.by, question.split)
+    records = cause_records(groups) if by_cause else cost_records(groups)
+    columns = (*question.dimensions, *(CAUSE_CSV_COLUMNS if by_cause else CSV_COLUMNS))
+    name = "-".join(["bardo-costs", question.by, *filter(None, [question.split])])
+    return Download(f"{name}.csv", "text/csv; charset=utf-8", costs_csv(records, columns).encode())
+
+
+async def _groups(panel: Panel, request: PanelRequest, question: CostQuestion) -> list[CostGroup]:
+    period, key = question.period, request.viewer.key_id
+
+    def read(log: LogReader) -> list[CostGroup]:
+        return log.costs(question.dimensions, since=period.since, until=period.until, key=key)
+
+    return await panel.read_log(read)
+
+
+def _asked(query: Mapping[str, str], now: float, *, sees_all: bool) -> CostQuestion:
+    """Return what a query asks for; what is not known there, or not for this viewer, is as if it were left out."""
+    words = _choices(sees_all=sees_all)
+    by = query.get("by", "")
+    by = by if by in words else "day"
+    split = query.get("split", "")
+    split = split if by == "day" and split in words and split in _SPLITS else ""
+    return CostQuestion(by=by, split=split, period=read_period(query, now))
+
+
+def _choices(*, sees_all: bool) -> list[str]:
+    return [one for one in (*DIMENSIONS, CAUSE) if sees_all or one != "key"]
+
+
+async def _values(
+    request: PanelRequest, question: CostQuestion, groups: Sequence[CostGroup], names: Mapping[str, str]
+) -> dict[str, object]:
+    words = _choices(sees_all=request.viewer.operator)
+    values: dict[str, object] = {
+        "question": question,
+        "by_choices": [(one, _WORDS.get(one, one)) for one in words],
+        "split_choices": [("", "nothing"), *((one, _WORDS.get(one, one)) for one in words if one in _SPLITS)],
+        "period_choices": [*((name, words) for name, (words, _) in CHOICES.items()), (OWN, "from and to")],
+        "figures": figures_of(sum_groups(groups)),
+        "csv": f"{_PATH}.csv?{query_text(question.fields)}",
+    }
+    pager: Pager | None
+    if question.split:
+        table, pager = split_table(groups, question.split, question.period, names, _PATH, request.query)
+        chart = split_chart(groups, question.split, question.period, names) if groups else None
+    elif question.by == CAUSE:
+        table, pager = cause_table(groups, question.period), None
+        chart = groups_chart(groups, CAUSE, question.period, names) if groups else None
+    else:
+        ordered = cost_records(groups)[:: -1 if question.by == "day" else 1]
+        shown, pager = paged(ordered, _PATH, {**request.query})
+        table = group_table(shown, sum_groups(groups), question.by, question.period, names)
+        chart = groups_chart(groups, question.by, question.period, names) if groups else None
+    return {**values, "table": table, "pager": pager, "chart": chart}

@@ -1,0 +1,146 @@
+"""The costs of the panel are those of the command line, to the nano-dollar, and a key sees its own alone."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bardo.edge.log.rollup import DIMENSIONS, Dimension
+from bardo.surfaces.panel.cost_tables import exact_text
+from bardo.surfaces.panel.periods import day_text
+from bardo.surfaces.render.cost_records import CAUSE, cause_records, cost_records, sum_groups
+from bardo.surfaces.render.wording import count, dollars
+from bardo.values.cost import usd
+from support.panel_pages import PanelReader, SeenPage
+from surfaces.panel.views.conftest import FilledGateway
+
+BY = [*DIMENSIONS]
+
+
+def groups(filled: FilledGateway, by: tuple[Dimension, ...], **asked: Any) -> Any:
+    with filled.log() as log:
+        return log.costs(by, **asked)
+
+
+@pytest.mark.parametrize("by", BY)
+def test_each_row_is_that_of_the_command(filled: FilledGateway, operator: PanelReader, by: Dimension) -> None:
+    seen = operator.page("/costs", by=by, period="all").table("Calls by")
+    records = cost_records(groups(filled, (by,)))
+    costs = [dollars(one["cost_usd"]) for one in records]
+    calls = [count(one["calls"]) for one in records]
+    expected = list(zip(calls, costs, strict=True))[:: -1 if by == "day" else 1]
+    assert list(zip(seen.column("calls"), seen.column("cost"), strict=True))[:-1] == expected
+
+
+def test_the_sums_are_exact(filled: FilledGateway, operator: PanelReader) -> None:
+    whole = sum_groups(groups(filled, ()))
+    page = operator.page("/costs", period="all")
+    assert whole.cost_nanos % 1_000 != 0, "this test needs digits below those that are usually shown"
+    assert exact_text(whole.cost_nanos) in page.text
+    assert page.table("Calls by").row("all")["cost"] == exact_text(whole.cost_nanos)
+    assert f"of {count(whole.cost_known)} calls whose cost is known" in page.text
+
+
+def test_an_unknown_cost_is_said_to_be_unknown(filled: FilledGateway, operator: PanelReader) -> None:
+    page = operator.page("/costs", by="model", period="all")
+    row = page.table("Calls by").row("claude")
+    assert row["remarks"].startswith("cost known for ")
+    assert "calls of unknown cost" in page.text
+    by_cause = operator.page("/costs", by=CAUSE, period="all").table("Cost by cause")
+    assert by_cause.row("unknown")["cost"] == "unknown"
+
+
+def test_costs_by_cause(filled: FilledGateway, operator: PanelReader) -> None:
+    records = cause_records(groups(filled, ()))
+    seen = operator.page("/costs", by=CAUSE, period="all").table("Cost by cause")
+    told = [exact_text(one["cost_nanos"]) for one in records if one["cost_nanos"] is not None]
+    assert [cost for cost in seen.column("cost")[:-1] if cost != "unknown"] == told
+
+
+@pytest.mark.parametrize("split", ["provider", "model", "key", "subsystem", CAUSE])
+def test_days_divided_by_something_else_have_the_same_sums(
+    filled: FilledGateway, operator: PanelReader, split: str
+) -> None:
+    seen = operator.page("/costs", split=split, period="all").table("Cost by day and")
+    for group in groups(filled, ("day",)):
+        row = seen.row(day_text(int(group.of["day"])))
+        assert row["known cost"] == (exact_text(group.sums.cost_nanos) if group.sums.cost_known else "unknown")
+    if split in DIMENSIONS:
+        one = next(one for one in groups(filled, ("day", split)) if one.sums.cost_known)
+        cells = seen.row(day_text(int(one.of["day"]))).values()
+        assert dollars(usd(one.sums.cost_nanos)) in cells
+
+
+def test_a_period_of_ones_own(filled: FilledGateway, operator: PanelReader) -> None:
+    days = sorted(int(one.of["day"]) for one in groups(filled, ("day",)))
+    first, last = days[2], days[4]
+    asked = {"period": "own", "from": day_text(first), "to": day_text(last)}
+    seen = operator.page("/costs", **asked).table("Calls by")
+    assert seen.column("day")[:-1] == [day_text(day) for day in (last, last - 1, first)]
+    since, until = first * 86_400.0, (last + 1) * 86_400.0
+    assert seen.row("all")["cost"] == exact_text(sum_groups(groups(filled, (), since=since, until=until)).cost_nanos)
+
+
+@pytest.mark.parametrize("asked", [{"from": "yesterday"}, {"from": "2026-02-02", "to": "2026-02-01"}])
+def test_a_period_that_is_none_is_refused(operator: PanelReader, asked: dict[str, str]) -> None:
+    page = SeenPage(operator.get("/costs", **asked))
+    assert page.status == 400
+    assert "day" in page.text
+
+
+def test_a_period_without_calls_says_so(operator: PanelReader) -> None:
+    page = operator.page("/costs", **{"from": "1999-01-01", "to": "1999-01-02"})
+    assert "No calls 1999-01-01 to 1999-01-02" in page.text
+    assert page.tables == []
+    assert page.tags.count("rect") == 0
+
+
+def test_the_file_is_what_the_command_prints(filled: FilledGateway, operator: PanelReader) -> None:
+    answer = operator.get("/costs.csv", by="model", period="all")
+    assert answer.headers["content-type"].startswith("text/csv")
+    assert answer.headers["content-disposition"] == 'attachment; filename="bardo-costs-model.csv"'
+    found = {one["model"]: one for one in csv.DictReader(io.StringIO(answer.text))}
+    for one in cost_records(groups(filled, ("model",))):
+        nanos = one["cost_nanos"]
+        assert found[one["model"]]["cost_nanos"] == ("" if nanos is None else str(nanos))
+
+
+def test_a_key_sees_its_own_calls_alone(filled: FilledGateway, member: PanelReader) -> None:
+    own = sum_groups(groups(filled, (), key=filled.own.id))
+    page = member.page("/costs", period="all")
+    assert page.table("Calls by").row("all")["calls"] == count(own.calls)
+    assert page.table("Calls by").row("all")["cost"] == exact_text(own.cost_nanos)
+    by_key = member.page("/costs", by="key", period="all")
+    assert filled.other.id not in by_key.html
+    assert "Calls by day" in by_key.text
+    lines = member.get("/costs.csv", by="key", period="all").text
+    assert filled.other.id not in lines
+
+
+def test_the_chart_says_what_it_shows(operator: PanelReader, filled: FilledGateway) -> None:
+    page = operator.page("/costs", split="provider", period="30d")
+    assert {"svg", "title", "desc", "pattern"} <= set(page.tags)
+    assert 'role="img"' in page.html
+    day = next(one for one in groups(filled, ("day", "provider")) if one.sums.cost_nanos)
+    said = f"{day_text(int(day.of['day']))[5:]}, {day.of['provider']}: {dollars(usd(day.sums.cost_nanos))}"
+    assert said in page.text
+
+
+_BAD: list[Callable[[], dict[str, str]]] = [
+    lambda: {"by": "nonsense"},
+    lambda: {"by": "day", "split": "nonsense"},
+    lambda: {"period": "nonsense"},
+    lambda: {"page": "-3"},
+    lambda: {"page": "99999999999999999999"},
+]
+
+
+@pytest.mark.parametrize("asked", _BAD)
+def test_a_question_that_nobody_asks_is_answered_as_the_usual_one(
+    operator: PanelReader, asked: Callable[[], dict[str, str]]
+) -> None:
+    assert operator.page("/costs", **asked()).table("Calls by day").rows
