@@ -17,6 +17,7 @@ import code_reference
 import endpoint_reference
 import golem_reference
 import msgspec
+import openapi_reference
 import routing_reference
 from model_row_meanings import MODEL_MEANINGS
 from pipeline_meanings import PIPELINE_MEANINGS, PIPELINE_TABLES
@@ -683,6 +684,7 @@ SECTIONS: dict[str, Callable[[], str]] = {
     "packages": code_reference.diagram,
     "commands": code_reference.commands,
     "library": code_reference.library,
+    "http-endpoints": openapi_reference.endpoints,
     "providers": providers,
     "provider-names": provider_names,
     "provider-traits": provider_traits,

@@ -21,7 +21,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import BardoOptions, Message, Request
 from bardo.values.wire import Arrival
 
-_READ = frozenset(
+READ = frozenset(
     (
         "model",
         "messages",
@@ -80,7 +80,7 @@ def _with_others(request: Request, fields: dict[str, Any]) -> Request:
         tool_choice=read_tool_choice(fields),
         reasoning=read_reasoning(fields, config),
         output_format=read_output_format(fields, config),
-        extra={name: value for name, value in fields.items() if name not in _READ}
+        extra={name: value for name, value in fields.items() if name not in READ}
         | ({"output_config": left} if left else {}),
         body={name: value for name, value in fields.items() if name != "bardo"},
         options=_options(fields),

@@ -23,7 +23,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import Message, Request
 from bardo.values.wire import Arrival
 
-_READ = frozenset(
+READ = frozenset(
     ("modelId", "messages", "system", "inferenceConfig", "toolConfig", "outputConfig", ADDITIONAL, "bardo")
 )
 _CONFIG = ("maxTokens", *SAMPLING.values())
@@ -63,7 +63,7 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
         output_format=read_output_format(output),
         stream=bool(arrival.stream),
         dialect=NAME,
-        extra={name: value for name, value in fields.items() if name not in _READ}
+        extra={name: value for name, value in fields.items() if name not in READ}
         | {name: value for name, value in held.items() if value},
         body={name: value for name, value in fields.items() if name != "bardo"},
         body_bytes=raw,

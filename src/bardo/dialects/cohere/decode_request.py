@@ -17,7 +17,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Effort, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
-_READ = frozenset(
+READ = frozenset(
     (
         "model", "messages", "tools", "strict_tools", "tool_choice", "max_tokens", "thinking", "reasoning_effort",
         "response_format", "stream", "bardo", *SAMPLING.values(),
@@ -47,7 +47,7 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
         output_format=_output_format(fields),
         stream=bool(stream if arrival.stream is None else arrival.stream),
         dialect=NAME,
-        extra={name: value for name, value in fields.items() if name not in _READ and value is not None},
+        extra={name: value for name, value in fields.items() if name not in READ and value is not None},
         body={name: value for name, value in fields.items() if name != "bardo"},
         body_bytes=raw,
         options=read_options(fields),

@@ -17,7 +17,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import BardoOptions, Message, Request, Role
 from bardo.values.wire import Arrival
 
-_KNOWN = ("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
+READ = ("model", "contents", "systemInstruction", "tools", "toolConfig", "generationConfig")
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -31,7 +31,7 @@ def decode_request(body: bytes, arrival: Arrival) -> Request:
 
 def _request(body: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     own = {name: value for name, value in body.items() if name != "bardo"}
-    fields, extra = split_fields(own, _KNOWN)
+    fields, extra = split_fields(own, READ)
     if not fields.get("contents"):
         raise InvalidRequest("contents is required", hint="give at least one content", param="contents")
     config = decode_config(fields.get("generationConfig"))

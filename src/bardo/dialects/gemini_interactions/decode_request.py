@@ -18,7 +18,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, Message, OutputFormat, ReasoningPolicy, Request, Tool, ToolChoice
 from bardo.values.wire import Arrival
 
-_READ = frozenset(("model", "input", "system_instruction", "tools", "generation_config", "stream", "bardo"))
+READ = frozenset(("model", "input", "system_instruction", "tools", "generation_config", "stream", "bardo"))
 _CONFIG = frozenset(
     (
         "max_output_tokens", "thinking_level", "thinking_summaries", "tool_choice", *SAMPLING.values(),
@@ -47,7 +47,7 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
     choice, kept = _tool_choice(config)
     output_format, shape = _output_format(fields)
     others = {**without(config, *_CONFIG), **kept}
-    extra = without(fields, *_READ, *(() if shape else ("response_format", "response_mime_type")))
+    extra = without(fields, *READ, *(() if shape else ("response_format", "response_mime_type")))
     return Request(
         model=arrival.model or _model(fields),
         messages=(*_system(fields), *_input(fields)),

@@ -14,7 +14,7 @@ from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, OutputFormat, ReasoningPolicy, Request
 from bardo.values.wire import Arrival
 
-_READ = frozenset(("model", "messages", "tools", "options", "format", "think", "stream", "bardo"))
+READ = frozenset(("model", "messages", "tools", "options", "format", "think", "stream", "bardo"))
 
 
 def decode_request(body: bytes, arrival: Arrival) -> Request:
@@ -45,7 +45,7 @@ def _read(fields: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
         output_format=_output_format(fields.get("format")),
         stream=stream is not False,
         dialect=NAME,
-        extra={name: value for name, value in fields.items() if name not in _READ and value is not None}
+        extra={name: value for name, value in fields.items() if name not in READ and value is not None}
         | ({"options": left} if left else {}),
         body={name: value for name, value in fields.items() if name != "bardo"},
         body_bytes=raw,

@@ -17,7 +17,7 @@ from bardo.values.blocks import Carried
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 
-_READ = frozenset(
+READ = frozenset(
     {
         "model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "n", "stream",
         "max_tokens", "max_completion_tokens", "stream_options", "response_format", "bardo", *OPENAI_SAMPLING.values(),
@@ -78,7 +78,7 @@ def _count(fields: dict[str, Any], name: str) -> int | None:
 
 
 def _extra(fields: dict[str, Any]) -> dict[str, Any]:
-    return without_thinking({name: value for name, value in fields.items() if name not in _READ and value is not None})
+    return without_thinking({name: value for name, value in fields.items() if name not in READ and value is not None})
 
 
 def _stream_extra(stream_options: dict[str, Any]) -> dict[str, Any]:

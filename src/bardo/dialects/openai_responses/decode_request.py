@@ -128,7 +128,7 @@ def _output_format(fields: dict[str, Any]) -> OutputFormat | None:
 
 
 def _extra(fields: dict[str, Any]) -> dict[str, Any]:
-    extra = without_thinking({name: one for name, one in fields.items() if name not in _READ and one is not None})
+    extra = without_thinking({name: one for name, one in fields.items() if name not in READ and one is not None})
     text = {name: value for name, value in (fields.get("text") or {}).items() if name != "format" and value is not None}
     if text:
         extra["text"] = text
@@ -138,7 +138,7 @@ def _extra(fields: dict[str, Any]) -> dict[str, Any]:
     return extra
 
 
-_READ = frozenset(
+READ = frozenset(
     {
         "model",
         "input",

@@ -55,6 +55,7 @@ from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.key_access import authenticate, show_usage
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
+from bardo.surfaces.gateway.openapi.serve import show_openapi
 from bardo.surfaces.gateway.operations import (
     count_tokens,
     embeddings,
@@ -107,6 +108,7 @@ OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "health": health,
     "ready": ready,
     "panel": show_panel,
+    "openapi": show_openapi,
     "upload_file": upload_file,
     "list_files": list_files,
     "show_file": show_file,

@@ -23,7 +23,7 @@ BatchEndpoint = Literal[
     "read_message_batch",
 ]
 _PATH = re.compile(r"(?:/v1)?/(files|batches|messages/batches)(?:/([^/]+)(?:/(content|cancel|results))?)?/?")
-_METHODS: dict[tuple[str, bool, str], dict[str, BatchEndpoint]] = {
+BATCH_METHODS: dict[tuple[str, bool, str], dict[str, BatchEndpoint]] = {
     ("files", False, ""): {"GET": "list_files", "POST": "upload_file"},
     ("files", True, ""): {"GET": "show_file", "DELETE": "delete_file"},
     ("files", True, "content"): {"GET": "read_file"},
@@ -43,7 +43,7 @@ def batch_methods(path: str) -> tuple[dict[str, BatchEndpoint], str, str] | None
     if found is None:
         return None
     collection, name, below = found[1], found[2] or "", found[3] or ""
-    methods = _METHODS.get((collection, bool(name), below))
+    methods = BATCH_METHODS.get((collection, bool(name), below))
     if methods is None:
         return None
     return methods, "anthropic_messages" if collection.startswith("messages") else "openai_chat", name

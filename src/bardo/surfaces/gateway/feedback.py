@@ -7,6 +7,7 @@ from bardo.edge.feedback import read_feedback
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.own_replies import FeedbackReply
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import UnknownRoute
@@ -21,4 +22,4 @@ async def take_feedback(context: GatewayContext, route: Route, scope: Scope, rec
     feedback = read_feedback(decode_object(await context.body(scope, receive)), context.runner.clock())
     await taker.take(feedback, caller_of(scope).tenant)
     context.runner.routing.note_feedback(feedback.request_id, feedback.score)
-    await answer.json({"request_id": feedback.request_id, "score": feedback.score, "stored": True})
+    await answer.json(FeedbackReply(request_id=feedback.request_id, score=feedback.score))

@@ -10,6 +10,7 @@ from bardo.edge.accounts.accounts import Accounts
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.own_replies import usage_reply
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import ACCOUNT, caller_of, is_signed, key_of
 from bardo.values.errors import Unauthorized, UnknownRoute
@@ -82,4 +83,4 @@ async def show_usage(context: GatewayContext, route: Route, scope: Scope, receiv
     if accounts is None or account is None:
         hint = "make a key with `bardo keys create`, and send it"
         raise UnknownRoute("usage is counted by key, and the request has none", hint=hint)
-    await answer.json((await accounts.usage(account)).fields())
+    await answer.json(usage_reply((await accounts.usage(account)).fields()))

@@ -15,6 +15,7 @@ from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request
 from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.own_replies import VersionReply
 from bardo.surfaces.gateway.routes import Route
 from bardo.values.events import Finish
 from bardo.values.request import Request
@@ -32,7 +33,7 @@ async def root(context: GatewayContext, route: Route, scope: Scope, receive: Rec
 
 async def version(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer with the version of the API that is spoken, and bardo's own."""
-    await answer.json({"version": API_VERSION, "bardo": __version__})
+    await answer.json(VersionReply(version=API_VERSION, bardo=__version__))
 
 
 async def loaded_models(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:

@@ -14,6 +14,7 @@ from bardo.engine.receipt import call_headers, cost_extension, cost_headers
 from bardo.surfaces.gateway.answer import Answer, until_gone
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.own_replies import ReadyReply, RunningReply
 from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
@@ -23,13 +24,13 @@ from bardo.values.operations import Embeddings, EmbedRequest
 
 async def health(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer that the gateway runs."""
-    await answer.json({"status": "ok"})
+    await answer.json(RunningReply())
 
 
 async def ready(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
     """Answer which providers the gateway has."""
-    providers = [provider.id for provider in context.runner.directory.providers]
-    await answer.json({"status": "ready", "providers": providers})
+    providers = tuple(provider.id for provider in context.runner.directory.providers)
+    await answer.json(ReadyReply(providers=providers))
 
 
 async def provider_health(

@@ -10,6 +10,7 @@ from bardo.dialects.options import refuse_unknown
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.http import Receive, Scope
+from bardo.surfaces.gateway.own_replies import CacheReply, PurgedReply
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
 from bardo.values.errors import InternalError, UnknownRoute
@@ -20,7 +21,7 @@ async def show_cache(context: GatewayContext, route: Route, scope: Scope, receiv
     from bardo.edge.reply_cache.cache import CountReplies
 
     entries, size = await _performed(context, CountReplies(caller_of(scope).tenant))
-    await answer.json({"entries": entries, "bytes": size})
+    await answer.json(CacheReply(entries=entries, bytes=size))
 
 
 async def purge_cache(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -32,7 +33,7 @@ async def purge_cache(context: GatewayContext, route: Route, scope: Scope, recei
     refuse_unknown(asked, ("tag", "model"), "")
     tag, model = optional(asked, "tag", str), optional(asked, "model", str)
     selection = Selection(tenant=caller_of(scope).tenant, tag=tag, model=model)
-    await answer.json({"removed": await _performed(context, RemoveReplies(selection))})
+    await answer.json(PurgedReply(removed=await _performed(context, RemoveReplies(selection))))
 
 
 async def _performed(context: GatewayContext, effect: Effect) -> Any:

@@ -48,6 +48,7 @@ Endpoint = Literal[
     "health",
     "ready",
     "panel",
+    "openapi",
 ]
 
 
@@ -104,6 +105,7 @@ FIXED_ROUTES: dict[str, Route] = {
     "/metrics": Route(endpoint="metrics", method="GET"),
     "/healthz": Route(endpoint="health", method="GET"),
     "/readyz": Route(endpoint="ready", method="GET"),
+    "/openapi.json": Route(endpoint="openapi", method="GET"),
 }
 # Some programs put the version into the base URL and some leave it out.
 VERSIONLESS_ROUTES = {
@@ -125,13 +127,19 @@ _DIALECT_PATHS = (
     ("/api", "ollama"),
     ("/model/", "bedrock_converse"),
 )
-_GEMINI = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
+GEMINI_PREFIXES = ("/v1beta/models/", "/v1/models/", "/v1alpha/models/")
 # Google's SDKs ask so where they are told to use Vertex AI. A provider before the model's name stands in the place of the publisher.
 _VERTEX = re.compile(r"/v1(?:beta1|beta|alpha)?/(?:projects/[^/]+/locations/[^/]+/)?publishers/([^/]+)/models/(.+)")
 _VERTEX_PUBLISHER = "google"
+VERTEX_PREFIXES = tuple(
+    f"/{version}/{place}publishers/{{publisher}}/models/"
+    for version in ("v1", "v1beta1")
+    for place in ("", "projects/{project}/locations/{location}/")
+)
+"""The paths of Vertex AI that Google's SDKs ask at, for the OpenAPI document; further versions lead to the same."""
 _BEDROCK = "/model/"
 _PANEL = "/panel"
-_BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
+BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
     "converse": ("bedrock_converse", False),
     "converse-stream": ("bedrock_converse", True),
     "invoke": ("bedrock_invoke", False),
@@ -140,7 +148,7 @@ _BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
 _INTERACTIONS = tuple(f"{path}/" for path in FIXED_ROUTES if path.endswith("/interactions"))
 # What is kept: by the collection and the shape of the path below it, the endpoint of each method.
 _KEPT_PATH = re.compile(r"(?:/v1)?/(responses|conversations)/([^/]+)(?:/(input_items|items)(?:/([^/]+))?)?")
-_KEPT: dict[tuple[str, str, bool], dict[str, Endpoint]] = {
+KEPT_METHODS: dict[tuple[str, str, bool], dict[str, Endpoint]] = {
     ("responses", "", False): {"GET": "show_response", "DELETE": "delete_response"},
     ("responses", "input_items", False): {"GET": "list_input"},
     ("conversations", "", False): {
@@ -157,14 +165,14 @@ _CLIENT_HEADERS = (
     (b"x-goog-api-key", "gemini"),
     (b"anthropic-version", "anthropic_messages"),
 )
-_VERBS: dict[str, Endpoint] = {
+GEMINI_VERBS: dict[str, Endpoint] = {
     "generateContent": "generate",
     "streamGenerateContent": "generate",
     "countTokens": "count_tokens",
     "embedContent": "embed",
     "batchEmbedContents": "embed",
 }
-_MODELS = {
+MODEL_ROUTES = {
     "/v1/models/": Route(endpoint="model", method="GET", by_client=True),
     "/models/": Route(endpoint="model", method="GET", by_client=True),
     "/v1beta/models/": Route(endpoint="model", dialect="gemini", method="GET"),
@@ -226,7 +234,7 @@ def _kept(method: str, path: str) -> Route | None:
     if found is None:
         return None
     collection, below, item = found[1], found[3] or "", found[4] or ""
-    methods = _KEPT.get((collection, below, bool(item)))
+    methods = KEPT_METHODS.get((collection, below, bool(item)))
     if methods is None:
         return None
     if method not in methods:
@@ -246,7 +254,7 @@ def _panel(method: str, path: str) -> Route | None:
 
 def _gemini(path: str, query: bytes) -> Route | None:
     model, colon, verb = _gemini_name(path).rpartition(":")
-    endpoint = _VERBS.get(verb)
+    endpoint = GEMINI_VERBS.get(verb)
     if not colon or endpoint is None:
         return None
     sse = parse_qs(query.decode("latin-1")).get("alt") == ["sse"]
@@ -262,7 +270,7 @@ def _gemini(path: str, query: bytes) -> Route | None:
 
 def _gemini_name(path: str) -> str:
     """Return what a path of Google's API says behind `models/`, with the provider before it where a path of Vertex AI has one."""
-    prefix = next((prefix for prefix in _GEMINI if path.startswith(prefix)), None)
+    prefix = next((prefix for prefix in GEMINI_PREFIXES if path.startswith(prefix)), None)
     if prefix is not None:
         return path[len(prefix) :]
     found = _VERTEX.fullmatch(path)
@@ -276,7 +284,7 @@ def _bedrock(path: str) -> Route | None:
     if not path.startswith(_BEDROCK):
         return None
     model, _, operation = path[len(_BEDROCK) :].rpartition("/")
-    found = _BEDROCK_OPERATIONS.get(operation)
+    found = BEDROCK_OPERATIONS.get(operation)
     if found is None or not model:
         return None
     dialect, stream = found
@@ -287,6 +295,6 @@ def _bedrock(path: str) -> Route | None:
 
 def _model(path: str) -> Route | None:
     """Return the route of one model: its id may hold slashes."""
-    prefix = next((start for start in _MODELS if path.startswith(start)), "")
+    prefix = next((start for start in MODEL_ROUTES if path.startswith(start)), "")
     model = path[len(prefix) :] if prefix else ""
-    return msgspec.structs.replace(_MODELS[prefix], arrival=Arrival(model=model)) if model else None
+    return msgspec.structs.replace(MODEL_ROUTES[prefix], arrival=Arrival(model=model)) if model else None

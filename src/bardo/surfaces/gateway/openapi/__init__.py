@@ -1,0 +1,1 @@
+"""The OpenAPI document of the gateway, made from its routes, its own replies and what its dialects read."""

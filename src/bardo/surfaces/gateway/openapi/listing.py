@@ -1,0 +1,104 @@
+"""Every path of the gateway as a template, with its method and its route: read from the tables by which requests find their routes."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+
+from bardo.surfaces.gateway.batch_routes import BATCH_METHODS
+from bardo.surfaces.gateway.routes import (
+    BEDROCK_OPERATIONS,
+    FIXED_ROUTES,
+    GEMINI_PREFIXES,
+    GEMINI_VERBS,
+    KEPT_METHODS,
+    MODEL_ROUTES,
+    VERSIONLESS_ROUTES,
+    VERTEX_PREFIXES,
+    Route,
+)
+from bardo.values.wire import Arrival
+
+_VERSION = "/v1"
+PAGES = frozenset(("panel",))
+"""The endpoints that serve pages for people, which the document leaves out."""
+
+
+class ListedRoute(NamedTuple):
+    """A path as a template, such as `/v1/files/{file_id}`, one of its methods, and the route of such a request.
+
+    `versionless` is the same path without `/v1`, empty where that leads nowhere.
+    """
+
+    path: str
+    method: str
+    route: Route
+    versionless: str = ""
+
+
+def listed_routes() -> list[ListedRoute]:
+    """Return every path and method that the gateway answers, pages for people left out."""
+    return [*_fixed(), *_kept(), *_batches(), *_models(), *_gemini(), *_bedrock()]
+
+
+def _fixed() -> Iterator[ListedRoute]:
+    for path, route in FIXED_ROUTES.items():
+        if route.endpoint in PAGES:
+            continue
+        shorter = path.removeprefix(_VERSION)
+        yield ListedRoute(path, route.method, route, shorter if shorter in VERSIONLESS_ROUTES else "")
+
+
+def _kept() -> Iterator[ListedRoute]:
+    for (collection, below, has_item), methods in KEPT_METHODS.items():
+        path = f"/{collection}/{{{collection[:-1]}_id}}" + (f"/{below}" if below else "")
+        path += "/{item_id}" if has_item else ""
+        for method, endpoint in methods.items():
+            route = Route(endpoint=endpoint, dialect="openai_responses", method=method)
+            yield ListedRoute(_VERSION + path, method, route, path)
+
+
+def _batches() -> Iterator[ListedRoute]:
+    for (collection, has_name, below), methods in BATCH_METHODS.items():
+        is_anthropic = collection.startswith("messages")
+        name = "message_batch" if is_anthropic else {"files": "file", "batches": "batch"}[collection]
+        path = f"/{collection}" + (f"/{{{name}_id}}" if has_name else "") + (f"/{below}" if below else "")
+        dialect = "anthropic_messages" if is_anthropic else "openai_chat"
+        for method, endpoint in methods.items():
+            yield ListedRoute(_VERSION + path, method, Route(endpoint=endpoint, dialect=dialect, method=method), path)
+
+
+def _models() -> Iterator[ListedRoute]:
+    for prefix, route in MODEL_ROUTES.items():
+        if prefix.startswith(_VERSION):
+            shorter = prefix.removeprefix(_VERSION)
+            versionless = f"{shorter}{{model}}" if shorter in MODEL_ROUTES else ""
+            yield ListedRoute(f"{prefix}{{model}}", route.method, route, versionless)
+
+
+def _gemini() -> Iterator[ListedRoute]:
+    for prefix in (*GEMINI_PREFIXES, *VERTEX_PREFIXES):
+        for verb, endpoint in GEMINI_VERBS.items():
+            arrival = Arrival(stream=verb == "streamGenerateContent", endpoint=verb if endpoint == "embed" else "")
+            yield ListedRoute(
+                f"{prefix}{{model}}:{verb}", "POST", Route(endpoint=endpoint, dialect="gemini", arrival=arrival)
+            )
+
+
+def _bedrock() -> Iterator[ListedRoute]:
+    for operation, (dialect, stream) in BEDROCK_OPERATIONS.items():
+        route = Route(endpoint="generate", dialect=dialect, arrival=Arrival(stream=stream))
+        yield ListedRoute(f"/model/{{model}}/{operation}", "POST", route)
+
+
+def form_of(route: Route) -> str:
+    """Return the name by which the form of a route's bodies is looked up: its endpoint and dialect, and which of several endpoints."""
+    parts = (route.endpoint, route.dialect, route.arrival.endpoint)
+    return " ".join(part for part in parts if part)
+
+
+def longest_name(form: str, names: Collection[str]) -> str:
+    """Return the longest beginning of a form that is among `names`, empty where none is: `embed ollama`, or `embed` alone."""
+    parts = form.split()
+    beginnings = (" ".join(parts[:count]) for count in range(len(parts), 0, -1))
+    return next((one for one in beginnings if one in names), "")

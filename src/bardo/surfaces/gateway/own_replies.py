@@ -1,0 +1,108 @@
+"""What the gateway answers on bardo's own behalf, as values: the OpenAPI document describes them by these types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import msgspec
+
+
+class RunningReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The gateway runs."""
+
+    status: Literal["ok"] = "ok"
+
+
+class ReadyReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The gateway has these providers, by their ids."""
+
+    providers: tuple[str, ...]
+    status: Literal["ready"] = "ready"
+
+
+class VersionReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The version of Ollama whose API is spoken, and bardo's own."""
+
+    version: str
+    bardo: str
+
+
+class FeedbackReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The feedback that was stored: its call, and its score from 0 (bad) to 1 (good)."""
+
+    request_id: str
+    score: float
+    stored: Literal[True] = True
+
+
+class CacheReply(msgspec.Struct, frozen=True, kw_only=True):
+    """How many replies are kept for the tenant that asks, and how many bytes they take."""
+
+    entries: int
+    bytes: int
+
+
+class PurgedReply(msgspec.Struct, frozen=True, kw_only=True):
+    """How many kept replies were removed."""
+
+    removed: int
+
+
+class KeyFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The key of the request: its id and name, never the key. `models` are globs; empty: it may ask for all."""
+
+    id: str
+    name: str
+    tags: Sequence[str]
+    models: Sequence[str]
+    expires_at: str | None
+
+
+class LimitFacts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A limit of a key, in its own unit: calls, tokens, or US dollars. `resets_at` is there for those of a day and a month."""
+
+    limit: float
+    used: float
+    remaining: float
+    resets_at: str | None = None
+    window_seconds: int | None = None
+
+
+class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of a day or a month together."""
+
+    calls: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    spent_usd: float
+    calls_of_unknown_cost: int
+
+
+class ModelUsageFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of this month to one model. `cost_usd` is null where no call's cost is known."""
+
+    provider: str
+    model: str
+    calls: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    cost_usd: float | None
+    calls_of_unknown_cost: int
+
+
+class UsageReply(msgspec.Struct, frozen=True, kw_only=True):
+    """What the key of the request has used, and what it may. `limits` are by the names that `[[keys]]` has for them."""
+
+    key: KeyFacts
+    limits: dict[str, LimitFacts]
+    today: UsageSum
+    this_month: UsageSum
+    by_model: Sequence[ModelUsageFacts]
+
+
+def usage_reply(figures: dict[str, Any]) -> UsageReply:
+    """Return the figures of a key as the answer that tells them."""
+    return msgspec.convert(figures, UsageReply)
