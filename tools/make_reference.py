@@ -146,6 +146,7 @@ MEANINGS = {
     "gateway.host": "the address to listen on",
     "gateway.port": "the port; 0 finds a free one",
     "gateway.workers": "processes that share the port",
+    "gateway.reload_on_change": "whether a changed configuration is applied to new requests at once, and not only at SIGHUP",
     "gateway.allow_unauthenticated": "whether it may listen where other machines reach it although it asks nobody for a key; where there "
     "are keys, whether those are answered too who come without one",
     "gateway.allowed_hosts": "names, without a port, by which it may be called besides `localhost`, `host` and its addresses; "

@@ -45,8 +45,8 @@ Part = TypeVar("Part")
 class LastingParts:
     """The parts of one configuration, with those that it took over from `before`.
 
-    `transport` is one that the caller closes; by default one is made. `open` opens what needs files. `commit` says that the new configuration
-    is at work: the one before it then no longer closes what was taken over.
+    `transport` is one that the caller closes; by default one is made. `open` opens what needs files. `commit` says that the new
+    configuration is at work: the one before it then no longer closes what was taken over.
     """
 
     def __init__(

@@ -35,6 +35,7 @@ class GatewaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     host: str = "127.0.0.1"
     port: Port = 8484
     workers: Count = 1
+    reload_on_change: bool = True
     allow_unauthenticated: bool = False
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()

@@ -129,7 +129,10 @@ OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
 
 
 class Gateway:
-    """Answers requests with the help of one Runner. `start` and `stop` are run with the server's own."""
+    """Answers requests with the help of one Runner. `start` and `stop` are run with the server's own.
+
+    `before` is the gateway of an earlier configuration: who reads its events reads those of this one too.
+    """
 
     def __init__(
         self,
@@ -141,11 +144,12 @@ class Gateway:
         accounts: Accounts | None = None,
         batches: BatchService | None = None,
         panel: PanelLoader | None = None,
+        before: Gateway | None = None,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
         self.bounds = bounds_of(settings)
-        self._context = GatewayContext(
+        self._context: GatewayContext = GatewayContext(
             runner,
             max_body=settings.max_body_bytes,
             keep_alive_seconds=settings.keep_alive_seconds,
@@ -155,6 +159,7 @@ class Gateway:
             accounts=accounts,
             batches=batches,
             panel=panel,
+            events=None if before is None else before._context.events,
         )
         if batches is not None:
             batches.is_busy = self._context.is_busy
@@ -191,8 +196,14 @@ class Gateway:
             if event == "shutdown":
                 return
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether requests are being answered; who only reads events does not count."""
+        return self._context.is_busy()
+
     async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
         answer, route = Answer(send), None
+        self._context.open_requests += 1
         try:
             origin = self._access.check(scope)
             if origin:
@@ -206,11 +217,7 @@ class Gateway:
                 _check_own_page(origin)
             elif self._context.accounts is not None:
                 await authenticate(self._context, self._context.accounts, route, scope, answer)
-            self._context.open_requests += 1
-            try:
-                await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
-            finally:
-                self._context.open_requests -= 1
+            await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
         except ClientGone:
             return
         except BardoError as problem:
@@ -224,6 +231,8 @@ class Gateway:
             raise
         except Exception:  # noqa: BLE001 - the last line of defence: one request fails, bardo keeps serving
             await answer.error(mistake(scope["path"]), _language(route, scope))
+        finally:
+            self._context.open_requests -= 1
 
 
 def _check_own_page(origin: str) -> None:

@@ -29,6 +29,7 @@ class GatewayContext:
 
     `responses` is where responses are kept, `feedback` takes what clients think of answers; None where neither is done.
     `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
+    `events` is the feed that an earlier configuration began.
     `panel` loads the panel, None where there is none.
     """
 
@@ -44,12 +45,13 @@ class GatewayContext:
         accounts: Accounts | None = None,
         batches: BatchService | None = None,
         panel: PanelLoader | None = None,
+        events: EventFeed | None = None,
     ) -> None:
         self.runner = runner
         self.accounts = accounts
         self.batches = batches
         self.panel = panel
-        self.events = EventFeed(runner.events)
+        self.events = events or EventFeed(runner.events)
         self.open_requests = 0
         """How many requests are being answered: batches yield to them."""
         self.feedback = feedback

@@ -1,0 +1,169 @@
+"""A gateway that applies what is changed in its configuration to new requests, while those that are open go on as they began.
+
+SIGHUP, or a change of the file, has the configuration read again. One that is wrong is reported in the log of the process, and the one at
+work stays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+
+import msgspec
+
+from bardo.edge.accounts.opening import has_keys
+from bardo.edge.server_limits import ErrorReply, ServerBounds
+from bardo.edge.settings import Settings
+from bardo.edge.settings_gateway import check_bind
+from bardo.surfaces.gateway.access import Pairs
+from bardo.surfaces.gateway.configured import ConfiguredGateway
+from bardo.surfaces.gateway.http import Receive, Scope, Send
+from bardo.values.errors import BardoError
+
+LOOK_SECONDS = 1.0
+"""How often the file is looked at."""
+_FIXED = ("host", "port", "workers", *ServerBounds.__struct_fields__)
+_log = logging.getLogger("bardo.gateway")
+
+
+class ReloadingGateway:
+    """Answers requests by the configuration at work. `load` reads the configuration, and raises ConfigError where it is wrong."""
+
+    def __init__(self, first: ConfiguredGateway, load: Callable[[], Settings]) -> None:
+        self._now = first
+        self._load = load
+        self._earlier: deque[ConfiguredGateway] = deque()
+        self._reloading = asyncio.Lock()
+        self._retiring = asyncio.Lock()
+        self._tasks: set[asyncio.Task[object]] = set()
+
+    @property
+    def bounds(self) -> ServerBounds:
+        """What the server accepts from clients, as the configuration at the start says."""
+        return self._now.application.bounds
+
+    def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
+        """Return the answer to a request that the server refused before it came here."""
+        return self._now.application.encode_error(path, headers, problem)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one ASGI scope."""
+        if scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+            return
+        await self._now.application(scope, receive, send)
+        if self._earlier:
+            self._begin(self._retire())
+
+    async def reload(self) -> bool:
+        """Read the configuration, apply it to new requests, and return whether that could be done."""
+        async with self._reloading:
+            before = self._now
+            try:
+                settings = await asyncio.to_thread(self._read, before.settings)
+                if settings == before.settings:
+                    _log.warning("the configuration was read again, and nothing in it has changed")
+                    return True
+                following = ConfiguredGateway(settings, before=before)
+            except BardoError as problem:
+                _log.error("the configuration is wrong, and stays as it was: %s", problem)
+                return False
+            following.take_over()
+            self._now = following
+            self._earlier.append(before)
+            await before.end_batches()
+            await following.start()
+            _log.warning("the configuration was read again, and holds for new requests")
+        await self._retire()
+        return True
+
+    def _read(self, before: Settings) -> Settings:
+        settings = self._load()
+        check_bind(settings.gateway, has_keys=has_keys(settings))
+        return with_fixed_settings(settings, before)
+
+    async def _retire(self) -> None:
+        """Close the configurations that no request needs any more, the oldest first: later ones share what they hold."""
+        async with self._retiring:
+            while self._earlier and self._earlier[0].is_idle:
+                await self._earlier.popleft().stop()
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await self._now.start()
+        with _on_hangup(lambda: self._begin(self.reload())):
+            if self._now.settings.gateway.reload_on_change and self._now.settings.source:
+                self._begin(self._watch(Path(self._now.settings.source)))
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while self._earlier:
+            await self._earlier.popleft().stop()
+        await self._now.stop()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    async def _watch(self, file: Path) -> None:
+        """Reload when the file has changed and is the same at two looks: whoever writes it may take a moment."""
+        applied = seen = await asyncio.to_thread(_signature, file)
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            before, seen = seen, await asyncio.to_thread(_signature, file)
+            if seen is not None and seen != applied and seen == before:
+                applied = seen
+                await self.reload()
+
+    def _begin(self, work: Coroutine[object, object, object]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[object]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()) is not None:
+            _log.error("a mistake in bardo, while the configuration was read again", exc_info=problem)
+
+
+def with_fixed_settings(settings: Settings, before: Settings) -> Settings:
+    """Return a configuration that is to be applied, with what holds until the process ends from the one before."""
+    gateway = {name: getattr(before.gateway, name) for name in _FIXED}
+    fixed = msgspec.structs.replace(
+        settings, gateway=msgspec.structs.replace(settings.gateway, **gateway), telemetry=before.telemetry
+    )
+    changed = [f"{name} under [gateway]" for name in _FIXED if getattr(settings.gateway, name) != gateway[name]]
+    if settings.telemetry != before.telemetry:
+        changed.append("[telemetry]")
+    if changed:
+        _log.warning("this changes only when bardo is started again: %s", ", ".join(changed))
+    return fixed
+
+
+@contextlib.contextmanager
+def _on_hangup(call: Callable[[], None]) -> Iterator[None]:
+    """Call something at each SIGHUP, where the system has it and this is the thread that gets signals."""
+    hangup = getattr(signal, "SIGHUP", None)
+    if hangup is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(hangup, call)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(hangup)
+
+
+def _signature(file: Path) -> tuple[int, int, int] | None:
+    """Return what is different when a file has changed; None where there is none."""
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
