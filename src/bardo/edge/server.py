@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import signal
 import socket
+import time
 from collections.abc import Callable, Iterator
 
 import uvicorn
-from uvicorn.config import STARTUP_FAILURE
+from uvicorn.config import STARTUP_FAILURE as STARTUP_FAILURE
 from uvicorn.supervisors.multiprocess import Multiprocess, Process
 
 from bardo.edge.graceful_shutdown import Application
@@ -26,6 +28,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _TICK_SECONDS = 1.0
 # Connections tell nobody that they have closed.
 _LOOK_SECONDS = 0.005
+# How long after a worker that could not start the next one is started.
+_RESTART_SECONDS = 5.0
 # How long a client may take to read the rest of its reply once the server stops.
 _UNREAD_SECONDS = 2.0
 
@@ -119,24 +123,51 @@ def serve_here(create: Create, listener: socket.socket, *, log_level: str) -> No
 
 
 class Supervisor(Multiprocess):
-    """Starts the workers, and replaces those that have ended.
+    """Starts the workers, replaces those that have ended, and tells each of them to read the configuration again at SIGHUP.
 
     uvicorn's own also kills a worker that does not answer within five seconds: on a busy machine one that is still starting, so that none
-    ever serves, with all its streams.
+    ever serves, with all its streams. And it replaces all workers at SIGHUP, which ends their streams.
     """
 
+    def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
+        super().__init__(config, sockets)
+        self._first: tuple[Process, ...] = ()
+        self._failed: dict[Process, float] = {}
+
+    def init_processes(self) -> None:
+        """Start the first workers."""
+        super().init_processes()
+        self._first = tuple(self.processes)
+
     def keep_subprocess_alive(self) -> None:
-        """Replace the workers that have ended, and stop where one could not start."""
+        """Replace the workers that have ended, and stop where one of the first ones could not start."""
         for index, worker in enumerate(self.processes):
-            if self.should_exit.is_set() or worker.process.is_alive():
+            if self.should_exit.is_set() or worker.process.is_alive() or not self._may_replace(worker):
                 continue
-            worker.kill()
-            worker.join()
-            if worker.exitcode == STARTUP_FAILURE:
-                self.should_exit.set()
-                return
+            self._failed.pop(worker, None)
             self.processes[index] = Process(self.config, self.sockets)
             self.processes[index].start()
+
+    def _may_replace(self, worker: Process) -> bool:
+        """Return whether another worker is to take the place of one that has ended.
+
+        Where one that took the place of another cannot start, the next is started after a while: the configuration may be wrong by now, and
+        the other workers go on with what it was.
+        """
+        worker.kill()
+        worker.join()
+        if worker.exitcode != STARTUP_FAILURE:
+            return True
+        if worker in self._first:
+            self.should_exit.set()
+            return False
+        return time.monotonic() >= self._failed.setdefault(worker, time.monotonic()) + _RESTART_SECONDS
+
+    def handle_hup(self) -> None:
+        """Tell each worker to read the configuration again."""
+        for worker in self.processes:
+            if worker.pid is not None and worker.process.is_alive():
+                os.kill(worker.pid, signal.SIGHUP)
 
 
 def serve_with_workers(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import logging
 import socket
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +18,11 @@ from types import TracebackType
 from typing import Literal, Self
 
 from bardo.edge.graceful_shutdown import CANCELLED_SECONDS, Application, GracefulShutdown
-from bardo.values.errors import ConfigError, InternalError
+from bardo.values.errors import BardoError, ConfigError, InternalError
 
 LogLevel = Literal["debug", "info", "warning", "error", "critical"]
 
+_log = logging.getLogger("bardo.gateway")
 BACKLOG = 2048
 _OPEN_FILES = 65_536
 # A request makes hundreds of objects and hardly a cycle. With Python's own 700, nearly every request waits for a collection.
@@ -55,7 +57,8 @@ def serve(
             serve_here(create, listener, log_level=log_level)
         else:
             stop_seconds = int(grace + 2 * CANCELLED_SECONDS) + 1
-            serve_with_workers(create, listener, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
+            created = partial(_create_in_worker, create)
+            serve_with_workers(created, listener, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
 
 
 def load_factory(path: str) -> Callable[[], Application]:
@@ -113,6 +116,17 @@ class BackgroundServer:
 
 def _create_app(path: str, grace: float) -> Application:
     return GracefulShutdown(load_factory(path)(), grace=grace, handles_signals=True, on_start=collect_less)
+
+
+def _create_in_worker(create: Callable[[], Application]) -> Application:
+    """Return the app of a worker. Where it cannot be made, the worker ends with one line and the exit code of a start-up that failed."""
+    from bardo.edge.server import STARTUP_FAILURE
+
+    try:
+        return create()
+    except BardoError as problem:
+        _log.error("a worker cannot start: %s", problem)
+        raise SystemExit(STARTUP_FAILURE) from problem
 
 
 def collect_less() -> None:

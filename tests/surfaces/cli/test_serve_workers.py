@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
+import subprocess
+import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bardo.simulators import Script, Simulator, ToolCall, Turn
+from bardo.simulators import Running, Script, Simulator, ToolCall, Turn
+from support.patience import PATIENCE
+from support.talk import Caller
 from surfaces.cli.support import line_with, running
 
 CONVERSATIONS = 12
@@ -89,6 +94,96 @@ def test_a_response_is_gone_on_from_by_either_of_two_workers(tmp_path: Path, mon
         bodies = [one.body for one in provider.requests if one.method == "POST"]
     assert [len(body["messages"]) for body in bodies] == [2 * turn + 1 for turn in range(CONVERSATIONS)]  # type: ignore[index]
     assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
+
+
+def config_of(provider: Running, name: str) -> str:
+    return (
+        "[gateway]\nreload_on_change = false\n[log]\nenabled = false\n"
+        f'[[providers]]\nid = "{name}"\npreset = "moonshot"\napi_key_env = "LAB_KEY"\n'
+        f'base_url = "{provider.base_url}"\nmodels = ["kimi-k3"]\n'
+    )
+
+
+def providers_of(address: str) -> set[str]:
+    """Return the providers that the workers have: each connection may reach another worker."""
+    found = set()
+    for _ in range(CONVERSATIONS):
+        asked = urllib.request.Request(f"{address}/readyz", headers={"connection": "close"})
+        with urllib.request.urlopen(asked, timeout=60) as answer:
+            found.add(",".join(json.loads(answer.read())["providers"]))
+    return found
+
+
+def wait_for(address: str, providers: set[str]) -> None:
+    until = time.monotonic() + PATIENCE
+    while (found := providers_of(address)) != providers:
+        assert time.monotonic() < until, found
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_sighup_applies_the_file_in_every_worker_and_ends_no_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    monkeypatch.setenv("LAB_KEY", "key")
+    config = tmp_path / "bardo.toml"
+    simulator = Simulator("moonshot", script=Script((Turn(text="one two three"),)))
+    with simulator.running() as provider:
+        config.write_text(config_of(provider, "lab"))
+        with running("serve", "--config", str(config), "--port", "0", "--workers", workers) as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            wait_for(address, {"lab"})
+            gate = simulator.hold(after=2)
+            body = {"model": "lab/kimi-k3", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+            callers = [Caller(address, "/v1/chat/completions", body) for _ in range(4)]
+            for caller in callers:
+                caller.hear(b"data: ")
+            config.write_text(config_of(provider, "other"))
+            gateway.send_signal(signal.SIGHUP)
+            wait_for(address, {"other"})
+            config.write_text("[providers]\nwrong")
+            gateway.send_signal(signal.SIGHUP)
+            line_with(gateway.stderr, "the configuration is wrong, and stays as it was")
+            assert providers_of(address) == {"other"}
+            gate.release()
+            for caller in callers:
+                with caller:
+                    caller.hear(b"[DONE]")
+                    assert b"three" in caller.heard
+            gateway.send_signal(signal.SIGTERM)
+            assert gateway.wait(60) == 0
+
+
+def workers_of(gateway: subprocess.Popen[bytes]) -> list[int]:
+    children = Path(f"/proc/{gateway.pid}/task/{gateway.pid}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell the children of a process")
+def test_a_killed_worker_is_replaced_also_while_the_file_is_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_KEY", "key")
+    config = tmp_path / "bardo.toml"
+    with Simulator("moonshot").running() as provider:
+        config.write_text(config_of(provider, "lab"))
+        with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            wait_for(address, {"lab"})
+            config.write_text("[providers]\nwrong")
+            first = workers_of(gateway)
+            assert len(first) == 2
+            os.kill(first[0], signal.SIGKILL)
+            line_with(gateway.stderr, "a worker cannot start: ")
+            assert providers_of(address) == {"lab"}, "the other worker goes on"
+            config.write_text(config_of(provider, "lab"))
+            until = time.monotonic() + PATIENCE
+            while len(workers_of(gateway)) < 2:
+                assert time.monotonic() < until
+                time.sleep(0.1)
+            assert providers_of(address) == {"lab"}
+            gateway.send_signal(signal.SIGTERM)
+            assert gateway.wait(60) == 0
 
 
 SLOW_START = """

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
+from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.accounts.call_gate import CallGate
 from bardo.edge.accounts.opening import open_accounts
 from bardo.edge.assembly import Assembly, assemble
@@ -16,9 +16,6 @@ from bardo.edge.settings import Settings
 from bardo.surfaces.gateway.app import Gateway
 from bardo.surfaces.gateway.batch_items import read_item
 from bardo.surfaces.gateway.panel import PanelLoader
-
-if TYPE_CHECKING:
-    pass
 
 _log = logging.getLogger("bardo.gateway")
 

@@ -42,6 +42,9 @@ class ReloadingGateway:
         self._reloading = asyncio.Lock()
         self._retiring = asyncio.Lock()
         self._tasks: set[asyncio.Task[object]] = set()
+        source = first.settings.source
+        self._file = Path(source) if source and first.settings.gateway.reload_on_change else None
+        self._read_as = None if self._file is None else _signature(self._file)
 
     @property
     def bounds(self) -> ServerBounds:
@@ -98,8 +101,8 @@ class ReloadingGateway:
         await receive()
         await self._now.start()
         with _on_hangup(lambda: self._begin(self.reload())):
-            if self._now.settings.gateway.reload_on_change and self._now.settings.source:
-                self._begin(self._watch(Path(self._now.settings.source)))
+            if self._file is not None:
+                self._begin(self._watch(self._file))
             await send({"type": "lifespan.startup.complete"})
             await receive()
         for task in tuple(self._tasks):
@@ -112,12 +115,12 @@ class ReloadingGateway:
 
     async def _watch(self, file: Path) -> None:
         """Reload when the file has changed and is the same at two looks: whoever writes it may take a moment."""
-        applied = seen = await asyncio.to_thread(_signature, file)
+        seen = self._read_as
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             before, seen = seen, await asyncio.to_thread(_signature, file)
-            if seen is not None and seen != applied and seen == before:
-                applied = seen
+            if seen is not None and seen != self._read_as and seen == before:
+                self._read_as = seen
                 await self.reload()
 
     def _begin(self, work: Coroutine[object, object, object]) -> None:
