@@ -203,7 +203,10 @@ MEANINGS = {
     "empty: none",
     "telemetry.service": "what this gateway is called in spans and metrics",
     "telemetry.logs": "the form of the lines that bardo writes to its standard error: `text` or `json`",
-    "state.url": "the database of keys, payments and batches: a file, or an address like `postgresql+psycopg://user@host/database`; empty: "
+    "log.url": "the log's database, instead of a file: an address like `postgresql://user@host/database`, with `bardo[postgres]`",
+    "log.url_env": "the variable that holds the log's address, for one with a password",
+    "state.url_env": "the variable that holds that address, for one with a password",
+    "state.url": "the database of keys, payments and batches: a file, or an address like `postgresql://user@host/database`; empty: "
     "the file `state.db` beside the log, or the log's own PostgreSQL database",
     "budgets.unknown_cost": "what a call counts as in the budgets of its key where nobody knows at its end what it cost: its `estimate`, "
     "or `nothing`; with `refuse` a key with a budget may not ask models without a price, and other calls count as their estimate",

@@ -12,7 +12,9 @@ import pytest
 
 from bardo.catalog.rows import DialectName
 from bardo.dialects import dialect
+from bardo.edge.data_paths import log_path, state_path
 from bardo.edge.settings import ProviderEntry, Settings, default_log_path, load_settings, parse_settings, provider_of
+from bardo.edge.settings_environment import with_environment
 from bardo.edge.settings_secrets import secrets_of
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import ConfigError
@@ -369,3 +371,27 @@ def test_telemetry_is_read() -> None:
         '[telemetry]\nmetrics = true\notlp = "http://127.0.0.1:4318"\nservice = "s"\nlogs = "json"'
     ).telemetry
     assert (read.metrics, read.otlp, read.service, read.logs) == (True, "http://127.0.0.1:4318", "s", "json")
+
+
+def test_the_log_may_stand_in_a_database_whose_address_a_variable_holds() -> None:
+    address = "postgresql://bardo:secret@db/bardo"
+    settings = parse_settings('[log]\nurl_env = "LOG_DATABASE"\n')
+    assert log_path(settings, {"LOG_DATABASE": address}) == address
+    assert state_path(settings, {"LOG_DATABASE": address}) == address, "keys stand where the log is"
+    with pytest.raises(ConfigError, match="LOG_DATABASE, which holds the address of a database, is not set"):
+        log_path(settings, {})
+    assert log_path(parse_settings(f'[log]\nurl = "{address}"\n'), {}) == address
+
+
+def test_the_log_stands_at_one_place() -> None:
+    with pytest.raises(ConfigError, match="another name a place for the log"):
+        parse_settings('[log]\npath = "log.db"\nurl = "postgresql://db/bardo"\n')
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("BARDO_LOG_PATH", "/data/log.db"), ("BARDO_LOG_URL", "postgresql://db/x")]
+)
+def test_the_place_in_the_environment_takes_that_of_the_file(variable: str, value: str) -> None:
+    for text in ('path = "a.db"', 'url = "postgresql://db/a"', 'url_env = "NOT_SET"'):
+        settings = with_environment(parse_settings(f"[log]\n{text}\n"), {variable: value})
+        assert str(log_path(settings, {})) == value

@@ -60,6 +60,7 @@ from bardo.reasoning.formats import ReasoningFormat
 from bardo.routing.workloads import WorkloadRow
 from bardo.structured import StructuredSettings
 from bardo.values.degradation import Degradation
+from bardo.values.errors import ConfigError
 
 
 class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,10 +79,15 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The inference log. `content` keeps prompts and replies too, which is off by default."""
+    """The inference log, in the file `path` or the database `url`. `content` keeps prompts and replies too, which is off by default.
+
+    `url` is an address like postgresql://user@host/database; `url_env` names the variable that holds one with a password.
+    """
 
     enabled: bool = True
     path: str = ""
+    url: str = ""
+    url_env: str = ""
     content: bool = False
 
 
@@ -222,6 +228,8 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     with mistakes.collected():
         check_gateway(read.gateway, Place(text, source, "gateway"))
     with mistakes.collected():
+        _check_one_place(read.log, Place(text, source, "log"))
+    with mistakes.collected():
         check_search(read.search, Place(text, source, "search"))
     with mistakes.collected():
         rows["reasoning_formats"] = read_formats(lists["reasoning_formats"], text, source)
@@ -252,6 +260,12 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
     check_pipeline(settings, Place(text, source, "inference.pipeline"))
     return settings
+
+
+def _check_one_place(log: LogSettings, place: Place) -> None:
+    """Raise ConfigError where the log is to be kept at two places."""
+    if named := [name for name in ("path", "url", "url_env") if getattr(log, name)][1:]:
+        raise ConfigError(f"{place.of(named[0])} and another name a place for the log", hint="keep one of them")
 
 
 class _Tables(msgspec.Struct, forbid_unknown_fields=True):

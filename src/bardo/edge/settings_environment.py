@@ -21,11 +21,17 @@ _FIELDS: dict[str, tuple[str, str]] = {
     "BARDO_WORKERS": ("gateway", "workers"),
     "BARDO_ALLOW_UNAUTHENTICATED": ("gateway", "allow_unauthenticated"),
     "BARDO_LOG_PATH": ("log", "path"),
+    "BARDO_LOG_URL": ("log", "url"),
     "BARDO_REPLAY_STORE": ("replay", "store"),
     "BARDO_RESPONSES_STORE": ("responses", "store"),
     "BARDO_CACHE_STORE": ("inference.pipeline.cache", "store"),
     "BARDO_INFERENCE_CACHE_TTL": ("inference.pipeline.cache", "ttl_seconds"),
 }
+_INSTEAD_OF: dict[str, dict[str, str]] = {
+    "BARDO_LOG_PATH": {"url": "", "url_env": ""},
+    "BARDO_LOG_URL": {"path": "", "url_env": ""},
+}
+"""What a variable takes the place of in its table."""
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
 # Names of the documents that bardo implements for which it has nothing yet: whoever sets them is told.
@@ -62,7 +68,7 @@ def unused_variables(environment: Mapping[str, str]) -> list[str]:
 
 def _with_field(settings: Settings, variable: str, value: str, section: str, field: str) -> Settings:
     table = attrgetter(section)(settings)
-    fields = {**msgspec.structs.asdict(table), field: value}
+    fields = {**msgspec.structs.asdict(table), **_INSTEAD_OF.get(variable, {}), field: value}
     try:
         changed = msgspec.convert(fields, type(table), strict=False)
     except msgspec.ValidationError as problem:

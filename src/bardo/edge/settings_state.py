@@ -6,9 +6,11 @@ import msgspec
 
 
 class StateSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The database of keys, payments and batches: a file, or an address like postgresql+psycopg://user@host/database.
+    """The database of keys, payments and batches: a file, or an address like postgresql://user@host/database.
 
-    Empty is where the log is: the file `state.db` beside it, or the same PostgreSQL database.
+    Empty is where the log is: the file `state.db` beside it, or the same PostgreSQL database. `url_env` names the variable that holds an
+    address with a password.
     """
 
     url: str = ""
+    url_env: str = ""

@@ -124,3 +124,8 @@ def test_what_is_no_database_is_said_so(tmp_path: Path) -> None:
 
 def test_an_address_is_shown_without_its_password() -> None:
     assert "hush" not in shown(address_of("postgresql+psycopg://somebody:hush@host/keys?sslkey=hush"))
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgresql+psycopg"])
+def test_an_address_of_postgresql_needs_no_driver(scheme: str) -> None:
+    assert address_of(f"{scheme}://bardo@db/bardo").drivername == "postgresql+psycopg"

@@ -125,12 +125,12 @@ def test_what_calls_left_is_taken_over(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     limited = '[[keys]]\nid = "one"\nkey_env = "CLIENT_KEY"\nrequests_per_minute = 2\n'
-    signed = {"headers": {"authorization": "Bearer sk-client"}}
+    signed = {"authorization": "Bearer sk-client"}
     with Simulator("moonshot").running() as near:
         text = log_at(tmp_path) + limited + provider("near", near.base_url)
         with served(tmp_path, text, monkeypatch, caplog) as gateway:
             runner = gateway.gateway._now.assembly.runner
-            assert ask(gateway.address, "openai_chat", "kimi-k3", **signed).status == 200
+            assert ask(gateway.address, "openai_chat", "kimi-k3", headers=signed).status == 200
             gateway.write(text + '[aliases]\nmine = "kimi-k3"\n')
             now = gateway.gateway._now.assembly.runner
             assert now is not runner
@@ -140,8 +140,10 @@ def test_what_calls_left_is_taken_over(
                 runner.health,
                 runner.events,
             )
-            assert ask(gateway.address, "openai_chat", "mine", **signed).status == 200
-            assert ask(gateway.address, "openai_chat", "mine", **signed).status == 429, "the minute did not begin anew"
+            assert ask(gateway.address, "openai_chat", "mine", headers=signed).status == 200
+            assert ask(gateway.address, "openai_chat", "mine", headers=signed).status == 429, (
+                "the minute did not begin anew"
+            )
 
 
 def test_who_reads_events_reads_those_of_the_next_configuration(

@@ -22,7 +22,7 @@ from bardo.values.errors import OperatorError
 
 BUSY_SECONDS = 5.0
 
-_ADDRESSES = "give a file, or an address like postgresql+psycopg://user@host/database"
+_ADDRESSES = "give a file, or an address like postgresql://user@host/database"
 
 
 def open_database(path: str | Path, use: DatabaseUse = STATE) -> Engine:
@@ -41,6 +41,8 @@ def address_of(path: str | Path, use: DatabaseUse = STATE) -> URL:
         address = make_url(path)
     except ArgumentError as error:
         raise use.unusable(f"the address of the {use.name} cannot be read", hint=_ADDRESSES) from error
+    if address.drivername in ("postgresql", "postgres"):
+        return address.set(drivername="postgresql+psycopg")
     if address.get_backend_name() == "sqlite" and address.database:
         return address_of(Path(address.database), use)
     if address.get_backend_name() != "postgresql":
