@@ -156,5 +156,6 @@ def finished_event(row: LogRow) -> CallFinished:
         reasoning_tokens=row.reasoning_tokens,
         cost_usd=row.cost_usd,
         verdict=row.reasoning_verdict,
+        visibility=row.visibility,
         degraded=tuple([str(one.get("what", "")) for one in row.degraded[:_MOST_NAMES]]),
     )

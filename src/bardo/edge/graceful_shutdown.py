@@ -80,8 +80,14 @@ class GracefulShutdown:
             self._open.discard(task)
 
     def end(self) -> None:
-        """Cancel the open requests after `grace` seconds. Call inside the loop; a second call changes nothing."""
+        """Cancel the open requests after `grace` seconds. Call inside the loop; a second call changes nothing.
+
+        An app that has `end_streams` ends at once what would go on without an end.
+        """
         if self._ending is None:
+            end_streams = getattr(self._app, "end_streams", None)
+            if end_streams is not None:
+                end_streams()
             self._ending = asyncio.get_running_loop().call_later(self._grace, self.end_now)
 
     def end_now(self) -> None:

@@ -85,7 +85,10 @@ class ReasoningText(_Event, frozen=True, kw_only=True, tag="call:reasoning"):
 
 
 class CallFinished(_Event, frozen=True, kw_only=True, tag="call:finished"):
-    """A call has ended, as its row in the log says. A number that is None is unknown. `degraded` names what was changed or lost."""
+    """A call has ended, as its row in the log says. A number that is None is unknown. `degraded` names what was changed or lost.
+
+    `visibility` says whether its thinking can be read: `visible`, `summarized`, `opaque`, or None where there was none.
+    """
 
     provider: str
     model: str
@@ -99,6 +102,7 @@ class CallFinished(_Event, frozen=True, kw_only=True, tag="call:finished"):
     cost_usd: float | None
     verdict: str | None
     degraded: tuple[str, ...]
+    visibility: str | None = None
 
 
 class HealthChanged(_Event, frozen=True, kw_only=True, tag="health:changed"):

@@ -174,6 +174,12 @@ class Gateway:
         elif scope["type"] == "lifespan":
             await self._lifespan(receive, send)
 
+    def end_streams(self) -> None:
+        """End the streams that have no end of their own, because the gateway stops: those of events."""
+        self._context.events.close()
+        if self._context.panel is not None:
+            self._context.panel.end_streams()
+
     def encode_error(self, path: str, headers: Pairs, problem: BardoError) -> ErrorReply:
         """Return the answer to a request that the server refused before it came here."""
         language = dialect_of_path(path)

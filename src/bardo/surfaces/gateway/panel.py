@@ -25,6 +25,8 @@ class PanelServer(Protocol):
 
     async def send_problem(self, scope: Scope, answer: Answer, problem: BardoError) -> None: ...
 
+    def end_streams(self) -> None: ...
+
     def close(self) -> None: ...
 
 
@@ -44,6 +46,11 @@ class PanelLoader:
                 # Its templates take a tenth of a second to load, for which no call is to wait.
                 self._panel = await asyncio.to_thread(self._open, context)
         return self._panel
+
+    def end_streams(self) -> None:
+        """End what goes on without an end of its own, because the gateway stops."""
+        if self._panel is not None:
+            self._panel.end_streams()
 
     def close(self) -> None:
         """Let go of what the panel has opened."""

@@ -13,6 +13,8 @@ from bardo.edge.data_paths import log_path
 from bardo.edge.log.reader import LogReader
 from bardo.edge.settings import Settings
 from bardo.surfaces.gateway.context import GatewayContext
+from bardo.surfaces.panel.live_board import LiveBoard
+from bardo.surfaces.panel.markdown import TEXT_FILTERS
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.surfaces.panel.sessions import Sessions
 from bardo.surfaces.panel.static_files import StaticFiles
@@ -37,7 +39,11 @@ class Panel:
         secret = self.environment.get(SECRET_VARIABLE, "").encode() or secrets.token_bytes(32)
         self.sessions = Sessions(secret, context.runner.clock)
         self.static = StaticFiles()
+        self.board = LiveBoard(context.runner.events)
         self._templates = make_environment(self.static)
+        self._templates.filters.update(TEXT_FILTERS)
+        # Rendering takes processor time that calls need: one page at a time.
+        self._rendering = asyncio.Semaphore(1)
         self._log: LogReader | None = None
         self._opening = threading.Lock()
 
@@ -54,7 +60,8 @@ class Panel:
 
     async def render(self, page: Page, request: PanelRequest) -> bytes:
         """Return a page as HTML, made in a thread."""
-        return await asyncio.to_thread(self._render, page, request)
+        async with self._rendering:
+            return await asyncio.to_thread(self._render, page, request)
 
     def close(self) -> None:
         """Let go of the log."""

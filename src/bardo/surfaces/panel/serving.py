@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from urllib.parse import parse_qsl, quote
 
 import msgspec
@@ -20,6 +20,7 @@ from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, V
 from bardo.surfaces.panel.panel import Panel
 from bardo.surfaces.panel.sessions import Session
 from bardo.surfaces.panel.views import VIEWS
+from bardo.surfaces.panel.views.live import show_thinking
 from bardo.values.errors import (
     BardoError,
     Forbidden,
@@ -47,6 +48,7 @@ SECURITY_HEADERS = (
 _MOST_FORM_BYTES = 2_000_000
 _MOST_FIELDS = 200
 _SIGN_IN, _SIGN_OUT, _EVENTS, _STATIC = "/panel/sign-in", "/panel/sign-out", "/panel/events", "/panel/static/"
+_THINKING = "/panel/live/"
 
 
 class PanelServer:
@@ -84,6 +86,10 @@ class PanelServer:
         page = Page("error.html", problem.message, {"problem": problem, "status": problem.status})
         await _send(answer, problem.status, await panel.render(page, request), headers=error_headers(problem))
 
+    def end_streams(self) -> None:
+        """End what goes on without an end of its own."""
+        self._panel.board.close()
+
     def close(self) -> None:
         """Let go of what the panel has opened."""
         self._panel.close()
@@ -120,9 +126,21 @@ async def _serve(panel: Panel, scope: Scope, receive: Receive, answer: Answer) -
     elif viewer is None:
         await _ask_to_sign_in(request, scope, answer)
     elif path == _EVENTS:
-        await send_live_events(panel, viewer, scope, receive, answer)
+        signed_in = partial(_is_signed_in, panel, session)
+        await send_live_events(panel, viewer, signed_in, receive, answer)
+    elif path.startswith(_THINKING):
+        page = show_thinking(panel, viewer, path.removeprefix(_THINKING))
+        await _send(answer, 200, await panel.render(page, request), headers=[])
     else:
         await _show(panel, request, answer, cookie)
+
+
+def _is_signed_in(panel: Panel, session: Session | None) -> bool:
+    """Return whether a stream that has begun may go on: its session holds, and its key was not revoked."""
+    if panel.context.accounts is None:
+        return True
+    holds = session is not None and panel.sessions.holds(session)
+    return holds and viewer_of(session, panel.context.accounts) is not None
 
 
 async def _show(panel: Panel, request: PanelRequest, answer: Answer, headers: list[tuple[str, str]]) -> None:

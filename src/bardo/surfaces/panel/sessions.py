@@ -66,13 +66,16 @@ class Sessions:
         text = cookie.rpartition(".")[0]
         if not hmac.compare_digest(signature, self._sign("session", text)):
             return None
-        if int(expires) <= self._clock() or nonce in self._ended:
-            return None
         try:
             name = urlsafe_b64decode(account + "=" * (-len(account) % 4)).decode()
         except (NotBase64, UnicodeDecodeError):
             return None
-        return Session(account=name, expires=int(expires), nonce=nonce)
+        session = Session(account=name, expires=int(expires), nonce=nonce)
+        return session if self.holds(session) else None
+
+    def holds(self, session: Session) -> bool:
+        """Whether a session has neither expired nor ended."""
+        return session.expires > self._clock() and session.nonce not in self._ended
 
     def form_token(self, session: Session) -> str:
         """Return the token that the forms of a session's pages hold (against CSRF)."""

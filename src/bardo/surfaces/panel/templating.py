@@ -20,7 +20,7 @@ from bardo.values.cost import usd
 
 _TEMPLATES = Path(__file__).with_name("templates")
 # Control characters but tab and line break, and those that turn the direction of text around.
-_UNSEEN = re.compile(
+UNSEEN = re.compile(
     "[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufff9-\ufffb\ud800-\udfff]"
 )
 
@@ -55,7 +55,7 @@ def shown(value: Any) -> Any:
         return NOT_REPORTED
     if isinstance(value, Markup) or not isinstance(value, str):
         return value
-    return _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)
+    return UNSEEN.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 def as_json(value: Any) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from bardo.surfaces.panel.pages import View
-from bardo.surfaces.panel.views import catalog, costs, health, overview
+from bardo.surfaces.panel.views import catalog, costs, health, live
 
 VIEWS: tuple[View, ...] = (
-    View("/", "Live", overview.show),
+    View("/", "Live", live.show),
     View("/costs", "Costs", costs.show),
     View("/costs.csv", "", costs.download),
     View("/health", "Health", health.show),
