@@ -12,7 +12,7 @@
     if (amount === 0 || Math.abs(amount) >= 1) return "$" + amount.toFixed(2);
     return "$" + amount.toFixed(Math.max(2, 1 - Math.floor(Math.log10(Math.abs(amount)))));
   };
-  const seconds = (time) => (time < 60 ? time.toFixed(1) + " s" : Math.floor(time / 60) + "m " + String(Math.floor(time % 60)).padStart(2, "0") + "s");
+  const seconds = (time) => (time < 60 ? time.toFixed(time < 10 ? 2 : 1) + " s" : Math.floor(time / 60) + "m " + String(Math.floor(time % 60)).padStart(2, "0") + "s");
   // Characters that turn text around, and those that no font shows.
   const clean = (text) => String(text).replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, "\ufffd");
   const plural = (number, word) => number.toLocaleString("en") + " " + word + (number === 1 ? "" : "s");
@@ -51,7 +51,7 @@
   function start(row, started) {
     row.started = started;
     row.model.textContent = clean((started.provider ? started.provider + "/" : "") + started.model);
-    const words = [started.model_asked && started.model_asked !== started.model ? "asked for " + started.model_asked : "",
+    const words = [started.model_asked && ![started.model, started.provider + "/" + started.model].includes(started.model_asked) ? "asked for " + started.model_asked : "",
       started.client_dialect, started.streamed ? "streamed" : "whole", started.cause !== "first" ? started.cause : ""];
     row.how.textContent = clean(words.filter(Boolean).join(" · "));
   }
@@ -171,7 +171,7 @@
   }, NEWS_SECONDS * 1000);
   setInterval(() => {
     const now = Date.now() / 1000;
-    for (const row of rows.values()) if (!row.finished && row.at) row.numbers.textContent = seconds(Math.max(0, now - row.at));
+    for (const row of rows.values()) if (!row.finished && row.at) row.numbers.textContent = Math.floor(Math.max(0, now - row.at)) + " s";
   }, 1000);
   addEventListener("pagehide", () => { if (source) source.close(); });
   open();
