@@ -27,6 +27,7 @@ from benchmarks import (
     soak,
     stages,
     structured,
+    telemetry,
 )
 from benchmarks.bench import FULL, QUICK, Bench
 from benchmarks.contestants import CannotStart
@@ -113,6 +114,7 @@ _RUN: dict[str, Callable[[Bench], Found]] = {
     "structured": structured.run,
     "control": control.run,
     "pipeline": pipeline.run,
+    "telemetry": telemetry.run,
     "routing": routing.run,
     "money": money.run,
     "affinity": affinity.run,

@@ -12,8 +12,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry.sdk.metrics import MeterProvider
-from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 from opentelemetry.sdk.trace import ReadableSpan
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -24,7 +22,7 @@ from bardo.edge.log.row import LogRow
 from bardo.edge.telemetry import names
 from bardo.edge.telemetry.json_logs import JsonFormatter
 from bardo.edge.telemetry.prometheus import MOST_PAIRS, CallMetrics
-from bardo.edge.telemetry.spans import CallMeters, SpanWriter
+from bardo.edge.telemetry.spans import SpanWriter
 from bardo.edge.telemetry.telemetry import Telemetry
 from bardo.edge.telemetry.trace import TraceContext, begin_trace
 from bardo.values.attempts import AttemptRecord
@@ -54,13 +52,11 @@ ROW = LogRow(
 
 
 class Heard:
-    """Spans and metrics in memory."""
+    """Spans in memory."""
 
     def __init__(self) -> None:
         self.exporter = InMemorySpanExporter()
-        self.reader = InMemoryMetricReader()
-        meters = CallMeters(MeterProvider([self.reader]))
-        self.telemetry = Telemetry(spans=SpanWriter(SimpleSpanProcessor(self.exporter), "house", meters=meters))
+        self.telemetry = Telemetry(spans=SpanWriter(SimpleSpanProcessor(self.exporter), "house"))
 
     @property
     def spans(self) -> list[ReadableSpan]:
@@ -151,17 +147,6 @@ def test_any_header_gives_a_sound_context(parent: str, state: str) -> None:
 )
 def test_a_header_that_is_not_sound_begins_a_trace(header: str) -> None:
     assert begin_trace(header) == TraceContext(*begin_trace(header)[:2]) or begin_trace(header).parent == 0
-
-
-def test_the_two_metrics_of_the_conventions() -> None:
-    heard = Heard()
-    heard.telemetry.note(ROW)
-    data = heard.reader.get_metrics_data()
-    assert data is not None
-    metrics = {one.name: one for one in data.resource_metrics[0].scope_metrics[0].metrics}
-    assert set(metrics) == {names.DURATION, names.TOKEN_USAGE}
-    points = {point.attributes[names.TOKEN_TYPE]: point.sum for point in metrics[names.TOKEN_USAGE].data.data_points}  # type: ignore[index,union-attr]
-    assert points == {"input": 100, "output": 40}
 
 
 def samples(metrics: CallMetrics) -> dict[tuple[str, str], float]:

@@ -1,4 +1,4 @@
-"""Spans and metrics of calls for OpenTelemetry, made of the rows of the log, exported by OTLP over HTTP.
+"""Spans of calls for OpenTelemetry, made of the rows of the log, exported by OTLP over HTTP.
 
 The packages come with the extra `bardo[telemetry]`. A span is made when its call has ended, with the id that it had from its beginning: a
 call costs one value more than its row. Spans are exported in a thread of their own.
@@ -6,42 +6,41 @@ call costs one value more than its row. Spans are exported in a thread of their 
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from typing import Any
 
 from bardo.catalog.telemetry_rows import telemetry_names
 from bardo.edge.log.row import LogRow
 from bardo.edge.telemetry import names
+from bardo.edge.telemetry.meters import CallMeters
+from bardo.edge.telemetry.packages import SCOPE, package, resource_of
 from bardo.edge.telemetry.trace import TraceContext
 from bardo.values.attempts import AttemptRecord
 from bardo.values.chance import CHANCE
-from bardo.values.errors import ConfigError
 
 _NANOS = 1_000_000_000
-_SCOPE = "bardo"
 
 
 class SpanWriter:
     """Makes spans and gives them to a span processor of OpenTelemetry's SDK. Raises ConfigError where the SDK is not there."""
 
-    def __init__(self, processor: Any, service: str, *, meters: Any | None = None) -> None:
+    def __init__(self, processor: Any, service: str, *, meters: CallMeters | None = None) -> None:
         self._processor = processor
         self._trace = package("opentelemetry.trace")
         self._sdk = package("opentelemetry.sdk.trace")
         scope = package("opentelemetry.sdk.util.instrumentation").InstrumentationScope
-        self._scope = scope(_SCOPE)
+        self._scope = scope(SCOPE)
         self._resource = resource_of(service)
         self._meters = meters
         self._ok = self._trace.Status(self._trace.StatusCode.OK)
 
     def note(self, row: LogRow, context: TraceContext) -> None:
         """Export the span of one call, with one for each of its attempts where there were several."""
-        attributes = _attributes(row)
         if self._meters is not None:
-            self._meters.note(row, attributes)
+            self._meters.note(row)
         if not context.sampled:
             return
+        attributes = _attributes(row)
         own = self._span_context(context.trace_id, context.span_id, context)
         parent = self._span_context(context.trace_id, context.parent, context, remote=True) if context.parent else None
         began, ended = _nanos(row.started_at), _nanos(row.started_at + row.seconds)
@@ -96,33 +95,6 @@ class SpanWriter:
         return self._ok if error is None else self._trace.Status(self._trace.StatusCode.ERROR, error)
 
 
-class CallMeters:
-    """The two metrics of the conventions: how long calls take, and how many tokens they use."""
-
-    def __init__(self, provider: Any) -> None:
-        self._provider = provider
-        meter = provider.get_meter(_SCOPE)
-        self._seconds = meter.create_histogram(
-            names.DURATION, unit="s", explicit_bucket_boundaries_advisory=names.DURATION_BOUNDARIES
-        )
-        self._tokens = meter.create_histogram(
-            names.TOKEN_USAGE, unit="{token}", explicit_bucket_boundaries_advisory=names.TOKEN_BOUNDARIES
-        )
-
-    def note(self, row: LogRow, attributes: Mapping[str, Any]) -> None:
-        """Record one call."""
-        kept = (names.OPERATION, names.PROVIDER, names.REQUEST_MODEL, names.RESPONSE_MODEL, names.ERROR_TYPE)
-        labels = {name: attributes[name] for name in kept if name in attributes}
-        self._seconds.record(row.seconds, labels)
-        for kind, count in (("input", row.input_tokens), ("output", row.output_tokens)):
-            if count is not None:
-                self._tokens.record(count, {**labels, names.TOKEN_TYPE: kind})
-
-    def close(self) -> None:
-        """Export what waits."""
-        self._provider.shutdown()
-
-
 def _attributes(row: LogRow) -> dict[str, Any]:
     """Return the attributes of a call, without those that are not known."""
     found = {
@@ -172,21 +144,3 @@ def _name(operation: str, model: str) -> str:
 
 def _nanos(seconds: float) -> int:
     return int(seconds * _NANOS)
-
-
-def resource_of(service: str) -> Any:
-    """Return what the exporting process is called."""
-    from bardo._version import __version__
-
-    return package("opentelemetry.sdk.resources").Resource.create(
-        {"service.name": service, "service.version": __version__}
-    )
-
-
-def package(name: str) -> Any:
-    """Return a module of OpenTelemetry. Raises ConfigError where it is not there."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        hint = "pip install 'bardo[telemetry]', or leave out otlp under [telemetry]"
-        raise ConfigError("spans need OpenTelemetry's SDK and its OTLP exporter", hint=hint) from None

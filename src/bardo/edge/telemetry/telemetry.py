@@ -9,8 +9,10 @@ import msgspec
 
 from bardo.edge.log.row import LogRow
 from bardo.edge.settings_telemetry import TelemetrySettings
+from bardo.edge.telemetry.meters import CallMeters
+from bardo.edge.telemetry.packages import package, resource_of
 from bardo.edge.telemetry.prometheus import CallMetrics
-from bardo.edge.telemetry.spans import CallMeters, SpanWriter, package, resource_of
+from bardo.edge.telemetry.spans import SpanWriter
 from bardo.edge.telemetry.trace import TRACEPARENT, TRACESTATE, TraceContext, begin_trace
 from bardo.values.request import Request
 
@@ -75,11 +77,7 @@ def _spans(settings: TelemetrySettings) -> SpanWriter:
     base = settings.otlp.rstrip("/")
     exporters = package("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     meters = package("opentelemetry.exporter.otlp.proto.http.metric_exporter")
-    metrics = package("opentelemetry.sdk.metrics")
-    reader = package("opentelemetry.sdk.metrics.export").PeriodicExportingMetricReader(
-        meters.OTLPMetricExporter(endpoint=f"{base}/v1/metrics")
-    )
-    provider = metrics.MeterProvider([reader], resource=resource_of(settings.service))
     exporter = exporters.OTLPSpanExporter(endpoint=f"{base}/v1/traces")
     processor = package("opentelemetry.sdk.trace.export").BatchSpanProcessor(exporter)
-    return SpanWriter(processor, settings.service, meters=CallMeters(provider))
+    counted = CallMeters(meters.OTLPMetricExporter(endpoint=f"{base}/v1/metrics"), resource_of(settings.service))
+    return SpanWriter(processor, settings.service, meters=counted)
