@@ -73,7 +73,10 @@ def keyboard_faults(tab: Tab, *, most: int = 60) -> list[str]:
             break
         tab.press("Tab")
         focused = tab.run(_FOCUSED)
-        if focused["place"] < 0 and focused["scrolls"] and not focused["body"]:
+        # What scrolls is reached too, and a date is reached in three parts.
+        if (focused["place"] < 0 and focused["scrolls"] and not focused["body"]) or focused[
+            "place"
+        ] == expected - 1 >= 0:
             continue
         if focused["place"] != expected:
             wrong.append(f"element {expected} of {count} comes next, and the focus is on {focused['words']}")

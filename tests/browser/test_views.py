@@ -12,13 +12,17 @@ from browser.conftest import PLAIN_CALL, OpenPanel
 
 # What stands for the parts of a path that it names.
 _PARTS = {"id": PLAIN_CALL}
-_PATHS = [view.path for view in VIEWS if "GET" in view.methods]
-EACH_VIEW = pytest.mark.parametrize("path", _PATHS)
+# What a view has to be asked besides.
+_QUERIES = {"/catalog/model": "?provider=anthropic&model=claude-sonnet-4-5"}
+_PATHS = [view.path for view in VIEWS if "GET" in view.methods and not view.path.endswith(".csv")]
+_FURTHER = ("/costs?by=key&period=30d", "/catalog?list=providers", "/catalog?list=models&q=%3Cscript%3E")
+EACH_VIEW = pytest.mark.parametrize("path", [*_PATHS, *_FURTHER])
 
 
 def address_of(panel: OpenPanel, path: str) -> str:
     """Return the address of a view, with an example for each part of its path that it names."""
-    return panel.address + re.sub(r"\{(\w+)\}", lambda found: _PARTS[found[1]], path).rstrip("/")
+    found = re.sub(r"\{(\w+)\}", lambda part: _PARTS[part[1]], path)
+    return panel.address + found.rstrip("/") + _QUERIES.get(path, "")
 
 
 @EACH_VIEW
@@ -67,7 +71,7 @@ def test_the_skip_link_is_first_and_leads_to_the_content(panel: OpenPanel) -> No
 
 def test_the_page_says_which_view_it_is(panel: OpenPanel) -> None:
     with panel.tab() as tab:
-        for path in (path for path in _PATHS if "{" not in path):
+        for path in _PATHS:
             tab.open(address_of(panel, path))
             here = tab.run(
                 "[...document.querySelectorAll('nav [aria-current=page]')].map((one) => new URL(one.href).pathname)"

@@ -64,9 +64,9 @@ class Tab:
         self._chromium = chromium
         self.page = page
         self.seen = Seen()
-        self._watch()
+        self.wait_for(self._watch())
 
-    def _watch(self) -> None:
+    async def _watch(self) -> None:
         page, seen = self.page, self.seen
         page.on("pageerror", lambda error: seen.errors.append(f"error: {error}"))
         page.on("console", lambda said: seen.errors.append(f"{said.type}: {said.text}") if _is_bad(said.type) else None)

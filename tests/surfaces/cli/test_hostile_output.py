@@ -30,12 +30,13 @@ from surfaces.cli.support import bardo, on_terminal, simulated, write_log
 NOW = time.time()
 # The styles of bardo's own tables; a hostile text has none of these.
 _OWN_STYLES = re.compile(r"\x1b\[(?:0|1|2|3[1-6]|1;3[1-6])m")
+_JOINED = re.compile("(?<=[^\x00-\x7f])[\u200c\u200d]")
 BY_GROUP = pytest.mark.parametrize("group", GROUPS)
 
 
 def controls(shown: str) -> set[str]:
-    """Return the characters that are more than text on a terminal."""
-    return {letter for letter in shown if not letter.isprintable() and letter not in "\n\t"}
+    """Return the characters that are more than text on a terminal. Emoji and some scripts need joiners."""
+    return {letter for letter in _JOINED.sub("", shown) if not letter.isprintable() and letter not in "\n\t"}
 
 
 def on_screen(renderable: RenderableType) -> str:

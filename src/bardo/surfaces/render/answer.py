@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from enum import StrEnum
 from types import TracebackType
@@ -138,9 +139,10 @@ class AnswerWriter:
         self._thought = []
 
     def _tell(self, text: str) -> None:
-        """Write to stderr, dim where it is a terminal."""
+        """Write to stderr, dim where it is a terminal that knows how."""
         if self._cleaner is not None:
-            text = f"\x1b[2m{self._cleaner.feed(text)}\x1b[22m"
+            text = self._cleaner.feed(text)
+            text = text if os.environ.get("TERM") == "dumb" else f"\x1b[2m{text}\x1b[22m"
         sys.stderr.write(text)
         sys.stderr.flush()
 
