@@ -40,7 +40,7 @@ class Environment:
         program, *rest = command
         environment = {"PATH": os.defpath, "HOME": str(self.programs.parent), "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
-            [self.programs / program, *rest],
+            [str(self.programs / program), *rest],
             env=environment,
             cwd=cwd or self.programs.parent,
             capture_output=True,
@@ -53,7 +53,7 @@ class Environment:
 
     def install(self, *packages: str) -> None:
         """Install packages; the test is skipped where no registry can be reached. pip reads its usual settings."""
-        command = [self.programs / "python", "-m", "pip", "install", "--quiet", "--no-compile", *packages]
+        command = [str(self.programs / "python"), "-m", "pip", "install", "--quiet", "--no-compile", *packages]
         done = subprocess.run(command, capture_output=True, text=True, timeout=_TIME_LIMIT, check=False)
         if done.returncode and any(words in done.stderr for words in _UNREACHABLE):
             pytest.skip("no registry of packages can be reached")

@@ -46,6 +46,9 @@ def test_with_nobody_at_all_it_serves_and_says_what_to_do(
     monkeypatch.setattr(directory, "builtin", lambda: Catalog([]))
     with BackgroundServer(gateway_of(SILENT, {})) as server:
         assert request(server.address, "GET", "/v1/models").json["data"] == []
+        assert request(server.address, "GET", "/healthz").status == 200
+        unready = request(server.address, "GET", "/readyz")
+        assert (unready.status, "no provider is configured" in unready.text) == (503, True)
         answer = ask(server.address, "openai_chat", "gpt-5")
     assert answer.status == 404
     assert "set a provider's key in the environment, or write a bardo.toml" in answer.text

@@ -77,7 +77,7 @@ def row_of(gateway: KeyedGateway, request_id: str) -> LogRow:
     return found[0]
 
 
-@pytest.mark.parametrize("path", [path for path in FIXED_ROUTES if path != "/healthz"])
+@pytest.mark.parametrize("path", [path for path in FIXED_ROUTES if path not in ("/healthz", "/readyz")])
 def test_every_endpoint_but_health_asks_for_a_key(gateway: KeyedGateway, path: str) -> None:
     answer = httpx.request(FIXED_ROUTES[path].method, f"{gateway.address}{path}", json={}, timeout=PATIENCE)
     assert answer.status_code == 401
@@ -87,6 +87,16 @@ def test_every_endpoint_but_health_asks_for_a_key(gateway: KeyedGateway, path: s
 def test_anybody_may_see_that_the_gateway_is_there(gateway: KeyedGateway) -> None:
     assert httpx.get(f"{gateway.address}/healthz").status_code == 200
     assert httpx.head(gateway.address).status_code == 200
+
+
+def test_anybody_may_see_that_the_gateway_is_ready_and_who_has_a_key_its_providers(gateway: KeyedGateway) -> None:
+    def providers(**headers: str) -> list[str]:
+        found: list[str] = httpx.get(f"{gateway.address}/readyz", headers=headers).json()["providers"]
+        return found
+
+    assert providers() == []
+    assert "deepseek" in providers(authorization=f"Bearer {gateway.key()}")
+    assert httpx.get(f"{gateway.address}/readyz", headers={"authorization": "Bearer wrong"}).status_code == 401
 
 
 @pytest.mark.parametrize(

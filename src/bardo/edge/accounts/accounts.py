@@ -68,6 +68,11 @@ class Accounts:
             self._admissions.log = log
 
     @property
+    def failed(self) -> bool:
+        """Whether the state database could not be used at the last look: calls of keys with limits are refused then."""
+        return self._failed
+
+    @property
     def known(self) -> list[Account]:
         """Every account."""
         return list(self._registry)

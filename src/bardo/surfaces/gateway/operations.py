@@ -18,7 +18,7 @@ from bardo.surfaces.gateway.own_replies import ReadyReply, RunningReply
 from bardo.surfaces.gateway.request_options import header_options, with_header_options, with_headers
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
-from bardo.values.errors import UnknownRoute
+from bardo.values.errors import Unavailable, UnknownRoute
 from bardo.values.operations import Embeddings, EmbedRequest
 
 
@@ -28,9 +28,17 @@ async def health(context: GatewayContext, route: Route, scope: Scope, receive: R
 
 
 async def ready(context: GatewayContext, route: Route, scope: Scope, receive: Receive, answer: Answer) -> None:
-    """Answer which providers the gateway has."""
+    """Answer that calls can be answered; who is asked for a key and gives none is not told the providers. Raises Unavailable."""
     providers = tuple(provider.id for provider in context.runner.directory.providers)
-    await answer.json(ReadyReply(providers=providers))
+    if not providers:
+        raise Unavailable(
+            "no provider is configured", hint="set a provider's key in the environment, or write a bardo.toml"
+        )
+    accounts = context.accounts
+    if accounts is not None and accounts.failed:
+        raise Unavailable("the database of keys cannot be reached", hint="look at the log of bardo")
+    known = accounts is None or caller_of(scope).account is not None
+    await answer.json(ReadyReply(providers=providers if known else ()))
 
 
 async def provider_health(

@@ -15,7 +15,7 @@ class RunningReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadyReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The gateway has these providers, by their ids."""
+    """The gateway can answer calls. It has these providers, by their ids; none are named to who gives no key where one is asked for."""
 
     providers: tuple[str, ...]
     status: Literal["ready"] = "ready"

@@ -125,7 +125,9 @@ WORDS: dict[str, Words] = {
     ),
     "metrics": Words("Show metrics", "Operation", "For Prometheus; only where `[telemetry]` of bardo.toml counts metrics."),
     "health": Words("Say that the gateway runs", "Operation", "Needs no key."),
-    "ready": Words("Say which providers there are", "Operation", "The ids of the providers that are configured."),
+    "ready": Words(
+        "Say that calls can be answered", "Operation", "The ids of the providers that are configured, or why no call can be answered."
+    ),
     "openapi": Words("Show this document", "Operation", "With an entity tag: a client that has the document gets 304."),
 }  # fmt: skip
 """The words by the form of a route, by its endpoint and dialect, or by its endpoint alone."""
