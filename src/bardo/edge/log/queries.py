@@ -48,12 +48,10 @@ def recent(
 
 def find(connection: Connection, request_id: str) -> LogRow | None:
     """Return the row of a request, by its whole id or by a beginning that no other id has."""
-    request_id = mended_text(request_id, LONGEST_NAME)
-    exact = connection.execute(
-        select(inference_log).where(_column.request_id == request_id).order_by(_column.row_number.desc())
-    ).first()
+    exact = find_exact(connection, request_id)
     if exact is not None:
-        return from_columns(exact._asdict())
+        return exact
+    request_id = mended_text(request_id, LONGEST_NAME)
     begins = (_column.request_id >= request_id, _column.request_id < request_id + _LAST_CHARACTER)
     ids = connection.scalars(select(_column.request_id).where(*begins).distinct().limit(3)).all()
     if len(ids) > 1:
@@ -61,6 +59,13 @@ def find(connection: Connection, request_id: str) -> LogRow | None:
             f"several requests begin with {request_id!r}: {_listed(ids)}", hint="give more of the id"
         )
     return find(connection, ids[0]) if ids else None
+
+
+def find_exact(connection: Connection, request_id: str) -> LogRow | None:
+    """Return the row of a request, by its whole id."""
+    named = _column.request_id == mended_text(request_id, LONGEST_NAME)
+    found = connection.execute(select(inference_log).where(named).order_by(_column.row_number.desc())).first()
+    return None if found is None else from_columns(found._asdict())
 
 
 def feedback_on(connection: Connection, request_id: str) -> list[Feedback]:

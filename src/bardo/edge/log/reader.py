@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Self
 from bardo.edge.log.rollup import CostGroup, Dimension
 from bardo.edge.log.row import (
     CacheTotal,
+    CallFilter,
     CallOutcome,
+    CallPage,
     CallTimes,
     Feedback,
     LogExtent,
@@ -69,12 +71,26 @@ class LogReader:
                 operation=operation,
             )
 
+    def calls_before(self, wanted: CallFilter, before: int | None = None, *, limit: int = 50) -> CallPage:
+        """Return a page of the calls that match, newest first, of those before a row; None begins with the newest."""
+        from bardo.edge.log import call_pages
+
+        with self._reading() as connection:
+            return call_pages.calls_before(connection, wanted, before, limit=limit)
+
     def get(self, request_id: str) -> LogRow | None:
         """Return one call, by its id or by a beginning only it has. Raises AmbiguousRequest where several do."""
         from bardo.edge.log import queries
 
         with self._reading() as connection:
             return queries.find(connection, request_id)
+
+    def get_exact(self, request_id: str) -> LogRow | None:
+        """Return one call, by its whole id."""
+        from bardo.edge.log import queries
+
+        with self._reading() as connection:
+            return queries.find_exact(connection, request_id)
 
     def feedback(self, request_id: str) -> list[Feedback]:
         """Return what was thought of the answer to one call, by its whole id, oldest first."""

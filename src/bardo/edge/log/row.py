@@ -92,6 +92,29 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "cost_nanos", nanos_of(self.cost_usd))
 
 
+class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which calls are wanted; None is any. `model` is the one that answered or was asked for, `id_part` a part of the id.
+
+    `since` and `until` are Unix times between which a call began.
+    """
+
+    provider: str | None = None
+    model: str | None = None
+    outcome: str | None = None
+    verdict: str | None = None
+    key_id: str | None = None
+    since: float | None = None
+    until: float | None = None
+    id_part: str = ""
+
+
+class CallPage(msgspec.Struct, frozen=True, kw_only=True):
+    """Calls, newest first, without their contents. `before` is the row before which the next page begins; None after the last."""
+
+    rows: tuple[LogRow, ...]
+    before: int | None
+
+
 class CallBegun(msgspec.Struct, frozen=True, array_like=True):
     """A call that is about to be sent, as far as it is known then. `attempts` counts this one too."""
 

@@ -88,6 +88,11 @@ def outcome(row: LogRow) -> str:
 
 def call_facts(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> Table:
     """Return one call in full, with what was thought of its answer."""
+    return facts(call_words(row, now, feedback))
+
+
+def call_words(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> list[tuple[str, str]]:
+    """Return what is known of one call as names and words, without what is empty."""
     pairs: list[tuple[str, str]] = [
         ("id", row.request_id),
         ("time", f"{moment(row.started_at, now)}, took {seconds(row.seconds)}{_first_byte(row)}"),
@@ -115,7 +120,7 @@ def call_facts(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> Ta
         ("request", printable(row.request_content or "")),
         ("reply", printable(row.reply_content or "")),
     ]
-    return facts((name, value) for name, value in pairs if value)
+    return [(name, value) for name, value in pairs if value]
 
 
 def _route(route: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bardo.surfaces.panel.pages import View
-from bardo.surfaces.panel.views import catalog, costs, health, live
+from bardo.surfaces.panel.views import catalog, costs, health, live, request, requests
 
 VIEWS: tuple[View, ...] = (
     View("/", "Live", live.show),
+    View("/requests", "Requests", requests.show),
+    View("/requests/{id}", "", request.show),
+    View("/requests/{id}/again", "", request.send_again, methods=("POST",)),
     View("/costs", "Costs", costs.show),
     View("/costs.csv", "", costs.download),
     View("/health", "Health", health.show),

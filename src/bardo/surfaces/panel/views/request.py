@@ -1,0 +1,221 @@
+"""One request: what was asked, sent, seen and answered, what it cost, and a form that sends it again."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+import msgspec
+
+from bardo.edge.log import LogReader
+from bardo.edge.log.row import Feedback, LogRow
+from bardo.surfaces.panel.call_content import answered_parts, asked_turns, past_request
+from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
+from bardo.surfaces.panel.tables import Cell, Head, Table
+from bardo.surfaces.render.calls import call_words, outcome, served_by
+from bardo.surfaces.render.wording import count, difference, dollars, excerpt, seconds
+from bardo.values.cost import usd
+from bardo.values.degradation import Degradation
+from bardo.values.effort import EFFORTS
+from bardo.values.errors import BardoError, InvalidRequest, NotStored
+from bardo.values.request import ReasoningPolicy, Request
+
+if TYPE_CHECKING:
+    from bardo.surfaces.panel.panel import Panel
+
+_THINKING = ("visibility", "thinking", "thinking asked", "thinking sent", "decided by", "seen", "verdict")
+_CALL = ("time", "asked for", "operation", "served by", "attempts", "frames", "outcome", "finish", "input", "output")
+_ROUTE = ("workload", "vitality", "route", "not asked")
+_FURTHER = ("cache", "pipeline", "feedback")
+_BADGES = {"ok": "ok", "cancelled": "warn"}
+# A row is in the log within half a second after its call has ended.
+_LOOKS, _SECONDS_BETWEEN_LOOKS = 6, 0.3
+_EFFORT_OFF = "off"
+
+
+async def show(panel: Panel, request: PanelRequest) -> Page:
+    """Return the page of one request. Raises NotStored where the viewer may see none of this id."""
+    row, feedback = await _read(panel, request, request.parameters["id"])
+    earlier = request.query.get("of", "")
+    before = (await _read(panel, request, earlier))[0] if earlier else None
+    now = panel.context.runner.clock()
+    words = call_words(msgspec.structs.replace(row, request_content=None, reply_content=None), now, feedback)
+    kept = panel.keeps_content
+    values = {
+        "row": row,
+        "name": served_by(row),
+        "badge": _BADGES.get(row.outcome, "bad"),
+        "outcome": outcome(row),
+        "figures": _figures(row),
+        "groups": _groups(words),
+        "degraded": list(_degraded(row)),
+        "attempts": _attempts(row),
+        "costs": _costs(row),
+        "turns": asked_turns(row) if kept else (),
+        "answer": answered_parts(row) if kept else (),
+        "opaque": row.visibility == "opaque" and bool(row.reasoning_tokens),
+        "raw": list(_raw(row)),
+        "comparison": None if before is None else _comparison(before, row),
+        "of": None if before is None else before.request_id,
+        "may_repeat": kept and row.operation == "generate" and past_request(row) is not None,
+        "efforts": [("", "as it was asked"), (_EFFORT_OFF, "off"), *((one, one) for one in EFFORTS)],
+    }
+    return Page("request.html", f"Request {row.request_id}", values)
+
+
+async def send_again(panel: Panel, request: PanelRequest) -> Redirect:
+    """Send the request again, with another model or effort, and show the new call. Raises BardoError where it was not begun."""
+    row, _ = await _read(panel, request, request.parameters["id"])
+    past = past_request(row) if panel.keeps_content and row.operation == "generate" else None
+    if past is None:
+        raise InvalidRequest("the log does not hold this request", hint="set content = true under [log] in bardo.toml")
+    changed = _changed(past, request.form)
+    account = request.viewer.account
+    try:
+        live = await panel.context.runner.open(
+            changed, may_forward=False, tenant="" if account is None else account.tenant, account=account
+        )
+        try:
+            await live.read()
+        finally:
+            await live.close()
+        made = live.request_id
+    except BardoError as problem:
+        if not problem.request_id:
+            raise
+        made = problem.request_id
+    return Redirect(f"/panel/requests/{quote(made, safe='')}?of={quote(row.request_id, safe='')}")
+
+
+def _changed(past: Request, form: Mapping[str, str]) -> Request:
+    """Return the request with the model and the effort of a form. Raises InvalidRequest."""
+    model, effort = form.get("model", "").strip() or past.model, form.get("effort", "")
+    request = msgspec.structs.replace(past, model=model, stream=False)
+    if not effort:
+        return request
+    if effort == _EFFORT_OFF:
+        policy = ReasoningPolicy(mode="off")
+    elif effort in EFFORTS:
+        policy = ReasoningPolicy(mode="effort", effort=next(one for one in EFFORTS if one == effort))
+    else:
+        raise InvalidRequest(f"there is no effort {effort[:80]!r}", hint=f"use off, {', '.join(EFFORTS)}")
+    return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, reasoning=policy))
+
+
+async def _read(panel: Panel, request: PanelRequest, own_id: str) -> tuple[LogRow, list[Feedback]]:
+    """Return a call and what was thought of it. A call that has just ended is waited for. Raises NotStored."""
+
+    def read(log: LogReader) -> tuple[LogRow | None, list[Feedback]]:
+        row = log.get_exact(own_id)
+        return row, [] if row is None else log.feedback(row.request_id)
+
+    for look in range(_LOOKS):
+        if look:
+            await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
+        row, feedback = await panel.read_log(read)
+        if row is not None:
+            break
+    key = request.viewer.key_id
+    # Whose call it is, is not told to those who may not see it.
+    if row is None or (key is not None and row.key_id != key):
+        raise NotStored("the log holds no such request", hint="a call that goes on is in the log once it has ended")
+    return row, feedback
+
+
+def _figures(row: LogRow) -> list[tuple[str, str, str]]:
+    first = "" if row.first_byte_seconds is None else f"first piece after {seconds(row.first_byte_seconds)}"
+    cached = f"{count(row.cached_input_tokens)} from the cache" if row.cached_input_tokens else ""
+    return [
+        ("Took", seconds(row.seconds), first),
+        ("Input", count(row.input_tokens), cached),
+        ("Output", count(row.output_tokens), ""),
+        ("Thinking", count(row.reasoning_tokens, estimated=row.tokens_approx), row.reasoning_verdict or ""),
+        ("Cost", dollars(row.cost_usd), ""),
+    ]
+
+
+def _groups(words: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return what is known of a call in groups with headings."""
+    layers = [(name, value) for name, value in words if name in _FURTHER or name.startswith("layer ")]
+    made = [
+        ("Call", [(name, value) for name, value in words if name in _CALL]),
+        ("Thinking", [(name, value) for name, value in words if name in _THINKING]),
+        ("Route", [(name, value) for name, value in words if name in _ROUTE]),
+        ("Layers and feedback", layers),
+    ]
+    return [(title, pairs) for title, pairs in made if pairs]
+
+
+def _degraded(row: LogRow) -> Iterator[str]:
+    for one in row.degraded:
+        try:
+            yield difference(msgspec.convert(one, Degradation))
+        except msgspec.ValidationError:
+            # Too many for the log: it holds their beginning.
+            yield excerpt(msgspec.json.encode(one).decode(), 2000)
+
+
+def _attempts(row: LogRow) -> Table:
+    rows = []
+    for number, one in enumerate(row.attempt_records, start=1):
+        ended = one.error or ("ok" if one.seconds is not None else "not seen to its end")
+        why = f"{one.cause}; {one.why}" if one.why else one.cause
+        rows.append(
+            (
+                str(number),
+                Cell(f"{one.provider}/{one.model}", below=one.address or ""),
+                Cell(ended, badge="ok" if ended == "ok" else "bad"),
+                why,
+                "–" if one.seconds is None else seconds(one.seconds),
+                dollars(None if one.nanos is None else usd(one.nanos)),
+            )
+        )
+    heads = (
+        Head("Nr"),
+        Head("Sent to", wrap=True),
+        Head("Ended", wrap=True),
+        Head("Why", wrap=True),
+        Head("After", number=True),
+        Head("Cost", number=True),
+    )
+    return Table(name="attempts", caption="Attempts", heads=heads, rows=tuple(rows))
+
+
+def _costs(row: LogRow) -> Table:
+    parts = tuple((cause, dollars(usd(nanos))) for cause, nanos in (row.cost_parts or {}).items())
+    total = (Cell("Together"), Cell(dollars(row.cost_usd), below=f"by {row.price_source}" if row.price_source else ""))
+    heads = (Head("Cause"), Head("US dollars", number=True))
+    return Table(name="costs", caption="Cost by cause", heads=heads, rows=parts, foot=total)
+
+
+def _raw(row: LogRow) -> Iterator[tuple[str, Any]]:
+    """Give what the log holds as JSON: receipts are more exact than words."""
+    named = (("Receipt", row.receipt), ("Route", row.route), ("Layers", row.pipeline), ("Usage as sent", row.usage_raw))
+    for title, value in named:
+        if value is not None:
+            yield title, value
+
+
+def _comparison(before: LogRow, after: LogRow) -> Table:
+    """Return an earlier call and the one that sent it again, side by side."""
+    pairs = [(_compared(before)[place], _compared(after)[place]) for place in range(len(_COMPARED))]
+    rows = tuple((name, first, second) for name, (first, second) in zip(_COMPARED, pairs, strict=True))
+    heads = (Head(""), Head("Before", wrap=True), Head("Now", wrap=True))
+    return Table(name="comparison", caption="Sent again", heads=heads, rows=rows)
+
+
+_COMPARED = ("Model", "Outcome", "Thinking sent", "Took", "Output", "Thinking", "Cost")
+
+
+def _compared(row: LogRow) -> tuple[str, ...]:
+    return (
+        excerpt(served_by(row), 200),
+        outcome(row),
+        row.reasoning_emitted or "–",
+        seconds(row.seconds),
+        count(row.output_tokens),
+        count(row.reasoning_tokens, estimated=row.tokens_approx),
+        dollars(row.cost_usd),
+    )
