@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import threading
+import time
 from collections.abc import Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -95,8 +96,12 @@ class Tab:
         return self.wait_for(self.page.evaluate(script, argument))
 
     def until(self, script: str, argument: Any = None) -> None:
-        """Wait until an expression of JavaScript is true."""
-        self.wait_for(self.page.wait_for_function(script, arg=argument, polling=50))
+        """Wait until an expression of JavaScript is true. The page's policy allows no script that looks by itself."""
+        give_up = time.monotonic() + PATIENCE
+        while not self.run(script, argument):
+            if time.monotonic() > give_up:
+                raise TimeoutError(f"this does not come true: {script}")
+            time.sleep(0.05)
 
     def press(self, key: str) -> None:
         """Press a key of the keyboard."""
