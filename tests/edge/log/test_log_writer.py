@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bardo.edge.log import LogGap, LogRow, LogWriter
-from bardo.edge.log import writer as writer_module
+from bardo.edge.log import batch_writer as writer_module
 from bardo.edge.log.problems import RowsRefused, StoreUnavailable
 
 WAIT = 20.0  # Far more than anything here takes; only a failing test gets there.

@@ -8,23 +8,25 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 from itertools import islice
-
-from bardo.edge.log.row import LogRow
+from typing import Generic, TypeVar
 
 # How often an idle thread looks whether the program is over.
 LOOK_SECONDS = 0.5
 
+Row = TypeVar("Row")
 
-class WaitingRows:
+
+class WaitingRows(Generic[Row]):
     """A queue whose rows stay in it until they are settled: stored, or counted as dropped.
 
     Any thread may add; one thread at a time takes batches and settles them.
     """
 
-    def __init__(self, capacity: int, *, is_over: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, capacity: int, *, is_over: Callable[[], bool] = lambda: False, what: str = "log") -> None:
+        self._what = what
         self._capacity = capacity
         self._is_over = is_over
-        self._rows: deque[LogRow] = deque()
+        self._rows: deque[Row] = deque()
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._notify_at = 0
@@ -48,13 +50,15 @@ class WaitingRows:
     def __len__(self) -> int:
         return len(self._rows)
 
-    def add(self, row: LogRow) -> bool:
+    def add(self, row: Row) -> bool:
         """Take a row. `False` where it was dropped, because the queue is full or closed."""
         # The lock itself costs less than the condition over it.
         with self._lock:
             waiting = len(self._rows)
             if self._closed or waiting >= self._capacity:
-                self._count_dropped(1, "the log was closed" if self._closed else "the log could not keep up")
+                self._count_dropped(
+                    1, f"the {self._what} was closed" if self._closed else f"the {self._what} could not keep up"
+                )
                 return False
             self._rows.append(row)
             self._accepted += 1
@@ -62,7 +66,7 @@ class WaitingRows:
                 self._changed.notify_all()
         return True
 
-    def next_batch(self, size: int, *, within: float) -> list[LogRow]:
+    def next_batch(self, size: int, *, within: float) -> list[Row]:
         """Wait for `size` rows, or until the first has waited `within` seconds. Empty only when all is done."""
         with self._changed:
             self._notify_at = size
