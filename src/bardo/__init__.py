@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from bardo.edge.settings_failover import FailoverSettings
     from bardo.edge.settings_health import HealthSettings
     from bardo.edge.settings_injection import InjectionSettings
+    from bardo.edge.settings_memory import MemorySettings
     from bardo.edge.settings_payments import PaymentSettings
     from bardo.edge.settings_pipeline import OwnProfile, PipelineSettings
     from bardo.edge.settings_prefilter import PrefilterSettings
@@ -75,6 +76,7 @@ if TYPE_CHECKING:
     from bardo.surfaces.library.client import AsyncClient
     from bardo.surfaces.library.decoding import decode, parse
     from bardo.surfaces.library.explaining import explain
+    from bardo.surfaces.library.memory import AsyncMemory, Memory
     from bardo.surfaces.library.stream import AsyncReplyStream, EventStream, ReplyStream
     from bardo.surfaces.library.typed import TypedResponse
     from bardo.values.blocks import (
@@ -91,6 +93,7 @@ if TYPE_CHECKING:
         UnknownBlock,
     )
     from bardo.values.degradation import Degradation
+    from bardo.values.episodes import Episode, EpisodeMatch, Erased, MemoryStats
     from bardo.values.errors import (
         BardoError,
         BrokenStream,
@@ -210,6 +213,7 @@ _HOMES: dict[str, str] = {
     "bardo.edge.settings_health": "HealthSettings",
     "bardo.edge.settings_state": "StateSettings",
     "bardo.edge.settings_telemetry": "TelemetrySettings",
+    "bardo.edge.settings_memory": "MemorySettings",
     "bardo.edge.settings_payments": "PaymentSettings",
     "bardo.engine.aliases": "Alias",
     "bardo.engine.explanation": "Explanation",
@@ -222,6 +226,7 @@ _HOMES: dict[str, str] = {
     "bardo.surfaces.library.client": "AsyncClient",
     "bardo.surfaces.library.decoding": "decode parse",
     "bardo.surfaces.library.explaining": "explain",
+    "bardo.surfaces.library.memory": "AsyncMemory Memory",
     "bardo.surfaces.library.stream": "AsyncReplyStream EventStream ReplyStream",
     "bardo.surfaces.library.typed": "TypedResponse",
     "bardo.values.blocks": (
@@ -229,6 +234,7 @@ _HOMES: dict[str, str] = {
         "UnknownBlock "
     ),
     "bardo.values.degradation": "Degradation",
+    "bardo.values.episodes": "Episode EpisodeMatch Erased MemoryStats",
     "bardo.values.errors": (
         "BardoError BrokenStream CallerError ClientMisuse ConfigError ContextOverflow Forbidden HeadersTooLarge InternalError "
         "InvalidRequest MalformedReply MethodNotAllowed MissingKey OperatorError Overloaded ProviderError "
@@ -257,6 +263,7 @@ __all__ = [
     "Alias",
     "AsyncClient",
     "AsyncEventStream",
+    "AsyncMemory",
     "AsyncReplyStream",
     "BardoError",
     "BatchSettings",
@@ -288,6 +295,9 @@ __all__ = [
     "DocumentBlock",
     "Embeddings",
     "EmptyThought",
+    "Episode",
+    "EpisodeMatch",
+    "Erased",
     "Event",
     "EventStream",
     "Explanation",
@@ -317,6 +327,9 @@ __all__ = [
     "LearnedSettings",
     "LogSettings",
     "MalformedReply",
+    "Memory",
+    "MemorySettings",
+    "MemoryStats",
     "Message",
     "MethodNotAllowed",
     "MissingKey",

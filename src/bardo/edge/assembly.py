@@ -30,11 +30,13 @@ from bardo.edge.price_book import PriceBook
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
 from bardo.edge.settings_cache import place_of
+from bardo.edge.settings_memory import check_memory, embedding_folder
 from bardo.edge.web_search import open_searcher, search_policy
 from bardo.engine.knowledge import CachingPolicy, Knowledge
 
 if TYPE_CHECKING:
     from bardo.edge.health_pings import HealthPings
+    from bardo.edge.memory.reasoning_memory import ReasoningMemory
 
 _log = logging.getLogger("bardo.control")
 
@@ -51,10 +53,12 @@ class Assembly:
         feedback: FeedbackTaker | None = None,
         pings: HealthPings | None = None,
         refresh: HourlyRefresh | None = None,
+        memory: ReasoningMemory | None = None,
     ) -> None:
         self.runner = runner
         self.lasting = lasting
         self.feedback = feedback
+        self.memory = memory
         self.responses = lasting.responses
         self.log = lasting.log
         self._introspector = introspector
@@ -80,6 +84,8 @@ class Assembly:
             await self.runner.pipeline.close()
         if self.feedback is not None:
             self.feedback.close()
+        if self.memory is not None:
+            self.memory.close()
         await self.lasting.close()
 
 
@@ -97,6 +103,7 @@ def assemble(
     """
     if settings.inference.pipeline.cache.store_env:
         place_of(settings.inference.pipeline.cache, os.environ if environment is None else environment)
+    check_memory(settings)
     for lost in settings.unheeded:
         _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})
     earlier = None if before is None else before.lasting
@@ -143,6 +150,7 @@ def _assembled(
     )
     runner.pipeline = _pipeline(settings, runner, environment)
     runner.telemetry = lasting.telemetry
+    runner.episodes = lasting.episodes
     feed_prices(listings, runner.prices, directory.providers)
     runner.searcher = open_searcher(settings.search, runner, environment)
     refresh = CatalogRefresh(listings, transport, keyring)
@@ -151,9 +159,21 @@ def _assembled(
         lasting,
         introspector=introspector,
         feedback=None if log is None else FeedbackTaker(log, FeedbackStore(log_path(settings, environment))),
+        memory=None if lasting.episodes is None else open_memory(settings, environment, lasting),
         pings=_pings(settings, runner),
         refresh=HourlyRefresh(refresh, listings, lambda: directory.providers, seconds=settings.refresh.hours * 3600),
     )
+
+
+def open_memory(
+    settings: Settings, environment: Mapping[str, str] | None = None, lasting: LastingParts | None = None
+) -> ReasoningMemory:
+    """Return the reasoning memory of a configuration. Nothing is opened before it is used. `lasting` are the parts that fill it, if any."""
+    from bardo.edge.memory.reasoning_memory import ReasoningMemory
+
+    path, folder = log_path(settings, environment), embedding_folder(settings)
+    log, episodes = (None, None) if lasting is None else (lasting.log, lasting.episodes)
+    return ReasoningMemory(path, settings.memory, folder, writer=episodes, log=log)
 
 
 def _routing(

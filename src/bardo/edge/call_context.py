@@ -34,6 +34,26 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     keep_content: bool = False
 
 
+class EpisodeSink(Protocol):
+    """Where the thinking of calls is kept, to be found again."""
+
+    def keep(
+        self,
+        row: LogRow,
+        request: Request,
+        response: Response,
+        *,
+        asked: Request,
+        session: str = "",
+        schema_ok: bool | None = None,
+    ) -> None:
+        """Keep a call's thinking, off the request path. `request` and `response` are what was said as the log keeps it.
+
+        `asked` is the client's request, by which its conversation is known where `session` is empty. Never raises.
+        """
+        ...
+
+
 class CallContext(Protocol):
     """What a reply needs of whoever runs it."""
 
@@ -47,6 +67,8 @@ class CallContext(Protocol):
     prices: PriceBook
     payments: Payments | None
     """What pays providers that ask for a payment of each call; None where nothing is configured."""
+    episodes: EpisodeSink | None
+    """Where the thinking of calls is kept; None where it is not."""
     clock: Callable[[], float]
     """Unix time: when a thing happened."""
     watch: Callable[[], float]

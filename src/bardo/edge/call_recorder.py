@@ -11,7 +11,7 @@ from bardo.accounting.call_cost import as_part
 from bardo.accounting.payments import Payer
 from bardo.edge.call_attempts import CallAttempts, SentAttempt
 from bardo.edge.call_context import CallContext
-from bardo.edge.call_row import Timing, log_row, subsystem_of
+from bardo.edge.call_row import Timing, log_row, said_in, subsystem_of
 from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
 from bardo.engine.planning import Attempt
 from bardo.engine.reply_reader import ReplyReader
@@ -186,8 +186,13 @@ class CallRecorder:
         response: Response | None,
         error: BardoError | None,
         forwarded: bool = False,
+        reasoned: Response | None = None,
+        schema_ok: bool | None = None,
     ) -> None:
-        """Write the call into the log, as far as the reply has come, where one began. `logged` says that it was done."""
+        """Write the call into the log, as far as the reply has come, where one began. `logged` says that it was done.
+
+        `reasoned` is the reply with all of its reasoning, where that may be kept; `schema_ok`: whether a typed answer fitted its schema.
+        """
         self.logged = True
         timing = Timing(
             started_at=self.started_at,
@@ -213,10 +218,23 @@ class CallRecorder:
             payment=self.payment_fields(),
             layers=self.layers,
         )
+        if reasoned is not None:
+            self._keep_episode(row, reasoned, schema_ok)
         if self.awaits_verdict:
             self._unjudged = row
         else:
             self._context.write(row)
+
+    def _keep_episode(self, row: LogRow, response: Response, schema_ok: bool | None) -> None:
+        """Keep the call's thinking, where the operator wants that and somebody thought: a kept reply is the thinking of another call."""
+        episodes, layers = self._context.episodes, self.layers
+        if episodes is None or (layers is not None and layers.answer is not None):
+            return
+        said = said_in(self._request, response, layers)
+        if said is None or said[1] is None:
+            return
+        session = "" if layers is None else layers.session
+        episodes.keep(row, said[0], said[1], asked=self._request, session=session, schema_ok=schema_ok)
 
     def judge(self, *, escalated: bool) -> None:
         """Write the row of a call of a cascade. Where it was `escalated`, all that it cost is the cost of an escalation."""

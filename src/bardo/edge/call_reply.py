@@ -172,13 +172,20 @@ class CallReply:
             self._context.events.publish_reply(
                 self.request_id, self.attempt, self.response(), provenance, self.recorder.key_id
             )
+        provenance = None if self.answer is None else self.answer.provenance
         self._recorder.log(
             outcome,
             attempt=self._attempt,
             response=self.response() if read else None,
             error=error,
             forwarded=self.forwarded if read else self._attempt is not None and self._attempt.forward,
+            reasoned=self._reasoned() if read and self._context.episodes is not None else None,
+            schema_ok=None if provenance is None else provenance.error is None,
         )
+
+    def _reasoned(self) -> Response | None:
+        """Return the reply with the thinking that its client did not want too; None of an old one, whose thinking is another call's."""
+        return None if self.stale_seconds is not None else self.reader.response_with_reasoning()
 
     def log_cancelled(self, cancelled: asyncio.CancelledError) -> None:
         """Write a call that was cancelled into the log: as failed where the server stopped, not its client."""

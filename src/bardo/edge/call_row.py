@@ -113,14 +113,24 @@ _USED_NOTHING: dict[str, Any] = {
 
 
 def _contents(request: Request, response: Response | None, layers: CallLayers | None) -> dict[str, str]:
-    """Return what was said, as its provider got it and said it where a layer masks that; nothing where the layer did not come to it."""
-    if layers is not None and layers.masks:
-        if not layers.masked:
-            return {}
-        request = layers.as_sent(request)
-        response = None if response is None else layers.as_said(response)
+    """Return what was said as texts; nothing where it must not be kept."""
+    said = said_in(request, response, layers)
+    if said is None:
+        return {}
+    request, response = said
     asked = {"request_content": msgspec.json.encode(request.body or request.messages).decode()}
     return asked if response is None else {**asked, "reply_content": msgspec.json.encode(response.blocks).decode()}
+
+
+def said_in(
+    request: Request, response: Response | None, layers: CallLayers | None
+) -> tuple[Request, Response | None] | None:
+    """Return what was said, as its provider got it and said it where a layer masks that; None where the layer did not come to it."""
+    if layers is None or not layers.masks:
+        return request, response
+    if not layers.masked:
+        return None
+    return layers.as_sent(request), None if response is None else layers.as_said(response)
 
 
 def subsystem_of(request: Request, attempt: Attempt | None) -> str | None:

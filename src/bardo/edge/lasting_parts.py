@@ -19,11 +19,13 @@ from bardo.edge.response_store import ResponseStore, open_responses
 from bardo.edge.runner_parts import CallMemory
 from bardo.edge.settings import Settings
 from bardo.edge.settings_health import policy_of
+from bardo.edge.settings_memory import embedding_folder
 from bardo.routing.health import MemoryHealth
 
 if TYPE_CHECKING:
     from bardo.edge.learned_routing import LearnedRouting
     from bardo.edge.log import LogWriter
+    from bardo.edge.memory.store import MemoryWriter
     from bardo.edge.payments.payer import Payments
     from bardo.edge.telemetry.telemetry import Telemetry
 
@@ -33,6 +35,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     "responses": ("responses",),
     "learned": ("routing", "log"),
     "payments": ("payments", "http", "state", "log"),
+    "episodes": ("memory", "log", "inference"),
     "log": ("log",),
     "health": ("health",),
     "telemetry": ("telemetry",),
@@ -70,6 +73,7 @@ class LastingParts:
         self.payments: Payments | None = None
         self.telemetry: Telemetry | None = None
         self.log: LogWriter | None = None
+        self.episodes: MemoryWriter | None = None
         self.replay: ReplayKeeper | None = None
         self.responses: ResponseStore | None = None
 
@@ -81,6 +85,7 @@ class LastingParts:
             self.payments = self._part("payments", lambda: _payments(settings, self.transport, environment))
             self.telemetry = self._part("telemetry", lambda: _telemetry(settings))
             self.log = self._part("log", lambda: open_log(settings, environment))
+            self.episodes = self._part("episodes", lambda: _episodes(settings, environment))
             self.replay = self._part("replay", lambda: open_keeper(settings.replay))
             self.responses = self._part("responses", lambda: open_responses(settings.responses))
         except BaseException:
@@ -105,7 +110,7 @@ class LastingParts:
 
     def abandon(self) -> None:
         """Close what was opened for a configuration that is not used. No call was made with it."""
-        for name in ("replay", "responses", "log", "telemetry", "payments", "learned"):
+        for name in ("replay", "responses", "episodes", "log", "telemetry", "payments", "learned"):
             if name not in self._taken and (part := self._parts.get(name)) is not None:
                 part.close()
 
@@ -138,6 +143,15 @@ def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -
     from bardo.edge.log import LogWriter
 
     return LogWriter(log_path(settings, environment), keep_content=settings.log.content)
+
+
+def _episodes(settings: Settings, environment: Mapping[str, str] | None) -> MemoryWriter | None:
+    """Return what keeps the thinking of calls; None where the operator does not want it: without it nothing of this is loaded."""
+    if not settings.memory.enabled:
+        return None
+    from bardo.edge.memory.store import open_writer
+
+    return open_writer(log_path(settings, environment), settings.memory, embedding_folder(settings))
 
 
 def _learned(settings: Settings) -> LearnedRouting | None:

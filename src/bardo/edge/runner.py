@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from bardo.edge.call_beginning import begin_call
-from bardo.edge.call_context import Limits
+from bardo.edge.call_context import EpisodeSink, Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.cascade import escalations_of, open_cascade
 from bardo.edge.client_keys import ClientKeys
@@ -104,6 +104,8 @@ class Runner(SecretHolder):
         """What targets probably have cached; None where no layer asks for it."""
         self.pipeline: Pipeline | None = None
         """The layers that work on calls before they are sent; None where calls have none."""
+        self.episodes: EpisodeSink | None = None
+        """Where the thinking of calls is kept; None where it is not."""
         self.telemetry: Telemetry | None = None
         """What monitoring systems are told of calls by; None where nobody is told."""
         cover(self)

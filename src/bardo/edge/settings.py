@@ -27,6 +27,7 @@ from bardo.edge.settings_failover import FailoverSettings, check_failover
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
 from bardo.edge.settings_health import HealthSettings, check_health
+from bardo.edge.settings_memory import MemorySettings, check_memory
 from bardo.edge.settings_mistakes import Mistakes, read_tables, read_text
 from bardo.edge.settings_payments import PaymentSettings, check_payments
 from bardo.edge.settings_pipeline import PipelineSettings, check_pipeline
@@ -164,6 +165,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     golem: GolemSettings = GolemSettings()
     state: StateSettings = StateSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    memory: MemorySettings = MemorySettings()
     failover: FailoverSettings = FailoverSettings()
     budgets: BudgetSettings = BudgetSettings()
     health: HealthSettings = HealthSettings()
@@ -259,6 +261,7 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     mistakes.check()
     settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
     check_pipeline(settings, Place(text, source, "inference.pipeline"))
+    check_memory(settings)
     return settings
 
 
@@ -290,6 +293,7 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     batches: BatchSettings = BatchSettings()
     refresh: RefreshSettings = RefreshSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
+    memory: MemorySettings = MemorySettings()
 
 
 @cache

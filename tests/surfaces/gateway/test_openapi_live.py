@@ -29,6 +29,10 @@ metrics = true
 {QUICK}
 [inference.pipeline.profiles.own]
 layers = ["cache"]
+[log]
+content = true
+[memory]
+enabled = true
 """
 CHAT = "anthropic/claude-sonnet-5"
 VECTORS = "openai_chat/text-embedding-3-small"
@@ -258,6 +262,17 @@ def ask_for_message_batches(asking: Asker) -> None:
     asking("GET", path, status=404)
 
 
+def ask_for_past_thinking(asking: Asker) -> None:
+    thought = asking("POST", "/v1/chat/completions", body_for("openai_chat", CHAT, thinks=True))
+    path = f"/v1/bardo/memory/{thought.headers['x-bardo-request-id']}"
+    asking("GET", path)
+    assert asking("GET", "/v1/bardo/memory?limit=3&by=words&query=what%20is").json["data"] is not None
+    asking("GET", "/v1/bardo/memory?by=magic", status=400)
+    asking("DELETE", path)
+    asking("DELETE", path, status=404)
+    asking("GET", path, status=404)
+
+
 def ask_for_bardos_own(asking: Asker) -> None:
     for _ in range(2):
         asking("POST", "/v1/chat/completions", body_for("openai_chat", CHAT), headers={"x-bardo-pipeline": "own"})
@@ -267,6 +282,7 @@ def ask_for_bardos_own(asking: Asker) -> None:
     asking("GET", "/v1/bardo/usage")
     asking("GET", "/v1/bardo/cache")
     asking("POST", "/v1/bardo/cache/purge", {})
+    ask_for_past_thinking(asking)
     asking("GET", "/v1/bardo/health")
     asking("GET", "/v1/bardo/events?nothing=1", status=400)
     asking("GET", "/metrics")
@@ -327,6 +343,9 @@ def test_a_gateway_without_them_says_so_for_each_of_its_features(tmp_path: Path)
             ("POST", "/v1/bardo/feedback", {"request_id": "r", "score": 1}),
             ("GET", "/v1/bardo/usage", None),
             ("GET", "/v1/bardo/cache", None),
+            ("GET", "/v1/bardo/memory", None),
+            ("GET", "/v1/bardo/memory/m", None),
+            ("DELETE", "/v1/bardo/memory/m", None),
             ("GET", "/metrics", None),
         ):
             asking(method, path, body, 404)

@@ -28,6 +28,8 @@ FOUND_BY_PATTERN = (
     ("POST", "/v1/conversations/c/items"),
     ("GET", "/v1/conversations/c/items/i"),
     ("DELETE", "/v1/conversations/c/items/i"),
+    ("GET", "/v1/bardo/memory/e"),
+    ("DELETE", "/v1/bardo/memory/e"),
 )
 """Requests whose paths hold a name, for the endpoints that no fixed path leads to."""
 

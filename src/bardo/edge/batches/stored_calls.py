@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from bardo.edge.batches.batch_prices import BatchPrices
+from bardo.edge.call_context import EpisodeSink
 from bardo.edge.health import HealthKeeper
 from bardo.edge.http_calls import Call, Deadlines, Transport
 from bardo.edge.keys import Keyring
@@ -71,6 +72,8 @@ class StoredContext:
         self.payments: Payments | None = None
         self.prices: PriceBook = BatchPrices(runner.prices)
         self.searcher: WebSearcher | None = None
+        # The log keeps no content of batches, and so the memory keeps no thinking of them.
+        self.episodes: EpisodeSink | None = None
         self.clock = lambda: started_at
         self.watch = runner.watch
         self.row: LogRow | None = None

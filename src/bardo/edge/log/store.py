@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
-from sqlalchemy import insert, select
+from sqlalchemy import Engine, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from bardo.edge.log.database import address_of, bring_to_current, open_for_writing, reason, shown
@@ -46,7 +46,7 @@ class DatabaseStore:
                 self._inserter.insert(connection, rows)
                 self._rollups.add(connection, rows)
         except Exception as error:
-            raise self._problem(error) from error
+            raise write_problem(self._engine, error) from error
 
     def stored(self, request_ids: Sequence[str]) -> frozenset[str]:
         """Return which of these calls have a row. Raises StoreUnavailable."""
@@ -63,18 +63,19 @@ class DatabaseStore:
             with self._engine.begin() as connection:
                 connection.execute(insert(inference_log_gaps), msgspec.structs.asdict(gap))
         except Exception as error:
-            raise self._problem(error) from error
+            raise write_problem(self._engine, error) from error
 
     def close(self) -> None:
         """Close the database."""
         self._engine.dispose()
 
-    def _problem(self, error: Exception) -> LogProblem:
-        """Return what to raise for an error of SQLAlchemy, of the driver, or of a value on its way there."""
-        cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
-        driver = self._engine.dialect.loaded_dbapi
-        about_the_rows = (driver.DataError, driver.IntegrityError, driver.NotSupportedError, driver.ProgrammingError)
-        # Other errors of a driver may pass: a full or failing disk, a lock held too long, a server that went away.
-        if isinstance(cause, driver.Error | OSError | DBAPIError) and not isinstance(cause, about_the_rows):
-            return StoreUnavailable(reason(error))
-        return RowsRefused(reason(error))
+
+def write_problem(engine: Engine, error: Exception) -> LogProblem:
+    """Return what to raise for an error of SQLAlchemy, of the driver, or of a value on its way there."""
+    cause = error.orig if isinstance(error, DBAPIError) and error.orig is not None else error
+    driver = engine.dialect.loaded_dbapi
+    about_the_rows = (driver.DataError, driver.IntegrityError, driver.NotSupportedError, driver.ProgrammingError)
+    # Other errors of a driver may pass: a full or failing disk, a lock held too long, a server that went away.
+    if isinstance(cause, driver.Error | OSError | DBAPIError) and not isinstance(cause, about_the_rows):
+        return StoreUnavailable(reason(error))
+    return RowsRefused(reason(error))

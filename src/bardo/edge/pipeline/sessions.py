@@ -20,7 +20,12 @@ def session_of(request: Request, tenant: str) -> str:
     named = request.options.session or _named_by_client(request)
     if not named:
         return conversation_head(request, tenant).hex()
-    return blake2b(f"{tenant}\0{named}".encode("utf-8", "replace"), digest_size=16).hexdigest()
+    return named_session(named, tenant)
+
+
+def named_session(name: str, tenant: str) -> str:
+    """Return what stands for a conversation that a client of a tenant gives a name."""
+    return blake2b(f"{tenant}\0{name}".encode("utf-8", "replace"), digest_size=16).hexdigest()
 
 
 def _named_by_client(request: Request) -> str:

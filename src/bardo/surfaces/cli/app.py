@@ -30,6 +30,7 @@ COMMANDS = (
     "log",
     "costs",
     "cache",
+    "memory",
     "keys",
     "payments",
     "routing",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.batches.service import BatchService
@@ -54,6 +54,7 @@ from bardo.surfaces.gateway.files import delete_file, list_files, read_file, sho
 from bardo.surfaces.gateway.generate import generate
 from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.key_access import authenticate, show_usage
+from bardo.surfaces.gateway.memory import forget_episode, search_memory, show_episode
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
 from bardo.surfaces.gateway.openapi.serve import show_openapi
 from bardo.surfaces.gateway.operations import (
@@ -73,6 +74,9 @@ from bardo.surfaces.gateway.routes import Endpoint, Route, dialect_of_path, find
 from bardo.surfaces.gateway.stored_responses import delete_response, list_input, show_response
 from bardo.surfaces.gateway.tenants import key_of
 from bardo.values.errors import BardoError, Forbidden
+
+if TYPE_CHECKING:
+    from bardo.edge.memory.reasoning_memory import ReasoningMemory
 
 OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "generate": generate,
@@ -102,6 +106,9 @@ OPERATIONS: Mapping[Endpoint | BatchEndpoint, ServeOperation] = {
     "usage": show_usage,
     "show_cache": show_cache,
     "purge_cache": purge_cache,
+    "search_memory": search_memory,
+    "show_episode": show_episode,
+    "forget_episode": forget_episode,
     "provider_health": provider_health,
     "metrics": metrics,
     "events": send_events,
@@ -145,6 +152,7 @@ class Gateway:
         batches: BatchService | None = None,
         panel: PanelLoader | None = None,
         before: Gateway | None = None,
+        memory: ReasoningMemory | None = None,
         start: Callable[[], Coroutine[Any, Any, None]] | None = None,
         stop: Callable[[], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
@@ -160,6 +168,7 @@ class Gateway:
             batches=batches,
             panel=panel,
             events=None if before is None else before._context.events,
+            memory=memory,
         )
         if batches is not None:
             batches.is_busy = self._context.is_busy

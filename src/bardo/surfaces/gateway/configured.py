@@ -60,6 +60,7 @@ class ConfiguredGateway:
             feedback=self.assembly.feedback,
             batches=self._batches,
             panel=self._panel,
+            memory=self.assembly.memory,
             accounts=self._accounts,
             before=None if before is None else before.application,
             start=self.start,

@@ -19,6 +19,7 @@ from bardo.surfaces.gateway.routes import Route
 from bardo.values.errors import InternalError
 
 if TYPE_CHECKING:
+    from bardo.edge.memory.reasoning_memory import ReasoningMemory
     from bardo.surfaces.gateway.panel import PanelLoader
 
 _log = logging.getLogger("bardo.gateway")
@@ -31,6 +32,7 @@ class GatewayContext:
     `accounts` are the keys that are asked for, None where anybody may ask, and `batches` the batches of clients, None where none are taken.
     `events` is the feed that an earlier configuration began.
     `panel` loads the panel, None where there is none.
+    `memory` is the thinking of past calls, None where it is not kept.
     """
 
     def __init__(
@@ -46,8 +48,10 @@ class GatewayContext:
         batches: BatchService | None = None,
         panel: PanelLoader | None = None,
         events: EventFeed | None = None,
+        memory: ReasoningMemory | None = None,
     ) -> None:
         self.runner = runner
+        self.memory = memory
         self.accounts = accounts
         self.batches = batches
         self.panel = panel

@@ -7,6 +7,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from bardo.values.episodes import EpisodeMatch
+from bardo.values.reasoning import ReasoningStep, ReasoningVisibility
+
 
 class RunningReply(msgspec.Struct, frozen=True, kw_only=True):
     """The gateway runs."""
@@ -47,6 +50,59 @@ class PurgedReply(msgspec.Struct, frozen=True, kw_only=True):
     """How many kept replies were removed."""
 
     removed: int
+
+
+class EpisodesReply(msgspec.Struct, frozen=True, kw_only=True):
+    """The episodes of the tenant that asks which fit a search, the best first."""
+
+    data: tuple[EpisodeMatch, ...]
+    object: Literal["list"] = "list"
+
+
+class EpisodeReasoning(msgspec.Struct, frozen=True, kw_only=True):
+    """The thinking of an episode; `content` is null where it cannot be read."""
+
+    visibility: ReasoningVisibility
+    content: str | None
+    reasoning_tokens: int
+    reported: bool
+    tokens_approx: bool
+    interleaved: bool
+    steps: tuple[ReasoningStep, ...]
+
+
+class EpisodeReply(msgspec.Struct, frozen=True, kw_only=True):
+    """One episode, with its reasoning steps. `started_at` is Unix time; `schema_ok` is null where no typed answer was asked for."""
+
+    id: str
+    request_id: str
+    started_at: float
+    tenant: str
+    key_id: str
+    session: str
+    subsystem: str
+    provider: str
+    model: str
+    question: str
+    reasoning: EpisodeReasoning
+    answer: str
+    outcome: str
+    verdict: str
+    schema_ok: bool | None
+    feedback: tuple[float, ...]
+    input_tokens: int | None
+    output_tokens: int | None
+    cost_usd: float | None
+    tags: tuple[str, ...]
+
+
+class ForgottenReply(msgspec.Struct, frozen=True, kw_only=True):
+    """An episode was forgotten; `calls` is 1 where the log held what was said in its call, which is erased too."""
+
+    id: str
+    calls: int
+    object: Literal["episode"] = "episode"
+    deleted: Literal[True] = True
 
 
 class KeyFacts(msgspec.Struct, frozen=True, kw_only=True):

@@ -42,6 +42,9 @@ Endpoint = Literal[
     "usage",
     "show_cache",
     "purge_cache",
+    "search_memory",
+    "show_episode",
+    "forget_episode",
     "provider_health",
     "metrics",
     "events",
@@ -100,6 +103,7 @@ FIXED_ROUTES: dict[str, Route] = {
     "/v1/bardo/usage": Route(endpoint="usage", method="GET"),
     "/v1/bardo/cache": Route(endpoint="show_cache", method="GET"),
     "/v1/bardo/cache/purge": Route(endpoint="purge_cache"),
+    "/v1/bardo/memory": Route(endpoint="search_memory", method="GET"),
     "/v1/bardo/health": Route(endpoint="provider_health", method="GET"),
     "/v1/bardo/events": Route(endpoint="events", method="GET"),
     "/metrics": Route(endpoint="metrics", method="GET"),
@@ -148,6 +152,8 @@ BEDROCK_OPERATIONS: dict[str, tuple[str, bool]] = {
 _INTERACTIONS = tuple(f"{path}/" for path in FIXED_ROUTES if path.endswith("/interactions"))
 # What is kept: by the collection and the shape of the path below it, the endpoint of each method.
 _KEPT_PATH = re.compile(r"(?:/v1)?/(responses|conversations)/([^/]+)(?:/(input_items|items)(?:/([^/]+))?)?")
+_EPISODE_PATH = re.compile(r"(?:/v1)?/bardo/memory/([^/]+)")
+EPISODE_METHODS: dict[str, Endpoint] = {"GET": "show_episode", "DELETE": "forget_episode"}
 KEPT_METHODS: dict[tuple[str, str, bool], dict[str, Endpoint]] = {
     ("responses", "", False): {"GET": "show_response", "DELETE": "delete_response"},
     ("responses", "input_items", False): {"GET": "list_input"},
@@ -230,6 +236,13 @@ def _kept(method: str, path: str) -> Route | None:
         if method not in endpoints:
             raise MethodNotAllowed(f"{path} takes {' and '.join(endpoints)}, not {method}", allowed=tuple(endpoints))
         return Route(endpoint=endpoints[method], dialect=dialect, method=method, name=name)
+    episode = _EPISODE_PATH.fullmatch(path)
+    if episode is not None:
+        if method not in EPISODE_METHODS:
+            raise MethodNotAllowed(
+                f"{path} takes {' and '.join(EPISODE_METHODS)}, not {method}", allowed=tuple(EPISODE_METHODS)
+            )
+        return Route(endpoint=EPISODE_METHODS[method], method=method, name=episode[1])
     found = _KEPT_PATH.fullmatch(path)
     if found is None:
         return None

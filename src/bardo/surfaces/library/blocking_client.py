@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, Unpack, overload
 from bardo.edge.event_bus import MOST_WAITING
 from bardo.surfaces.library.asking import Options, Prompt
 from bardo.surfaces.library.client import Answer, AsyncClient, Config, closed
+from bardo.surfaces.library.memory import Memory
 from bardo.surfaces.library.stream import EventStream, ReplyStream
 from bardo.surfaces.library.typed import TypedResponse
 from bardo.values.operations import Embeddings, ModelInfo, Task, TokenCount
@@ -101,6 +102,11 @@ class Client:
     def events(self, most_waiting: int = MOST_WAITING) -> EventStream:
         """Return the inference events of all calls from now on, as AsyncClient does: `for published in client.events()`."""
         return EventStream(lambda: self._inner.events(most_waiting), self._run)
+
+    @property
+    def memory(self) -> Memory:
+        """The thinking of past calls, where `[memory]` keeps it. Raises ClientMisuse after the end."""
+        return Memory(self._inner.memory, self._run)
 
     def close(self) -> None:
         """Close connections and the log, and end the thread."""

@@ -18,6 +18,7 @@ from bardo.edge.settings import Settings, load_settings
 from bardo.edge.unary_operations import count_tokens, embed
 from bardo.structured import UnusableAnswer
 from bardo.surfaces.library.asking import Options, Prompt, build_call, build_embed_request, seconds_of
+from bardo.surfaces.library.memory import AsyncMemory
 from bardo.surfaces.library.stream import AsyncReplyStream, within
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.values.errors import ClientMisuse
@@ -145,6 +146,13 @@ class AsyncClient:
         Of events that are not read, the newest `most_waiting` are held; `dropped` counts the others. Raises ClientMisuse as calls do.
         """
         return self._runner().events.subscribe(most_waiting)
+
+    @property
+    def memory(self) -> AsyncMemory:
+        """The thinking of past calls, where `[memory]` keeps it. Raises ClientMisuse after the end."""
+        if self._closed:
+            raise closed()
+        return AsyncMemory(self._assembly.memory)
 
     async def close(self) -> None:
         """Close connections and the log; nothing that was to be written is lost. Closing twice does nothing."""

@@ -32,6 +32,7 @@ _MODEL_CALL = (
 )
 _KEPT = "Only where the gateway keeps responses (`[responses]` in bardo.toml)."
 _BATCHES = "Only where the gateway takes batches (`[batches]` in bardo.toml)."
+_MEMORY = "Of the caller's own tenant. Only where the gateway keeps thinking (`[memory]` in bardo.toml)."
 
 WORDS: dict[str, Words] = {
     "generate openai_chat": Words("Create a chat completion", "OpenAI", _MODEL_CALL),
@@ -115,6 +116,9 @@ WORDS: dict[str, Words] = {
     "usage": Words("Show what the key has used", "bardo", "Only where the gateway asks for keys."),
     "show_cache": Words("Show how many replies are kept", "bardo", "Only where a pipeline profile keeps replies; of the caller only."),
     "purge_cache": Words("Remove kept replies", "bardo", "Of the caller only: all, or those of a tag or a model."),
+    "search_memory": Words("Search past thinking", "bardo", _MEMORY),
+    "show_episode": Words("Show the thinking of a call", "bardo", _MEMORY),
+    "forget_episode": Words("Forget the thinking of a call", "bardo", f"The log loses what was said in the call. {_MEMORY}"),
     "provider_health": Words(
         "Show the health of providers", "bardo", "Providers, their keys and their models, by the calls of this process."
     ),

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from bardo.surfaces.gateway.batch_routes import BATCH_METHODS
 from bardo.surfaces.gateway.routes import (
     BEDROCK_OPERATIONS,
+    EPISODE_METHODS,
     FIXED_ROUTES,
     GEMINI_PREFIXES,
     GEMINI_VERBS,
@@ -38,7 +39,7 @@ class ListedRoute(NamedTuple):
 
 def listed_routes() -> list[ListedRoute]:
     """Return every path and method that the gateway answers, pages for people left out."""
-    return [*_fixed(), *_kept(), *_batches(), *_models(), *_gemini(), *_bedrock()]
+    return [*_fixed(), *_kept(), *_episodes(), *_batches(), *_models(), *_gemini(), *_bedrock()]
 
 
 def _fixed() -> Iterator[ListedRoute]:
@@ -56,6 +57,12 @@ def _kept() -> Iterator[ListedRoute]:
         for method, endpoint in methods.items():
             route = Route(endpoint=endpoint, dialect="openai_responses", method=method)
             yield ListedRoute(_VERSION + path, method, route, path)
+
+
+def _episodes() -> Iterator[ListedRoute]:
+    path = "/bardo/memory/{episode_id}"
+    for method, endpoint in EPISODE_METHODS.items():
+        yield ListedRoute(_VERSION + path, method, Route(endpoint=endpoint, method=method), path)
 
 
 def _batches() -> Iterator[ListedRoute]:

@@ -28,7 +28,10 @@ from bardo.surfaces.gateway.openapi.json_schema import (
 )
 from bardo.surfaces.gateway.own_replies import (
     CacheReply,
+    EpisodeReply,
+    EpisodesReply,
     FeedbackReply,
+    ForgottenReply,
     PurgedReply,
     ReadyReply,
     RunningReply,
@@ -50,6 +53,9 @@ OWN_REPLIES: dict[str, type[msgspec.Struct]] = {
     "usage": UsageReply,
     "show_cache": CacheReply,
     "purge_cache": PurgedReply,
+    "search_memory": EpisodesReply,
+    "show_episode": EpisodeReply,
+    "forget_episode": ForgottenReply,
     "provider_health": HealthReport,
 }
 """The types of bardo's own replies, by endpoint."""

@@ -1,0 +1,1 @@
+"""One file for each form of the tables of the reasoning memory."""

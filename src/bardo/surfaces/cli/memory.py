@@ -1,0 +1,171 @@
+"""`bardo memory`: search the thinking of past calls, show one call's, forget it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from bardo.edge.assembly import open_memory
+from bardo.edge.settings import load_settings
+from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
+from bardo.surfaces.render.console import say, show, show_json, show_text
+from bardo.surfaces.render.wording import count
+from bardo.values.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from bardo.edge.memory.reasoning_memory import ReasoningMemory
+
+Tenant = Annotated[str | None, typer.Option("--tenant", help="Only this tenant's, as the log has it.")]
+Key = Annotated[str | None, typer.Option("--key", metavar="ID", help="Only calls of this client's key.")]
+Session = Annotated[str | None, typer.Option("--session", help="Only this conversation, by its name or its digest.")]
+
+
+class SearchBy(StrEnum):
+    """What a search compares."""
+
+    BOTH = "both"
+    WORDS = "words"
+    MEANING = "meaning"
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands."""
+    memory = typer.Typer(no_args_is_help=True, rich_markup_mode=None)
+    memory.callback(epilog='Example: bardo memory search "why two high tides"')(_memory)
+    memory.command("search", epilog='Example: bardo memory search "high tides" --since 7d')(search)
+    memory.command("show", epilog="Example: bardo memory show ep_2b7b702b")(show_episode)
+    memory.command("forget", epilog="Example: bardo memory forget --before 30d --yes")(forget)
+    memory.command("stats", epilog="Example: bardo memory stats --json")(stats)
+    app.add_typer(memory, name="memory")
+
+
+def _memory() -> None:
+    """Search past thinking, show one call's, forget it. [memory] in bardo.toml turns it on."""
+
+
+def search(
+    text: Annotated[str, typer.Argument(help='Words, "phrases in quotes", begin*.')],
+    since: Since = None,
+    model: Annotated[str | None, typer.Option(help="Only calls this model served.")] = None,
+    tenant: Tenant = None,
+    key: Key = None,
+    session: Session = None,
+    subsystem: Annotated[str | None, typer.Option(help="Only this subsystem or workload.")] = None,
+    by: Annotated[SearchBy, typer.Option(help="What is compared.")] = SearchBy.BOTH,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="How many episodes.")] = 10,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Search questions, thinking and answers by their words, and by what they mean."""
+    from bardo.edge.memory.reasoning_memory import EpisodeSelection
+
+    now = time.time()
+    chosen = EpisodeSelection(
+        tenant=tenant, key=key, session=session, subsystem=subsystem, model=model, since=since_time(since, now)
+    )
+    with _opened(config) as memory:
+        found = memory.search(text, chosen, limit=limit, by=by.value)
+    if as_json:
+        show_json(found)
+    elif found:
+        from bardo.surfaces.render.episodes import matches_table
+
+        show(matches_table(found, now))
+    else:
+        say("no episodes that fit")
+
+
+def show_episode(
+    episode: Annotated[str, typer.Argument(metavar="ID", help="The episode's id or its call's, or their beginning.")],
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Show one episode in full: the question, the reasoning steps, the answer."""
+    from bardo.edge.memory.episodes import episode_fields
+    from bardo.surfaces.render.episodes import episode_facts, episode_text
+
+    with _opened(config) as memory:
+        found = memory.show(episode)
+    if found is None:
+        raise InvalidRequest(f"no episode has the id {episode!r}", hint="`bardo memory search` lists ids")
+    if as_json:
+        show_json(episode_fields(found))
+    else:
+        show(episode_facts(found, time.time()))
+        show_text(episode_text(found))
+
+
+def forget(
+    episode: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="The whole id of an episode or its call.")
+    ] = None,
+    before: Annotated[
+        str | None, typer.Option("--before", metavar="TIME", help="Only older ones, written like --since of search.")
+    ] = None,
+    tenant: Tenant = None,
+    key: Key = None,
+    session: Session = None,
+    everything: Annotated[bool, typer.Option("--all", help="All episodes.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Remove episodes for good, and the content of their calls from the log.
+
+    The rows of the calls stay, with tokens and costs. The file of the log is written anew.
+    """
+    from bardo.edge.memory.reasoning_memory import EpisodeSelection
+
+    chosen = EpisodeSelection(
+        id=episode, tenant=tenant, key=key, session=session, before=since_time(before, time.time(), option="--before")
+    )
+    if everything is (chosen != EpisodeSelection()):
+        hint = "give an id, --before, --tenant, --key or --session, which may be combined; or --all"
+        raise InvalidRequest("it must be said which episodes are forgotten", hint=hint)
+    with _opened(config) as memory:
+        number = memory.count(chosen)
+        if number and not yes:
+            _ask(number)
+        erased = memory.forget(chosen)
+    if as_json:
+        show_json(erased)
+        return
+    say(f"{count(erased.episodes)} episodes forgotten, the content of {count(erased.calls)} calls erased")
+    if not erased.file_clean:
+        say("the database could not be written anew now: parts may be left in its files until that is done")
+
+
+def stats(tenant: Tenant = None, as_json: AsJson = False, config: Config = None) -> None:
+    """Show what the memory holds."""
+    from bardo.surfaces.render.episodes import stats_facts
+
+    with _opened(config) as memory:
+        found = memory.stats(tenant=tenant)
+    if as_json:
+        show_json(msgspec.to_builtins(found))
+    else:
+        show(stats_facts(found, time.time()))
+
+
+def _ask(number: int) -> None:
+    """Ask whether so many episodes are to be forgotten. Raises InvalidRequest where nobody can be asked, Abort for a no."""
+    if not sys.stdin.isatty():
+        raise InvalidRequest(f"{count(number)} episodes would be forgotten", hint="add --yes where nobody can be asked")
+    typer.confirm(f"Forget {count(number)} episodes for good?", abort=True, err=True)
+
+
+@contextmanager
+def _opened(config: Path | None) -> Iterator[ReasoningMemory]:
+    memory: Any = open_memory(load_settings(config))
+    try:
+        yield memory
+    finally:
+        memory.close()
