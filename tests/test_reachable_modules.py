@@ -10,6 +10,7 @@ from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
 from bardo.dialects.base import Dialect
 from bardo.edge.accounts.schema import MIGRATIONS as KEY_MIGRATIONS
 from bardo.edge.log.database import MIGRATIONS
+from bardo.edge.memory.schema import MIGRATIONS as MEMORY_MIGRATIONS
 from bardo.edge.payments.database import MIGRATIONS as PAYMENT_MIGRATIONS
 from bardo.simulators import PRESETS
 from bardo.surfaces.cli.app import COMMANDS
@@ -19,7 +20,9 @@ from bardo.surfaces.gateway.routes import find_route
 from support.source import imports, reached, trees
 from support.talk import ALL_CLIENTS, path_for
 
-MIGRATION_FOLDERS = [folder.replace(":", ".") for folder in (MIGRATIONS, KEY_MIGRATIONS, PAYMENT_MIGRATIONS)]
+MIGRATION_FOLDERS = [
+    folder.replace(":", ".") for folder in (MIGRATIONS, KEY_MIGRATIONS, PAYMENT_MIGRATIONS, MEMORY_MIGRATIONS)
+]
 ENTRY_POINTS: Mapping[str, set[str]] = {
     "the library": {"bardo"},
     "the program": {"bardo.__main__", "bardo.surfaces.cli", *(f"bardo.surfaces.cli.{name}" for name in COMMANDS)},

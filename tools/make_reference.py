@@ -50,6 +50,7 @@ from bardo.edge.settings_batches import BatchSettings
 from bardo.edge.settings_budgets import BudgetSettings
 from bardo.edge.settings_failover import FailoverSettings
 from bardo.edge.settings_health import HealthSettings
+from bardo.edge.settings_memory import MemorySettings
 from bardo.edge.settings_payments import PaymentSettings
 from bardo.edge.settings_refresh import RefreshSettings
 from bardo.edge.settings_routing import LearnedSettings, RoutingSettings
@@ -225,6 +226,13 @@ MEANINGS = {
     "payments.wait_seconds": "how long a call waits while another call pays for the very same request",
     "payments.servers": "JSON-RPC servers of the networks, which are asked what became of a payment: "
     '`{ "eip155:8453" = "https://…" }`',
+    "memory.enabled": "whether the thinking of calls is kept, to be [searched](../how-to/search-past-reasoning.md); it needs "
+    "`[log] content = true`",
+    "memory.retention_days": "after how many days an episode is removed; `0`: never",
+    "memory.retention_days_of": "the same for single tenants: `{ acme = 7 }`",
+    "memory.max_episodes": "how many episodes are kept; beyond it the oldest of the tenants with the most are removed",
+    "memory.embedding": "by what questions are compared: `pipeline`, as `[inference.pipeline] embedding` says; `none`, so that only words "
+    "are searched; or a folder with `model.onnx` and `tokenizer.json` (`bardo[onnx]`)",
     "batches.enabled": "whether clients may make batches and upload files for them",
     "batches.run_without_api": "whether items whose model nobody takes in batches are sent one by one, at the usual price, behind "
     "the calls of clients who wait; `false`: such batches are refused",
@@ -346,6 +354,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "golem": GolemSettings,
     "state": StateSettings,
     "telemetry": TelemetrySettings,
+    "memory": MemorySettings,
     "budgets": BudgetSettings,
     "payments": PaymentSettings,
     "failover": FailoverSettings,

@@ -18,10 +18,10 @@ from bardo.values.episodes import EpisodeMatch, FoundBy
 
 MOST_FOUND = 100
 """Episodes that each of the two searches gives to the other."""
-MOST_COMPARED = 400
+MOST_COMPARED = 1_000
 """Episodes with the nearest signatures whose vectors are compared."""
-LEAST_COSINE = 0.35
-"""Less similar episodes are not found by their meaning: texts that have nothing to do with each other have about as much."""
+LEAST_COSINE = 0.4
+"""Less similar episodes are not found by their meaning: questions that have nothing to do with each other reach about as much."""
 _RANK_OFFSET = 60
 """The constant of reciprocal rank fusion, as its authors chose it."""
 _column = episodes.c

@@ -207,7 +207,7 @@ class EpisodeStore:
         if self._vectors is None:
             return None
         try:
-            return self._vectors.of_episode(draft.question, draft.thinking, draft.answer)
+            return self._vectors.of_episode(draft.question, draft.thinking)
         except ConfigError as problem:
             _log.warning("episodes get no vectors: %s", problem.message)
             self._vectors = None

@@ -17,7 +17,6 @@ from bardo.edge.embeddings import TextEmbedding, embedding_at
 from bardo.embedding.static_embedding import shortened
 
 _LARGEST = 127
-_LONGEST_QUESTION = 1_500
 
 
 class StoredVector(NamedTuple):
@@ -45,9 +44,9 @@ class EpisodeVectors:
             vector = self._embedding.embed(text)
             return (self._embedding.fingerprint, vector) if any(vector) else None
 
-    def of_episode(self, question: str, thinking: str, answer: str) -> StoredVector | None:
-        """Return the vector of an episode: what was asked counts most, then how the thinking begins and ends."""
-        made = self.of_text(shortened(f"{question[:_LONGEST_QUESTION]}\n{thinking or answer}"))
+    def of_episode(self, question: str, thinking: str) -> StoredVector | None:
+        """Return the vector of an episode: that of its question, since the vectors of long texts are all alike."""
+        made = self.of_text(shortened(question.strip() or thinking))
         return None if made is None else StoredVector(made[0], signature_of(made[1]), packed(made[1]))
 
 
