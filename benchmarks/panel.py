@@ -88,7 +88,7 @@ def _command(place: Place) -> Sequence[str]:
 
 
 def fill_log(path: Path, count: int) -> None:
-    """Write `count` calls of the last thirty days into a log."""
+    """Write `count` calls of the last thirty days into a log: 24 models of five providers, ten keys."""
     with LogWriter(path) as log:
         for row in _calls(count):
             log.write(row)
@@ -97,17 +97,17 @@ def fill_log(path: Path, count: int) -> None:
 def _calls(count: int) -> Iterator[LogRow]:
     chance, now = random.Random(1), time.time()
     for number in range(count):
-        name = f"model-{number % 23}"
+        model, key = number % 24, number % 10
         yield LogRow(
             request_id=f"req_{number:06d}",
             started_at=now - number * 30 * 86_400 / count,
             seconds=chance.uniform(0.2, 30),
             first_byte_seconds=chance.uniform(0.1, 2),
             client_dialect="openai_chat",
-            provider=f"provider-{number % 5}",
+            provider=f"provider-{model % 5}",
             provider_dialect="openai_chat",
-            model_asked=name,
-            model=name,
+            model_asked=f"model-{model}",
+            model=f"model-{model}",
             status=500 if number % 40 == 0 else 200,
             outcome="error" if number % 40 == 0 else "ok",
             error_class="UpstreamFailed" if number % 40 == 0 else None,
@@ -116,8 +116,8 @@ def _calls(count: int) -> Iterator[LogRow]:
             output_tokens=chance.randrange(10, 3000),
             reasoning_tokens=chance.randrange(2000),
             cost_usd=chance.uniform(0.0001, 0.3),
-            key_id=f"key-{number % 11}",
-            subsystem=f"part-{number % 7}",
+            key_id=f"key-{key}",
+            subsystem=f"part-{key % 3}",
             request_content='{"messages": [{"role": "user", "content": "Name one small animal."}]}',
             reply_content='[{"type": "text", "text": "A **quokka**."}]',
         )
