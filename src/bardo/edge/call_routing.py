@@ -32,6 +32,7 @@ from bardo.values.request import Request
 if TYPE_CHECKING:
     # Loaded for the strategy `learned` alone.
     from bardo.edge.learned_routing import LearnedRouting
+    from bardo.routing.learned.router import LearnedState
 
 _DAY = 86_400
 _DIEM = "diem"
@@ -80,6 +81,11 @@ class CallRouting:
         self._places = {
             one.id: tuple([server.place for server in one.servers]) for one in directory.providers if one.addresses
         }
+
+    @property
+    def learned(self) -> LearnedState | None:
+        """What the strategy `learned` knows now; None for another strategy. It changes with every call."""
+        return None if self._learned is None else self._learned.router.state
 
     def note(self, row: LogRow) -> None:
         """Take how well a finished call went."""

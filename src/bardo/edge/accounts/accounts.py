@@ -77,6 +77,19 @@ class Accounts:
         """Every account."""
         return list(self._registry)
 
+    @property
+    def has_store(self) -> bool:
+        """Whether keys are kept in a state database, so that one that is made now is known soon."""
+        return self._store is not None
+
+    def is_stored(self, own_id: str) -> bool:
+        """Whether the key of this id is kept in the state database, where it can be changed."""
+        return self._registry.is_stored(own_id)
+
+    async def refresh(self) -> None:
+        """Read the stored keys again where one was changed. Raises DatabaseProblem."""
+        await self._look_for_changes()
+
     def authenticate(self, key: str) -> Account | None:
         """Return whose a key is; None for no key, where none is needed. Raises Unauthorized."""
         account = self._registry.find(key) if key else None

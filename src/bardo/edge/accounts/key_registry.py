@@ -53,6 +53,10 @@ class KeyRegistry:
         known = self._stored.get(own_id)
         return self._configured_ids.get(own_id) if known is None else known.account
 
+    def is_stored(self, own_id: str) -> bool:
+        """Whether the account of an id is from the state database."""
+        return own_id in self._stored
+
     def may_be_new(self, key: str) -> bool:
         """Whether a key that is not known may have been made since the keys were read."""
         own = id_of(key)

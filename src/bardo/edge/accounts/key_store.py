@@ -61,6 +61,16 @@ def holds_keys(path: str | Path) -> bool:
         engine.dispose()
 
 
+@contextmanager
+def opened_keys(path: str | Path) -> Iterator[KeyStore]:
+    """Open the keys of a state database for a change or two. Raises DatabaseProblem."""
+    engine = open_keys(path)
+    try:
+        yield KeyStore(engine)
+    finally:
+        engine.dispose()
+
+
 class KeyStore:
     """The keys of a state database. Its methods block, and raise DatabaseUnusable where it cannot be used."""
 

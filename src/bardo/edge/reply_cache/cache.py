@@ -16,9 +16,9 @@ _SECONDS_TO_KEEP = 5.0
 
 
 class CountReplies(Effect, frozen=True):
-    """Ask how many entries and bytes are kept of a tenant: a pair, or None where the store does not answer."""
+    """Ask how many entries and bytes are kept of a tenant, None for all: a pair, or None where the store does not answer."""
 
-    tenant: str
+    tenant: str | None
 
 
 class RemoveReplies(Effect, frozen=True):

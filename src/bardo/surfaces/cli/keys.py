@@ -177,14 +177,10 @@ def _changes(
 @contextmanager
 def _store(config: Path | None) -> Iterator[tuple[KeyStore, bool]]:
     """Open the keys, and say whether there are none yet."""
-    from bardo.edge.accounts.key_store import KeyStore, open_keys
+    from bardo.edge.accounts.key_store import opened_keys
 
-    engine = open_keys(state_path(load_settings(config)))
-    try:
-        store = KeyStore(engine)
+    with opened_keys(state_path(load_settings(config))) as store:
         yield store, store.revision() == 0
-    finally:
-        engine.dispose()
 
 
 def _show_changed(account: Account, text: str, *, as_json: bool) -> None:

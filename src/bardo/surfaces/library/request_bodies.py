@@ -11,14 +11,21 @@ from bardo.engine.workload_requests import ANY_MODEL
 from bardo.routing.workloads import PREFIX
 from bardo.values.errors import InvalidRequest
 
-_SAID = "What is 27 * 43?"
-# What is asked where no request is given, in each dialect that clients speak.
-SAMPLES: dict[str, dict[str, Any]] = {
-    "openai_chat": {"messages": [{"role": "user", "content": _SAID}]},
-    "openai_responses": {"input": _SAID},
-    "anthropic_messages": {"max_tokens": 4096, "messages": [{"role": "user", "content": _SAID}]},
-    "gemini": {"contents": [{"role": "user", "parts": [{"text": _SAID}]}]},
-}
+SAMPLE_TEXT = "What is 27 * 43?"
+
+
+def sample_bodies(text: str) -> dict[str, dict[str, Any]]:
+    """Return a small request with a text, in each dialect that clients speak most."""
+    return {
+        "openai_chat": {"messages": [{"role": "user", "content": text}]},
+        "openai_responses": {"input": text},
+        "anthropic_messages": {"max_tokens": 4096, "messages": [{"role": "user", "content": text}]},
+        "gemini": {"contents": [{"role": "user", "parts": [{"text": text}]}]},
+    }
+
+
+SAMPLES = sample_bodies(SAMPLE_TEXT)
+"""What is asked where no request is given."""
 ANY = PREFIX + ANY_MODEL
 """The model of a request that only says what it needs."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.surfaces.panel.pages import View
-from bardo.surfaces.panel.views import catalog, costs, health, live, request, requests
+from bardo.surfaces.panel.views import catalog, costs, explain, health, keys, live, reports, request, requests
 
 VIEWS: tuple[View, ...] = (
     View("/", "Live", live.show),
@@ -15,5 +15,9 @@ VIEWS: tuple[View, ...] = (
     View("/health", "Health", health.show),
     View("/catalog", "Catalog", catalog.show),
     View("/catalog/model", "", catalog.show_model),
+    View("/explain", "Explain", explain.show, methods=("GET", "POST"), operator_only=True),
+    View("/reports", "Reports", reports.show),
+    View("/keys", "Keys", keys.show, methods=("GET", "POST")),
+    View("/keys/{id}", "", keys.show_key, methods=("GET", "POST")),
 )
 """Every page, in the order of the navigation."""

@@ -1,0 +1,205 @@
+"""Keys of clients: what each may do and what it used. An operator makes, changes and revokes them; others see their own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bardo.edge.accounts.account import Account
+from bardo.edge.data_paths import state_path
+from bardo.edge.log import CallSums, CostGroup, LogReader
+from bardo.edge.log.rollup import SECONDS_PER_DAY, day_of
+from bardo.surfaces.panel.key_forms import (
+    LIMIT_WORDS,
+    MONEY,
+    account_of_form,
+    fields_of_form,
+    form_of_account,
+    limits_of_form,
+)
+from bardo.surfaces.panel.key_tables import key_address, keys_table, limit_uses, models_table, spent, state_cell
+from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
+from bardo.surfaces.panel.periods import day_text
+from bardo.surfaces.panel.tables import paged
+from bardo.surfaces.render.client_keys import limits_text, time_text
+from bardo.values.errors import Forbidden, InvalidRequest, UnknownRoute, Unsupported
+
+if TYPE_CHECKING:
+    from bardo.edge.accounts.access_keys import NewKey
+    from bardo.surfaces.panel.panel import Panel
+
+_PATH = "/panel/keys"
+
+
+async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
+    """Return the list of keys, and the new key where a form was sent; whoever is no operator is shown their own key."""
+    viewer = request.viewer
+    if not viewer.operator:
+        return Redirect(key_address(viewer.account.id if viewer.account is not None else ""))
+    if request.method != "POST":
+        return await _list(panel, request, {}, None)
+    try:
+        account = account_of_form(request.form, panel.context.runner.clock())
+        _check_budget(panel, account)
+    except InvalidRequest as problem:
+        return await _list(panel, request, request.form, problem)
+    return await _created(panel, account)
+
+
+async def show_key(panel: Panel, request: PanelRequest) -> Page | Redirect:
+    """Return the page of one key, or change it. Raises UnknownRoute for a key that is not there, and for another one's."""
+    viewer, accounts = request.viewer, panel.context.accounts
+    own_id = request.parameters["id"]
+    account = None if accounts is None else next((one for one in accounts.known if one.id == own_id), None)
+    if account is None or (viewer.key_id is not None and viewer.key_id != account.id):
+        raise UnknownRoute("there is no such key, or it is another one's", hint="use the navigation")
+    if request.method != "POST":
+        return await _page(panel, request, account, form_of_account(account), None)
+    if not viewer.operator:
+        raise Forbidden("keys are changed by operators", hint="ask whoever runs this gateway")
+    try:
+        await _change(panel, request, account)
+    except InvalidRequest as problem:
+        return await _page(panel, request, account, {**form_of_account(account), **request.form}, problem)
+    return Redirect(key_address(account.id))
+
+
+async def _list(panel: Panel, request: PanelRequest, form: Mapping[str, str], problem: InvalidRequest | None) -> Page:
+    accounts, now = panel.context.accounts, panel.context.runner.clock()
+    known = [] if accounts is None else sorted(accounts.known, key=lambda one: one.state(now) != "active")
+    shown, pager = paged(known, _PATH, request.query)
+    today, month = await _spent(panel, now)
+    values = {
+        **_form_values(form, problem),
+        "table": keys_table(shown, today, month, now),
+        "pager": pager,
+        "first": accounts is None,
+        "has_log": panel.settings.log.enabled,
+    }
+    return Page("keys.html", "Keys", values, status=200 if problem is None else problem.status)
+
+
+def _form_values(form: Mapping[str, str], problem: InvalidRequest | None) -> dict[str, Any]:
+    field = "" if problem is None else problem.param or "name"
+    return {"form": form, "problem": problem, "field": field, "limits": list(LIMIT_WORDS.items()), "money": MONEY}
+
+
+async def _spent(panel: Panel, now: float) -> tuple[Mapping[str, CallSums], Mapping[str, CallSums]]:
+    """Return the sums of today and of this month by key; none where no log is kept."""
+    today = day_of(now)
+    first = today - int(day_text(today)[8:]) + 1
+
+    def read(log: LogReader) -> list[Sequence[CostGroup]]:
+        return [log.costs(("key",), since=float(day * SECONDS_PER_DAY)) for day in (today, first)]
+
+    try:
+        found = await panel.read_log(read)
+    except Unsupported:
+        return {}, {}
+    of_today, of_month = ({str(one.of["key"]): one.sums for one in groups} for groups in found)
+    return of_today, of_month
+
+
+async def _created(panel: Panel, account: Account) -> Page:
+    made, key = await asyncio.to_thread(_create, panel, account)
+    accounts = panel.context.accounts
+    if accounts is not None:
+        await accounts.refresh()
+    values = {
+        "key": key.text,
+        "account": made,
+        "limits": limits_text(made) or "no limits",
+        "known": accounts is not None and accounts.has_store,
+        "address": key_address(made.id),
+    }
+    return Page("key_created.html", "A new key", values)
+
+
+def _create(panel: Panel, account: Account) -> tuple[Account, NewKey]:
+    from bardo.edge.accounts.key_store import opened_keys
+
+    with opened_keys(state_path(panel.settings, panel.environment)) as store:
+        return store.create(account)
+
+
+async def _change(panel: Panel, request: PanelRequest, account: Account) -> None:
+    """Do what a form asks for. Raises InvalidRequest."""
+    accounts, form, now = panel.context.accounts, request.form, panel.context.runner.clock()
+    if accounts is None or not accounts.is_stored(account.id):
+        raise InvalidRequest("this key is one of the configuration", hint="change it under [[keys]]", param="action")
+    if form.get("action") == "revoke":
+        _check_revocation(request, account)
+        await asyncio.to_thread(_store_change, panel, account.id, {}, {"revoked": now})
+    else:
+        limits, fields = limits_of_form(form), fields_of_form(form, now)
+        if any(limits[name] is not None for name in MONEY):
+            _check_log(panel)
+        await asyncio.to_thread(_store_change, panel, account.id, limits, fields)
+    await accounts.refresh()
+
+
+def _check_revocation(request: PanelRequest, account: Account) -> None:
+    if request.form.get("sure") != "yes":
+        raise InvalidRequest("a revoked key is refused for good", hint="say that you are sure", param="sure")
+    viewer = request.viewer.account
+    if viewer is not None and viewer.id == account.id:
+        hint = "sign in with another operator's key, or use `bardo keys revoke`"
+        raise InvalidRequest("this is the key that you are signed in with", hint=hint, param="sure")
+
+
+def _store_change(panel: Panel, own_id: str, limits: Mapping[str, int | None], fields: Mapping[str, Any]) -> None:
+    from bardo.edge.accounts.key_store import opened_keys
+
+    with opened_keys(state_path(panel.settings, panel.environment)) as store:
+        store.change(own_id, limits, **fields)
+
+
+def _check_budget(panel: Panel, account: Account) -> None:
+    if account.has_budget:
+        _check_log(panel)
+
+
+def _check_log(panel: Panel) -> None:
+    if not panel.settings.log.enabled:
+        hint = "set enabled = true under [log], or leave it empty"
+        raise InvalidRequest("the log is off, so that nobody knows what is spent", hint=hint, param="usd_per_day")
+
+
+async def _page(
+    panel: Panel, request: PanelRequest, account: Account, form: Mapping[str, str], problem: InvalidRequest | None
+) -> Page:
+    accounts, now = panel.context.accounts, panel.context.runner.clock()
+    assert accounts is not None
+    usage = await accounts.usage(account)
+    today, month = await _own_sums(panel, account, now)
+    values = {
+        **_form_values(form, problem),
+        "account": account,
+        "state": state_cell(account, now),
+        "about": _about(account, stored=accounts.is_stored(account.id)),
+        "figures": [("Spent today (UTC)", *spent(today)), ("Spent this month (UTC)", *spent(month))],
+        "uses": limit_uses(usage),
+        "table": models_table(usage.models),
+        "stored": accounts.is_stored(account.id),
+        "own": request.viewer.account is not None and request.viewer.account.id == account.id,
+    }
+    title = f"Key {account.name or account.id}"
+    return Page("key.html", title, values, status=200 if problem is None else problem.status)
+
+
+async def _own_sums(panel: Panel, account: Account, now: float) -> tuple[CallSums, CallSums]:
+    today, month = await _spent(panel, now)
+    return today.get(account.id, CallSums()), month.get(account.id, CallSums())
+
+
+def _about(account: Account, *, stored: bool) -> list[tuple[str, str]]:
+    return [
+        ("id", account.id),
+        ("models", ", ".join(account.models) or "all"),
+        ("limits", limits_text(account) or "none"),
+        ("tags", ", ".join(account.tags) or "none"),
+        ("made", time_text(account.created) or "" if stored else "in bardo.toml"),
+        ("ends", time_text(account.expires) or "never"),
+        ("sees in the panel", "the calls of all keys" if account.operator else "its own calls"),
+    ]
