@@ -126,7 +126,7 @@ class PanelReader:
 
     def get(self, path: str, **query: Any) -> httpx.Response:
         """Return what is answered to a GET."""
-        return self.client.get(f"/panel{path}", params=query)
+        return self.client.get(f"/panel{path}", params=query or None)
 
     def page(self, path: str, **query: Any) -> SeenPage:
         """Return a page that there is."""

@@ -78,7 +78,7 @@ def spent(sums: CallSums) -> tuple[str, str]:
     unknown = sums.calls - sums.cost_known
     if sums.calls and not sums.cost_known:
         return "unknown", f"{unknown:,} calls"
-    return exact_text(sums.cost_nanos), f"and {unknown:,} calls of unknown cost" if unknown else ""
+    return exact_text(sums.cost_nanos), f"and {unknown:,} of unknown cost" if unknown else ""
 
 
 def _spent_cell(sums: CallSums) -> Cell:

@@ -42,7 +42,7 @@ def reply_figures(totals: Sequence[ReplyCacheTotal]) -> list[tuple[str, str, str
 def replies_table(totals: Sequence[ReplyCacheTotal], words: str) -> Table:
     """Return what the cache of replies did with calls, refusals by their reason."""
     calls = sum(one.calls for one in totals)
-    rows = []
+    rows: list[tuple[Cell | str, ...]] = []
     for one in totals:
         did, *cells = reply_cache_cells(one, calls)
         rows.append((Cell(did, below=_CACHE_WORDS.get(one.cache, "")), *cells))

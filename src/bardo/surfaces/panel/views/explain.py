@@ -144,7 +144,7 @@ def _body_of(form: ExplainForm) -> dict[str, Any]:
     if form.body.strip():
         return decode_body(form.body, "the body")
     samples = sample_bodies(form.prompt or SAMPLE_TEXT)
-    if form.dialect not in samples:
+    if form.dialect not in samples and form.dialect in DIALECTS:
         hint = f"write the body, or choose one of {', '.join(samples)}"
         raise InvalidRequest(f"in {form.dialect[:100]} no request is made of a prompt", hint=hint, param="body")
-    return samples[form.dialect]
+    return samples.get(form.dialect, {})

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 _PATH = "/panel/reports"
 _USUAL = "7d"
+_PROMPT_ROWS = 20
 _NOTHING: Mapping[str, Sequence[Any]] = {"routes": (), "models": ()}
 _PERIODS = [(name, words) for name, (words, _) in CHOICES.items() if name != OWN]
 
@@ -56,7 +57,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     period = read_period({"period": chosen if chosen in CHOICES else _USUAL}, panel.context.runner.clock())
     found = await _of_log(panel, period, request.viewer.key_id, whole=operator)
     names = names_of(panel.context.accounts) if operator else {}
-    prompts, pager = paged(found.prompts, _PATH, request.query)
+    prompts, pager = paged(found.prompts, _PATH, request.query, size=_PROMPT_ROWS)
     values = {
         "period": period,
         "periods": _PERIODS,

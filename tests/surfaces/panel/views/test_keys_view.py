@@ -1,0 +1,170 @@
+"""Keys in the panel: made and shown once, changed, revoked, by operators alone; each key sees what it used itself."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bardo.edge.accounts.account import NANOS
+from bardo.edge.accounts.key_store import opened_keys
+from bardo.simulators import Simulator
+from bardo.surfaces.panel.cost_tables import exact_text
+from support.keyed_gateway import keyed_gateway, make_key
+from support.panel_pages import PanelReader, SeenPage
+from support.patience import PATIENCE
+from surfaces.panel.views.conftest import TOML, FilledGateway
+
+KEY = re.compile(r"bardo_[0-9a-z]{12}_[0-9A-Za-z]{42}")
+
+
+def usage(filled: FilledGateway, key: str) -> httpx.Response:
+    headers = {"authorization": f"Bearer {key}"}
+    return httpx.get(f"{filled.gateway.address}/v1/bardo/usage", headers=headers, timeout=PATIENCE)
+
+
+def test_a_key_is_made_shown_once_and_works(filled: FilledGateway, operator: PanelReader) -> None:
+    form = {
+        "name": "made here", "usd_per_day": "2.5", "concurrency": "4", "models": "deepseek/*, swift",
+        "tags": "a b", "expires": "90d",
+    }  # fmt: skip
+    answer = operator.send("/keys", form)
+    assert answer.headers["cache-control"] == "no-store"
+    found = KEY.findall(answer.text)
+    assert len(found) == 1
+    told = usage(filled, found[0]).json()
+    assert told["key"]["name"] == "made here"
+    assert told["key"]["models"] == ["deepseek/*", "swift"]
+    assert told["key"]["tags"] == ["a", "b"]
+    assert {name: one["limit"] for name, one in told["limits"].items()} == {"usd_per_day": 2.5, "concurrency": 4}
+    pages = operator.page("/keys").html + operator.page(f"/keys/{told['key']['id']}").html
+    assert found[0] not in pages
+    assert KEY.search(pages) is None
+
+
+def test_limits_are_changed_and_taken_away(filled: FilledGateway, operator: PanelReader) -> None:
+    account, key = make_key(filled.gateway.state, name="to change", usd_per_day=1, concurrency=2)
+    assert usage(filled, key).status_code == 200
+    page = operator.page(f"/keys/{account.id}")
+    assert (page.fields["usd_per_day"]["value"], page.fields["concurrency"]["value"]) == ("1", "2")
+    answer = operator.send(
+        f"/keys/{account.id}", {"action": "limits", "usd_per_month": "0.123456789", "tokens_per_minute": "1,000"}
+    )
+    assert (answer.status_code, answer.headers["location"]) == (303, f"/panel/keys/{account.id}")
+    with opened_keys(filled.gateway.state) as store:
+        changed = next(one.account for one in store.load()[1] if one.account.id == account.id)
+    limits = changed.limits
+    assert (limits.usd_per_day, limits.concurrency, limits.tokens_per_minute) == (None, None, 1_000)
+    assert limits.usd_per_month == 123_456_789
+    assert operator.page(f"/keys/{account.id}").fields["usd_per_month"]["value"] == "0.123456789"
+
+
+def test_a_key_is_revoked(filled: FilledGateway, operator: PanelReader) -> None:
+    account, key = make_key(filled.gateway.state, name="to revoke")
+    assert usage(filled, key).status_code == 200
+    unsure = SeenPage(operator.send(f"/keys/{account.id}", {"action": "revoke"}))
+    assert unsure.status == 400
+    assert "say that you are sure" in unsure.text
+    assert usage(filled, key).status_code == 200
+    operator.send(f"/keys/{account.id}", {"action": "revoke", "sure": "yes"})
+    assert usage(filled, key).status_code == 401
+    assert operator.page("/keys").table("Keys of clients").row("to revoke")["state"] == "revoked"
+
+
+def test_nobody_revokes_the_key_they_are_signed_in_with(filled: FilledGateway, operator: PanelReader) -> None:
+    own = filled.operator_key.split("_")[1]
+    answer = SeenPage(operator.send(f"/keys/{own}", {"action": "revoke", "sure": "yes"}, at="/keys"))
+    assert answer.status == 400
+    assert operator.page("/keys").table("Keys of clients").row("the operator")["state"] == "active"
+
+
+@pytest.mark.parametrize(
+    ("field", "written"),
+    [
+        ("concurrency", "0"),
+        ("concurrency", "-1"),
+        ("requests_per_minute", "many"),
+        ("tokens_per_minute", "9" * 30),
+        ("usd_per_day", "-2"),
+        ("usd_per_month", "nan"),
+        ("expires", "some day"),
+        ("name", "x" * 201),
+    ],
+)
+def test_a_mistake_is_said_beside_its_field(operator: PanelReader, field: str, written: str) -> None:
+    answer = operator.send("/keys", {field: written, "tags": "kept"})
+    page = SeenPage(answer)
+    assert page.status == 400
+    assert page.fields[field].get("aria-invalid") == "true"
+    assert page.fields["tags"]["value"] == "kept"
+    assert KEY.search(answer.text) is None
+
+
+def test_a_form_without_its_token_makes_nothing(filled: FilledGateway, operator: PanelReader) -> None:
+    headers = {"origin": filled.gateway.address, "content-type": "application/x-www-form-urlencoded"}
+    answer = operator.client.post("/panel/keys", content="name=forged", headers=headers)
+    assert answer.status_code == 403
+    assert "forged" not in operator.page("/keys").html
+
+
+def test_what_keys_spent_is_exact(filled: FilledGateway, operator: PanelReader) -> None:
+    row = operator.page("/keys").table("Keys of clients").row("own")
+    told = usage(filled, filled.own_key).json()
+    nanos = round(told["this_month"]["spent_usd"] * NANOS)
+    assert row["spent this month"].startswith(exact_text(nanos))
+    assert row["calls this month"] == str(told["this_month"]["calls"])
+
+
+def test_a_key_sees_its_own_page_alone(filled: FilledGateway, member: PanelReader) -> None:
+    assert member.get("/keys").headers["location"] == f"/panel/keys/{filled.own.id}"
+    page = member.page(f"/keys/{filled.own.id}")
+    told = usage(filled, filled.own_key).json()
+    assert "of $5.00" in page.text
+    models = page.table("Calls of this month").column("calls")
+    assert sum(map(int, models[:-1])) == told["this_month"]["calls"] == int(models[-1])
+    assert "usd_per_day" not in page.fields
+    assert member.get(f"/keys/{filled.other.id}").status_code == 404
+    assert member.send("/keys", {"name": "mine"}, at="/costs").status_code == 303
+    assert member.send(f"/keys/{filled.own.id}", {"action": "limits"}, at="/costs").status_code == 403
+    with opened_keys(filled.gateway.state) as store:
+        own = next(one.account for one in store.load()[1] if one.account.id == filled.own.id)
+    assert own.limits == filled.own.limits
+
+
+def test_a_configured_key_is_shown_and_not_changed(tmp_path: Path) -> None:
+    toml = f'{TOML}[[keys]]\nid = "from-toml"\nkey_env = "TEAM_KEY"\n'
+    variables = {"TEAM_KEY": "team-key-0123456789"}
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml, variables=variables) as gateway:
+        reader = PanelReader(gateway.address, gateway.key(operator=True))
+        page = reader.page("/keys/from-toml")
+        answer = SeenPage(reader.send("/keys/from-toml", {"action": "limits", "concurrency": "1"}, at="/keys"))
+        reader.close()
+    assert "change it under [[keys]]" in page.text
+    assert "concurrency" not in page.fields
+    assert answer.status == 400
+
+
+def test_the_first_key_is_made_on_this_machine(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=TOML, first_key=False) as gateway:
+        reader = PanelReader(gateway.address)
+        page = reader.page("/keys")
+        answer = reader.send("/keys", {"name": "first of all", "operator": "yes"})
+        reader.close()
+        assert "There are no keys" in page.text
+        assert "once it is started again" in answer.text
+        with opened_keys(gateway.state) as store:
+            made = store.load()[1][0].account
+    assert (made.name, made.operator) == ("first of all", True)
+
+
+def test_no_budget_without_a_log(tmp_path: Path) -> None:
+    toml = f"{TOML}[log]\nenabled = false\n"
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml) as gateway:
+        reader = PanelReader(gateway.address, gateway.key(operator=True))
+        page = SeenPage(reader.send("/keys", {"usd_per_month": "1"}))
+        listed = reader.page("/keys")
+        reader.close()
+    assert "the log is off" in page.text
+    assert "nobody knows what keys spent" in listed.text
