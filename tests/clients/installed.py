@@ -1,17 +1,18 @@
-"""Programs of npm that tests run: each is installed once into a folder that is kept from one run of the tests to the next.
+"""Programs and libraries that tests run and bardo does not need: each is installed once, into a folder that is kept between runs.
 
-`BARDO_TEST_CLIENTS` names a folder with a `node_modules` of one's own instead; `BARDO_TEST_INSTALL=no` installs nothing. Where npm or its
-registry cannot be had, the tests are skipped. `python tests/clients/installed.py` installs all of them.
+`BARDO_TEST_CLIENTS` names a folder with a `node_modules` of one's own for the agents instead; `BARDO_TEST_INSTALL=no` installs nothing.
+Where npm, pip or their registries cannot be had, the tests are skipped. `python tests/clients/installed.py` installs all of them.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,11 +22,10 @@ import pytest
 _TIME_LIMIT = 240.0
 _REST = 1800.0
 """Seconds in which an installation that failed is not tried again."""
-_NPM = ("npm", "install", "--no-save", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000")
 
 
 @dataclass(frozen=True)
-class NpmPackages:
+class Packages:
     """Packages that belong together, with their versions."""
 
     name: str
@@ -34,16 +34,26 @@ class NpmPackages:
     @property
     def folder(self) -> Path:
         """Where they are, once they are installed; another version has another folder."""
-        versions = "-".join(one.rpartition("@")[2] for one in self.packages)
+        versions = "-".join(re.split("@|==", one)[-1] for one in self.packages)
         return _cache() / f"{self.name}-{versions}"
+
+    def commands(self) -> Iterator[Sequence[str]]:
+        """Return the commands that install them, each run in their folder."""
+        raise NotImplementedError
+
+    def missing(self) -> str:
+        """Return which program there must be and is not, or nothing."""
+        return ""
 
     def install(self) -> str:
         """Install them unless they are there, and return why not where that fails. One process does, the others wait for it."""
         done, failed = self.folder / ".installed", self.folder / ".failed"
         if done.exists():
             return ""
-        if os.environ.get("BARDO_TEST_INSTALL") == "no" or shutil.which("npm") is None or shutil.which("node") is None:
-            return "npm is not here, or is not to be used"
+        if os.environ.get("BARDO_TEST_INSTALL") == "no":
+            return "BARDO_TEST_INSTALL says no"
+        if missing := self.missing():
+            return missing
         self.folder.mkdir(parents=True, exist_ok=True)
         with _locked(self.folder / ".lock"):
             if done.exists():
@@ -55,19 +65,59 @@ class NpmPackages:
             return why
 
     def _install(self) -> str:
-        try:
-            ran = subprocess.run(
-                [*_NPM, *self.packages],
-                cwd=self.folder,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=_TIME_LIMIT,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            return "npm took too long"
-        return "" if ran.returncode == 0 else f"npm cannot install {self.name}: {ran.stderr[-300:]}"
+        for command in self.commands():
+            try:
+                ran = subprocess.run(
+                    command,
+                    cwd=self.folder,
+                    stdin=subprocess.DEVNULL,
+                    capture_output=True,
+                    text=True,
+                    timeout=_TIME_LIMIT,
+                    check=False,
+                )
+            except subprocess.TimeoutExpired:
+                return f"installing {self.name} took too long"
+            if ran.returncode:
+                return f"{self.name} cannot be installed: {ran.stderr[-300:]}"
+        return ""
+
+
+class NpmPackages(Packages):
+    """Packages of npm."""
+
+    def missing(self) -> str:
+        """Return which of Node.js and npm is not there."""
+        return next((f"{name} is not here" for name in ("node", "npm") if shutil.which(name) is None), "")
+
+    def commands(self) -> Iterator[Sequence[str]]:
+        """Return npm's command."""
+        options = ("--no-save", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000")
+        yield ("npm", "install", *options, *self.packages)
+
+
+class PipPackages(Packages):
+    """Packages of Python, in an environment of their own."""
+
+    def commands(self) -> Iterator[Sequence[str]]:
+        """Return the commands that make the environment."""
+        yield (sys.executable, "-m", "venv", "--clear", "venv")
+        yield (
+            "venv/bin/python",
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+            "--retries=1",
+            *self.packages,
+        )
+
+    def python(self) -> str:
+        """Return the path of their Python; the test is skipped where they cannot be had."""
+        if why := self.install():
+            pytest.skip(why)
+        return str(self.folder / "venv" / "bin" / "python")
 
 
 AGENTS = {
@@ -89,6 +139,22 @@ SDKS = NpmPackages(
     ),
 )
 """Libraries of JavaScript, which the examples of the documentation use."""
+
+
+PYTHON_CLIENTS = PipPackages(
+    "python",
+    (
+        "langchain-openai==1.7.3",
+        "langchain-anthropic==1.7.7",
+        "pydantic-ai-slim[openai]==2.68.0",
+        "openai-agents==0.24.0",
+        "llm==0.36",
+        "openai==3.54.0",
+        "anthropic==2.12.0",
+    ),
+)
+INSTRUCTOR = PipPackages("instructor", ("instructor==1.17.0", "openai==3.3.0"))
+"""Libraries of Python that the documentation uses; instructor takes no newer version of OpenAI's SDK."""
 
 
 def program(name: str) -> str:
@@ -126,5 +192,5 @@ def _locked(file: Path) -> Iterator[None]:
 
 
 if __name__ == "__main__":
-    for one in (*AGENTS.values(), SDKS):
+    for one in (*AGENTS.values(), SDKS, PYTHON_CLIENTS, INSTRUCTOR):
         print(one.name, one.install() or f"is in {one.folder}")
