@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit second servers bench serve clean
+.PHONY: demo test lint types layers unit second servers docs bench serve clean
 
 demo: $(READY)
 	$(BIN)/bardo demo
@@ -40,6 +40,17 @@ $(SERVERS)/.ready:
 	$(SERVERS)/bin/python -m pip uninstall --quiet --yes torchvision torchaudio torchcodec
 	touch $@
 
+# The documentation as a site in .site/html, with every warning an error.
+DOCS := .venv-docs
+docs: $(DOCS)/.ready
+	$(DOCS)/bin/python tools/build_site.py
+
+$(DOCS)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(DOCS)
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --group docs
+	touch $@
+
 bench: $(READY)
 	$(BIN)/python -m benchmarks
 
@@ -53,4 +64,4 @@ $(READY): pyproject.toml
 	touch $(READY)
 
 clean:
-	rm -rf .venv .venv-* .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .venv-* .site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -9,9 +9,11 @@ from itertools import islice
 from pathlib import Path
 from typing import get_type_hints
 
+import code_reference
 import make_reference
 import pytest
 
+import bardo
 from bardo.catalog.load import builtin
 from bardo.edge.settings import Settings
 from bardo.simulators import KINDS
@@ -87,6 +89,17 @@ def test_the_simulators_page_names_every_fault() -> None:
     assert [kind for kind in KINDS if f"`{kind}" not in page] == []
 
 
+def test_every_public_name_of_the_library_has_a_docstring() -> None:
+    missing = code_reference.undocumented()
+    assert not missing, f"docs/reference/library.md shows nothing of {', '.join(missing)}: write a docstring"
+
+
+def test_a_public_name_without_a_docstring_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bardo.Client.models, "__doc__", None)
+    monkeypatch.setattr(code_reference, "_value_doc", lambda _: "")
+    assert sorted(code_reference.undocumented()) == ["Client.models", "Event", "InferenceEvent"]
+
+
 def test_every_decision_has_a_number_and_a_date() -> None:
     for record in (DOCS / "decisions").glob("[0-9]*.md"):
         title, date = record.read_text(encoding="utf-8").split("\n\n")[:2]
@@ -98,7 +111,12 @@ def test_every_dependency_has_its_line() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     tables = tomllib.loads(project)
     optional = [line for extra in tables["project"]["optional-dependencies"].values() for line in extra]
-    lines = [*tables["project"]["dependencies"], *optional, *tables["dependency-groups"]["dev"]]
+    lines = [
+        *tables["project"]["dependencies"],
+        *optional,
+        *tables["dependency-groups"]["dev"],
+        *tables["dependency-groups"]["docs"],
+    ]
     named = {re.match(r"[\w-]+", line)[0] for line in lines if isinstance(line, str)}  # type: ignore[index]
     record = text_of("decisions/0002-dependencies.md").lower()
     assert [name for name in sorted(named) if f"`{name}" not in record] == []

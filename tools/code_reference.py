@@ -8,6 +8,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from enum import Enum
+from functools import cached_property
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from types import FunctionType
 
@@ -99,11 +102,13 @@ def _entry(name: str, value: object) -> str:
         return text + _doc(value) + "\n" + "".join(f"- `{member.value}`\n" for member in value)
     if inspect.isclass(value):
         fields = "".join(f"- `{field}`: `{kind}`\n" for field, kind in _fields(value))
+        properties = "".join(f"- `{one}`: `{kind}`. {about}\n" for one, kind, about in _properties(value))
         methods = "\n".join(_method(name, method) for method in _methods(value))
-        return text + _doc(value) + (f"\n{fields}" if fields else "") + (f"\n{methods}" if methods else "")
+        parts = (_bases(value), _doc(value), fields, properties, methods)
+        return text + "\n".join(part for part in parts if part)
     if isinstance(value, FunctionType):
         return text + f"```python\n{name}{_signature(value)}\n```\n\n" + _doc(value)
-    return text + f"`{_plain(str(value))}`\n"
+    return text + f"{_value_doc(name)}\n\n`{_plain(str(value))}`\n"
 
 
 def _fields(value: type) -> Iterator[tuple[str, str]]:
@@ -122,10 +127,58 @@ def _fields(value: type) -> Iterator[tuple[str, str]]:
                 )
 
 
+def _value_doc(name: str) -> str:
+    """The docstring below the assignment of a public name that is no class and no function, empty where there is none."""
+    source = inspect.getsource(import_module(bardo._MODULES[name]))
+    body = ast.parse(source).body
+    for statement, below in pairwise(body):
+        targets = statement.targets if isinstance(statement, ast.Assign) else []
+        named = any(isinstance(target, ast.Name) and target.id == name for target in targets)
+        if named and isinstance(below, ast.Expr) and isinstance(below.value, ast.Constant):
+            return inspect.cleandoc(str(below.value.value))
+    return ""
+
+
+def undocumented() -> list[str]:
+    """Return the public names, methods and properties of `bardo` that have no docstring of their own."""
+    found: list[str] = []
+    for name in bardo.__all__:
+        value = getattr(bardo, name)
+        if name.startswith("_"):
+            continue
+        if inspect.isclass(value):
+            own = value.__dict__.get("__doc__") or ""
+            found += [name] if not own or own.startswith(f"{name}(") else []
+            found += [f"{name}.{method.__name__}" for method in _methods(value) if not method.__doc__]
+            found += [f"{name}.{one}" for one, _, about in _properties(value) if not about]
+        elif not (value.__doc__ if isinstance(value, FunctionType) else _value_doc(name)):
+            found.append(name)
+    return found
+
+
+def _bases(value: type) -> str:
+    """The public classes that a class is a kind of, as links."""
+    named = [base.__name__ for base in value.__bases__ if getattr(bardo, base.__name__, None) is base]
+    return f"A kind of {', '.join(f'[`{name}`](#{name.lower()})' for name in named)}.\n" if named else ""
+
+
+def _properties(value: type) -> Iterator[tuple[str, str, str]]:
+    """Yield the public properties of a class: name, type, and what each is."""
+    for name, found in vars(value).items():
+        if isinstance(found, property | cached_property) and not name.startswith("_"):
+            getter = found.fget if isinstance(found, property) else found.func
+            assert getter is not None
+            kind = _plain(str(getter.__annotations__.get("return", "Any")).strip("'"))
+            yield name, kind, " ".join((inspect.getdoc(getter) or "").split())
+
+
 def _methods(value: type) -> list[FunctionType]:
-    return [
-        method for name, method in vars(value).items() if isinstance(method, FunctionType) and not name.startswith("_")
-    ]
+    found = {name: _function_of(method) for name, method in vars(value).items() if not name.startswith("_")}
+    return [method for method in found.values() if isinstance(method, FunctionType)]
+
+
+def _function_of(method: object) -> object:
+    return method.__func__ if isinstance(method, classmethod | staticmethod) else method
 
 
 def _method(owner: str, method: FunctionType) -> str:
@@ -133,8 +186,22 @@ def _method(owner: str, method: FunctionType) -> str:
 
 
 def _signature(function: FunctionType) -> str:
-    text = _plain(str(inspect.signature(function)))
-    return text.replace("'", "") if "'" in text else text
+    signature = inspect.signature(function)
+    parameters = [one.replace(annotation=_bare(one.annotation)) for one in signature.parameters.values()]
+    return _plain(str(signature.replace(parameters=parameters, return_annotation=_bare(signature.return_annotation))))
+
+
+class _Bare(str):
+    """An annotation that is written as it stands in the source, without quotes."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def _bare(annotation: object) -> object:
+    return _Bare(annotation) if isinstance(annotation, str) else annotation
 
 
 def _doc(value: object) -> str:

@@ -693,7 +693,7 @@ def page_list(folder: str) -> str:
 
 SECTIONS: dict[str, Callable[[], str]] = {
     "decisions": decisions,
-    **{f"pages-{folder}": partial(page_list, folder) for folder in ("how-to", "explanation", "reference")},
+    **{f"pages-{folder}": partial(page_list, folder) for folder in ("tutorials", "how-to", "explanation", "reference")},
     "packages": code_reference.diagram,
     "commands": code_reference.commands,
     "library": code_reference.library,

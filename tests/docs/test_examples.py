@@ -1,14 +1,16 @@
 """The examples of the pages run.
 
 `<!-- run -->` above a fenced block has it run here: `python` is executed, `toml` is read as a bardo.toml, and in `console` each line
-`$ bardo …` is a command. `<!-- output -->` above the block that follows holds what it prints. The gateway's address and folder are
-those of the fixtures.
+`$ bardo …` is a command; `sh` is run by bash. `<!-- output -->` above the block that follows holds what it prints. The gateway's
+address and folder are those of the fixtures.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+import shutil
+import subprocess
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,6 +18,7 @@ import pytest
 
 from bardo.edge.settings import parse_settings
 from bardo.surfaces.cli import main
+from support.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -64,6 +67,15 @@ def run_console(example: Example, address: str) -> None:
         assert main(arguments) == 0
 
 
+def shell_output(example: Example, address: str) -> str:
+    if shutil.which("bash") is None or shutil.which("curl") is None:
+        pytest.skip("bash and curl are not here")
+    command = ["bash", "-euo", "pipefail", "-c", example.text.replace(ADDRESS, address)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.place)
 @pytest.mark.usefixtures("folder")
 def test_an_example_runs_and_prints_what_the_page_says(
@@ -76,6 +88,8 @@ def test_an_example_runs_and_prints_what_the_page_says(
             assert parse_settings(example.text).source == "bardo.toml"
         case "console":
             run_console(example, gateway)
+        case "sh":
+            print(shell_output(example, gateway))
         case other:
             pytest.fail(f"no way to run {other}")
     if example.output is not None:

@@ -98,10 +98,12 @@ class ReasoningFormat(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
     @property
     def starts(self) -> tuple[str, ...]:
+        """Every spelling of what begins thinking."""
         return spellings(self.start)
 
     @property
     def ends(self) -> tuple[str, ...]:
+        """Every spelling of what ends it."""
         return spellings(self.end)
 
 

@@ -200,3 +200,4 @@ Event = (
     | Extension
     | Partial
 )
+"""Everything that a reply says, in the order in which it comes."""

@@ -127,6 +127,7 @@ InferenceEvent = (
     | CallFinished
     | HealthChanged
 )
+"""What is told of calls and of the health of those who answer them."""
 
 
 class PublishedEvent(msgspec.Struct, frozen=True, kw_only=True):
