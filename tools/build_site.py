@@ -121,8 +121,6 @@ def build() -> int:
     (SITE / "zensical.toml").write_text(configuration(navigation()), encoding="utf-8")
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict", "--config-file", "zensical.toml"]
     code = subprocess.run(command, cwd=SITE, check=False).returncode
-    if code:
-        return code
     pages = sorted((SITE / "html").rglob("*.html"))
     for page in pages:
         local = with_own_scripts(page.read_text(encoding="utf-8"), depth=len(page.relative_to(SITE / "html").parts) - 1)
@@ -130,7 +128,7 @@ def build() -> int:
     foreign = sorted({one for page in pages for one in loaded_from_others(page.read_text(encoding="utf-8"))})
     for one in foreign:
         print(f"pages load {one}", file=sys.stderr)
-    return 1 if foreign else 0
+    return code or (1 if foreign else 0)
 
 
 def with_own_scripts(html: str, *, depth: int) -> str:

@@ -11,6 +11,7 @@ import re
 import shlex
 import shutil
 import subprocess
+import unicodedata
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,6 +115,33 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     local = [link for link in links if not link.startswith(("http://", "https://"))]
     assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as Python-Markdown makes them, which builds the site."""
+    text = re.sub(r"^(`{3,}|~{3,}).*?^\1`*$", "", page.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE)
+    titles = [
+        re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", title) for title in re.findall(r"^#{1,6} +(.*)$", text, re.MULTILINE)
+    ]
+    found: set[str] = set()
+    for title in titles:
+        plain = unicodedata.normalize("NFKD", title).encode("ascii", "ignore").decode()
+        slug = name = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", plain).strip().lower())
+        number = 0
+        while name in found:
+            number += 1
+            name = f"{slug}_{number}"
+        found.add(name)
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_anchors_of_links_are_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#\s]*)#([^)\s]+)\)", page.read_text(encoding="utf-8"))
+    local = [(name, anchor) for name, anchor in links if not name.startswith(("http://", "https://"))]
+    targets = [((page.parent / name) if name else page, anchor) for name, anchor in local]
+    lost = [f"{target.name}#{anchor}" for target, anchor in targets if anchor not in anchors(target)]
+    assert not lost, f"no heading makes these anchors: {', '.join(lost)}"
 
 
 def test_no_example_overwrites_the_readers_bardo_toml() -> None:
