@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.fragments import merge_fields
@@ -15,6 +14,7 @@ from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks
 from bardo.dialects.declaration import Declaration, lacking
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
+from bardo.dialects.url_paths import path_segment
 from bardo.dialects.wire import write_json
 from bardo.values.request import OutputFormat, Request, Tool, ToolChoice
 
@@ -59,7 +59,7 @@ def request_path(request: Request) -> str:
 
 def path_of(request: Request, whole: str, streamed: str) -> str:
     """Return the path: model ids hold colons, and those of inference profiles are ARNs with slashes."""
-    return f"model/{quote(request.model, safe='')}/{streamed if request.stream else whole}"
+    return f"model/{path_segment(request.model)}/{streamed if request.stream else whole}"
 
 
 def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str, Any]:

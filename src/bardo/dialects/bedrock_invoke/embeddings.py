@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
-from urllib.parse import quote
 
 from bardo.catalog.rows import EmbedEndpoint
 from bardo.dialects.cohere.embeddings import decode_vectors, encode_texts
 from bardo.dialects.operations import EmbeddingForm, lost_fields, numbers, texts_of, whole_number
+from bardo.dialects.url_paths import path_segment
 from bardo.dialects.wire import write_json
 from bardo.values.degradation import Degradation
 from bardo.values.operations import Embeddings, EmbedRequest
@@ -21,7 +21,7 @@ _COUNT_HEADER = "x-amzn-bedrock-input-token-count"
 def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:
     """Write a request in the words of the model's family; the rest is in `degraded`. Raises Unsupported for an input that is no text."""
     body, degraded = encode_texts(request) if endpoint.payload == "cohere" else _titan(request)
-    path = f"model/{quote(request.model, safe='')}/invoke"
+    path = f"model/{path_segment(request.model)}/invoke"
     return WireRequest(path=path, body=write_json(body), degraded=degraded)
 
 
