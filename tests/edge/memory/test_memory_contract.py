@@ -81,9 +81,11 @@ def test_words_of_questions_thinking_and_answers_are_found(kept: Kept) -> None:
     assert kept.ids("volcano") == []
 
 
-def test_episodes_with_all_words_come_before_those_with_some(kept: Kept) -> None:
+def test_episodes_with_all_words_come_before_those_with_half(kept: Kept) -> None:
     kept.add(draft("req_1", "moon moon moon moon", "moon", "x"), TIDES, RIVERS)
     assert kept.ids("moon tides") == ["req_a1", "req_1"]
+    assert kept.ids("what is the longest volcano") == ["req_a2"]
+    assert kept.ids("the volcano of Iceland") == []
 
 
 def test_case_accents_and_scripts_without_spaces_make_no_difference(kept: Kept) -> None:

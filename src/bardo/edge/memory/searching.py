@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, Connection, select, text
 
 from bardo.edge.memory.schema import episodes, texts
 from bardo.edge.memory.vectors import cosine, differing_bits, signature_of
-from bardo.edge.memory.words import Phrase, excerpt_of
+from bardo.edge.memory.words import Phrase, excerpt_of, folded
 from bardo.values.episodes import EpisodeMatch, FoundBy
 
 MOST_FOUND = 100
@@ -31,13 +31,13 @@ Ranked = Sequence[tuple[int, float]]
 def by_words(
     connection: Connection, phrases: Sequence[Phrase], wanted: Sequence[ColumnElement[bool]], most: int
 ) -> list[int]:
-    """Return the numbers of the episodes that have all of the phrases, then of those that have some, the best first."""
+    """Return the numbers of the episodes that have all of the phrases, then of those that have half of them, the best first."""
     if not phrases:
         return []
     found = _with_words(connection, phrases, wanted, most, every=True)
     if len(found) < most and len(phrases) > 1:
         some = _with_words(connection, phrases, wanted, most, every=False)
-        found = list(dict.fromkeys((*found, *some)))
+        found = list(dict.fromkeys((*found, *_with_half(connection, phrases, some))))
     return found[:most]
 
 
@@ -135,6 +135,20 @@ def _with_words(
         ranked = joined.order_by(text("ts_rank_cd(memory_texts.words, CAST(:phrases AS tsquery)) DESC"))
         asked = (" & " if every else " | ").join(map(_for_postgresql, phrases))
     return list(connection.scalars(ranked.order_by(_column.row_number.desc()), {"phrases": asked}))
+
+
+def _with_half(connection: Connection, phrases: Sequence[Phrase], numbers: Sequence[int]) -> list[int]:
+    """Return those of some episodes that have at least half of the phrases: nearly every text has a small word of a long query."""
+    column = texts.c
+    query = select(column.row_number, column.question, column.thinking, column.answer)
+    # The first words stand for their phrases: what is looked at here has one whole phrase already.
+    wanted = [phrase.words[0] for phrase in phrases]
+    kept: set[int] = set()
+    for number, *said in connection.execute(query.where(column.row_number.in_(numbers))):
+        whole = folded(" ".join(said))
+        if 2 * sum(word in whole for word in wanted) >= len(wanted):
+            kept.add(number)
+    return [number for number in numbers if number in kept]
 
 
 def _for_sqlite(phrase: Phrase) -> str:

@@ -104,9 +104,7 @@ def show_episode(
 
 
 def forget(
-    episode: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="The whole id of an episode or its call.")
-    ] = None,
+    episode: Annotated[str | None, typer.Argument(metavar="ID", help="The whole id of an episode or its call.")] = None,
     before: Annotated[
         str | None, typer.Option("--before", metavar="TIME", help="Only older ones, written like --since of search.")
     ] = None,
@@ -138,7 +136,7 @@ def forget(
     if as_json:
         show_json(erased)
         return
-    say(f"{count(erased.episodes)} episodes forgotten, the content of {count(erased.calls)} calls erased")
+    say(f"{_several(erased.episodes, 'episode')} forgotten, the content of {_several(erased.calls, 'call')} erased")
     if not erased.file_clean:
         say("the database could not be written anew now: parts may be left in its files until that is done")
 
@@ -158,8 +156,14 @@ def stats(tenant: Tenant = None, as_json: AsJson = False, config: Config = None)
 def _ask(number: int) -> None:
     """Ask whether so many episodes are to be forgotten. Raises InvalidRequest where nobody can be asked, Abort for a no."""
     if not sys.stdin.isatty():
-        raise InvalidRequest(f"{count(number)} episodes would be forgotten", hint="add --yes where nobody can be asked")
-    typer.confirm(f"Forget {count(number)} episodes for good?", abort=True, err=True)
+        raise InvalidRequest(
+            f"{_several(number, 'episode')} would be forgotten", hint="add --yes where nobody can be asked"
+        )
+    typer.confirm(f"Forget {_several(number, 'episode')} for good?", abort=True, err=True)
+
+
+def _several(number: int, what: str) -> str:
+    return f"{count(number)} {what}{'' if number == 1 else 's'}"
 
 
 @contextmanager
