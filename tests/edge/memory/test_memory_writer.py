@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import subprocess
@@ -11,10 +12,12 @@ from typing import Any
 
 import pytest
 
+from bardo.edge.assembly import assemble
 from bardo.edge.log import LogRow, LogWriter
 from bardo.edge.log.problems import StoreUnavailable
 from bardo.edge.memory.store import EpisodeStore, MemoryWriter, open_writer
 from bardo.edge.memory.vectors import EpisodeVectors, cosine, differing_bits, packed, signature_of
+from bardo.edge.settings import LogSettings, Settings
 from bardo.edge.settings_memory import MemorySettings
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -100,3 +103,33 @@ def test_small_vectors_say_nearly_the_same_as_large_ones() -> None:
     assert differing_bits(signature_of(two), asked) < differing_bits(signature_of(three), asked)
     assert cosine(one, b"\1") == 0.0
     assert vectors.of_text("") is None
+
+
+def test_a_later_configuration_takes_the_memory_over_turns_it_on_and_off(tmp_path: Path) -> None:
+    log = LogSettings(path=str(tmp_path / "log.db"), content=True)
+    off, on = (
+        Settings(log=log),
+        Settings(log=log, memory=MemorySettings(enabled=True, embedding="none", retention_days=0)),
+    )
+
+    async def work() -> None:
+        first = assemble(off, environment={})
+        assert (first.memory, first.runner.episodes) == (None, None)
+        second = assemble(on, environment={}, before=first)
+        third = assemble(on, environment={}, before=second)
+        assert third.lasting.episodes is second.lasting.episodes is second.runner.episodes
+        for one in (second, third):
+            one.lasting.commit()
+        await first.close()
+        await second.close()
+        assert third.lasting.episodes is not None
+        third.lasting.episodes.write(draft("req_1", "tides", "moon"))
+        assert third.memory is not None
+        assert [one.request_id for one in third.memory.search("tides")] == ["req_1"]
+        last = assemble(off, environment={}, before=third)
+        last.lasting.commit()
+        await third.close()
+        assert last.runner.episodes is None
+        await last.close()
+
+    asyncio.run(work())
