@@ -1,0 +1,1 @@
+"""Bots: Telegram and Discord. Rendering is pure; the bots load their library when they are started."""
