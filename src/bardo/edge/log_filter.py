@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from bardo.values.secrets import Secrets, secrets_of
 from bardo.values.shown import printable
@@ -18,6 +19,7 @@ LOGGERS = (
     "bardo.cache",
     "bardo.caching",
     "bardo.catalog",
+    "bardo.chat",
     "bardo.control",
     "bardo.directory",
     "bardo.gateway",
@@ -78,6 +80,26 @@ def clean_log_lines() -> None:
     """Keep control characters, and what has the shape of a key, out of the log from now on."""
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_FILTER)  # Adding it once more changes nothing.
+
+
+@contextmanager
+def filtered_output(names: Iterable[str], level: int) -> Iterator[None]:
+    """Have the loggers of libraries, and all below them, write to stderr through this filter and nowhere else, from `level` on."""
+    handler = logging.StreamHandler()
+    handler.addFilter(_FILTER)
+    loggers = [logging.getLogger(name) for name in names]
+    before = [(logger.level, logger.propagate) for logger in loggers]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(level)
+        logger.propagate = False
+    try:
+        yield
+    finally:
+        for logger, (old_level, propagate) in zip(loggers, before, strict=True):
+            logger.removeHandler(handler)
+            logger.setLevel(old_level)
+            logger.propagate = propagate
 
 
 def _cleaned(text: str, known: Iterable[Secrets]) -> str:

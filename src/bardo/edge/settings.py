@@ -22,6 +22,7 @@ from bardo.edge.http_calls import Client
 from bardo.edge.settings_aliases import read_aliases
 from bardo.edge.settings_batches import BatchSettings
 from bardo.edge.settings_budgets import BudgetSettings
+from bardo.edge.settings_chat import DiscordSettings, TelegramSettings, check_chat
 from bardo.edge.settings_environment import with_environment
 from bardo.edge.settings_failover import FailoverSettings, check_failover
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
@@ -172,6 +173,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     payments: PaymentSettings = PaymentSettings()
     batches: BatchSettings = BatchSettings()
     refresh: RefreshSettings = RefreshSettings()
+    telegram: TelegramSettings = TelegramSettings()
+    discord: DiscordSettings = DiscordSettings()
     providers: tuple[ProviderEntry, ...] = ()
     aliases: dict[str, Alias] = {}
     keys: tuple[KeyEntry, ...] = ()
@@ -256,6 +259,9 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
     with mistakes.collected():
         check_failover(read.failover, provider_ids(rows["providers"]), Place(text, source, "failover"))
     with mistakes.collected():
+        check_chat(read.telegram, Place(text, source, "telegram"))
+        check_chat(read.discord, Place(text, source, "discord"))
+    with mistakes.collected():
         check_health(read.health, Place(text, source, "health"))
         check_payments(read.payments, Place(text, source, "payments"))
     mistakes.check()
@@ -294,6 +300,8 @@ class _Tables(msgspec.Struct, forbid_unknown_fields=True):
     refresh: RefreshSettings = RefreshSettings()
     telemetry: TelemetrySettings = TelemetrySettings()
     memory: MemorySettings = MemorySettings()
+    telegram: TelegramSettings = TelegramSettings()
+    discord: DiscordSettings = DiscordSettings()
 
 
 @cache

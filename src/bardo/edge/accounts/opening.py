@@ -40,6 +40,12 @@ def open_accounts(settings: Settings, environment: Mapping[str, str] | None = No
     return Accounts(configured_accounts(pairs), usage=usage, optional=optional, close=spend.close)
 
 
+def open_limits(settings: Settings, environment: Mapping[str, str] | None = None) -> Accounts:
+    """Return what counts the calls of accounts that come with no key, such as the users of a chat. Raises DatabaseProblem."""
+    spend = LogSpend(log_path(settings, environment) if settings.log.enabled else None)
+    return _with_database(settings, state_path(settings, environment), {}, spend)
+
+
 def _with_database(
     settings: Settings, place: str | Path, configured: Mapping[bytes, Account], spend: LogSpend
 ) -> Accounts:

@@ -33,6 +33,8 @@ COMMANDS = (
     "memory",
     "keys",
     "payments",
+    "telegram",
+    "discord",
     "routing",
     "classify",
     "doctor",

@@ -10,6 +10,7 @@ from typing import Any, Self, TypeVar
 
 import msgspec
 
+from bardo.edge.accounts.account import Account
 from bardo.edge.event_bus import AsyncEventStream
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.runner import Runner
@@ -26,7 +27,10 @@ T = TypeVar("T")
 
 
 class AsyncReplyStream:
-    """One streamed reply. What one stream reads past waits for the other, so they may be read in any order or side by side."""
+    """One streamed reply. What one stream reads past waits for the other, so they may be read in any order or side by side.
+
+    `account` is whose limits and earlier replies the call has, where somebody asks for others.
+    """
 
     def __init__(
         self,
@@ -35,7 +39,9 @@ class AsyncReplyStream:
         wanted: AnswerType | None = None,
         *,
         seconds: float | None = None,
+        account: Account | None = None,
     ) -> None:
+        self._account = account
         self._seconds = seconds
         self._ends: float | None = None
         self._runner = runner
@@ -54,7 +60,9 @@ class AsyncReplyStream:
         if self._seconds is not None:
             self._ends = asyncio.get_running_loop().time() + self._seconds
         async with within(self._seconds):
-            self._live = await self._runner().open(self._request, validator=validator)
+            account = self._account
+            tenant = "" if account is None else account.tenant
+            self._live = await self._runner().open(self._request, validator=validator, tenant=tenant, account=account)
         self._updates = self._live.updates()
         return self
 

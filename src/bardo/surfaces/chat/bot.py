@@ -1,0 +1,221 @@
+"""What the bots of all chat services have in common: a message comes in, and its answer is shown while it grows."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from base64 import b64encode
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from bardo.edge.settings_chat import ChatSettings
+from bardo.surfaces.chat import notices
+from bardo.surfaces.chat.conversations import Conversation, Conversations, Place, RecentMap
+from bardo.surfaces.chat.engine import ChatEngine
+from bardo.surfaces.chat.live_answer import LiveAnswer, patient, typing_in
+from bardo.surfaces.chat.port import ChatFailure, ChatPort
+from bardo.values.blocks import Block, ImageBlock, TextBlock
+from bardo.values.errors import BardoError, InternalError
+from bardo.values.pictures import picture_kind
+from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
+from bardo.values.request import Message
+from bardo.values.response import Response
+
+Part = TypeVar("Part")
+
+_MOST_REVEALED = 1000
+_MOST_CHOICES = 10_000
+_MOST_TOLD = 10_000
+_STOP_SECONDS = 5.0
+
+_log = logging.getLogger("bardo.chat")
+
+
+class Attachment(msgspec.Struct, frozen=True):
+    """A file that came with a message. `read` gives its bytes; `size` is None where the service does not say."""
+
+    size: int | None
+    read: Callable[[], Awaitable[bytes]]
+
+
+class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+    """A message to the bot, which its user may ask. `reply_to` is the message it replies to."""
+
+    user: str
+    place: Place
+    text: str
+    reply_to: str = ""
+    attachments: tuple[Attachment, ...] = ()
+
+
+class Rendered(msgspec.Struct, frozen=True):
+    """What is to be shown of an answer: its text so far, and at its end the key by which its thinking can be revealed."""
+
+    text: str
+    reveals: str = ""
+
+
+class ChatBot(Generic[Part]):
+    """Answers the messages of one service. `render` makes the service's messages of an answer."""
+
+    def __init__(
+        self,
+        engine: ChatEngine,
+        settings: ChatSettings,
+        service: str,
+        render: Callable[[Rendered], Sequence[Part]],
+    ) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._render = render
+        self._conversations = Conversations(service, settings.history)
+        self._choices: RecentMap[tuple[str, Place], str] = RecentMap(_MOST_CHOICES)
+        self._revealed: RecentMap[str, ReasoningChain] = RecentMap(_MOST_REVEALED)
+        self._told: RecentMap[str, bool] = RecentMap(_MOST_TOLD)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def begin(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do something beside everything else, such as an answer. Its errors are logged."""
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (mistake := task.exception()) is not None:
+            _log.error("a mistake in bardo, while a message was answered", exc_info=mistake)
+
+    async def stop(self) -> None:
+        """End what is being answered: each answer says so."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks, timeout=_STOP_SECONDS)
+
+    def is_first_refusal(self, user: str) -> bool:
+        """Whether somebody who may not use the bot was not told so yet."""
+        is_first = self._told.get(user) is None
+        self._told.put(user, True)
+        return is_first
+
+    def new_conversation(self, place: Place) -> str:
+        """Begin a new conversation, and return what is said about it."""
+        if place.is_shared:
+            return notices.SHARED_NEW
+        self._conversations.begin(place)
+        return notices.NEW
+
+    def choose_model(self, user: str, place: Place, name: str) -> str:
+        """Have another model answer a user at a place, or show which does; return what is said about it."""
+        current = self._choices.get((user, place)) or self._engine.model
+        choices = tuple(dict.fromkeys((self._engine.model, *self._settings.models))) if self._settings.models else ()
+        if not name:
+            return notices.model_list(current, choices)
+        if name not in choices:
+            return f"There is no such choice. {notices.model_list(current, choices)}"
+        self._choices.put((user, place), name)
+        return f"{name} answers from now on."
+
+    def reasoning(self, key: str) -> ReasoningChain | None:
+        """Return the thinking that a button reveals; None where it is no longer kept."""
+        return self._revealed.get(key)
+
+    async def answer(self, incoming: Incoming, port: ChatPort[Part]) -> None:
+        """Answer a message."""
+        conversation = self._conversations.of(incoming.place, incoming.reply_to)
+        if conversation.is_full:
+            await patient(lambda: port.notice(notices.BUSY))
+            return
+        with conversation.in_line():
+            async with conversation.turn:
+                question = await self._question(incoming, port)
+                if question is not None:
+                    await self._answer(incoming, question, conversation, port)
+
+    async def _question(self, incoming: Incoming, port: ChatPort[Part]) -> Message | None:
+        """Return the question of a message with its pictures; None where there is nothing that can be asked."""
+        blocks: list[Block] = []
+        problems: list[str] = []
+        for attachment in incoming.attachments:
+            found = await self._picture(attachment)
+            problems.append(found) if isinstance(found, str) else blocks.append(found)
+        if incoming.text.strip():
+            blocks.append(TextBlock(incoming.text))
+        if not blocks and not problems:
+            problems.append(notices.NO_TEXT)
+        for problem in dict.fromkeys(problems):
+            await patient(lambda problem=problem: port.notice(problem))  # type: ignore[misc]
+        return Message("user", tuple(blocks)) if blocks else None
+
+    async def _picture(self, attachment: Attachment) -> ImageBlock | str:
+        """Return a picture, or what is said of a file that is none."""
+        most = self._settings.max_picture_megabytes * 1024 * 1024
+        if attachment.size is not None and attachment.size > most:
+            return notices.TOO_LARGE
+        data = await patient(attachment.read)
+        if data is None:
+            return notices.UNREADABLE
+        if len(data) > most:
+            return notices.TOO_LARGE
+        kind = picture_kind(data)
+        return ImageBlock(media_type=kind, data=b64encode(data).decode()) if kind else notices.NOT_A_PICTURE
+
+    async def _answer(
+        self, incoming: Incoming, question: Message, conversation: Conversation, port: ChatPort[Part]
+    ) -> None:
+        live = LiveAnswer(port, lambda text: self._render(Rendered(text)), seconds=self._settings.edit_seconds)
+        try:
+            async with typing_in(port) as stop_typing:
+                ending, reveals = await self._ask(incoming, question, conversation, live, stop_typing)
+            text = "\n\n".join(part for part in (live.text, ending) if part)
+            await live.finish(await asyncio.to_thread(self._render, Rendered(text, reveals)))
+        except asyncio.CancelledError:
+            text = "\n\n".join(part for part in (live.text, notices.STOPPED) if part)
+            await live.finish(self._render(Rendered(text)))
+            raise
+        except ChatFailure as problem:
+            _log.warning("an answer could not be shown: %s", problem)
+        finally:
+            await live.abandon()
+            self._conversations.note(incoming.place, live.messages, conversation)
+
+    async def _ask(
+        self,
+        incoming: Incoming,
+        question: Message,
+        conversation: Conversation,
+        live: LiveAnswer[Part],
+        stop_typing: Callable[[], None],
+    ) -> tuple[str, str]:
+        """Ask the model, and return what is said below its answer, and the key that reveals its thinking."""
+        model = self._choices.get((incoming.user, incoming.place)) or ""
+        stream = self._engine.stream(
+            conversation.prompt(question), user=incoming.user, session=conversation.session, model=model
+        )
+        try:
+            async with stream as reply:
+                async for piece in reply.text_stream:
+                    live.add(piece)
+                    stop_typing()
+                    if live.is_gone:
+                        return "", ""
+                response = await reply.response()
+        except BardoError as problem:
+            if isinstance(problem, InternalError):
+                _log.error("a message could not be answered: %s", problem)
+            return notices.words_of(problem), ""
+        if response.refusal and not response.text:
+            live.add(response.refusal)
+        conversation.add(question, response)
+        return notices.ending_of(response), self._revealable(response)
+
+    def _revealable(self, response: Response) -> str:
+        """Keep the thinking of an answer and return the key that reveals it; empty where there was none."""
+        key = str(response.bardo.get("request_id", ""))
+        if not key or response.reasoning.visibility is ReasoningVisibility.NONE:
+            return ""
+        self._revealed.put(key, response.reasoning)
+        return key

@@ -1,0 +1,82 @@
+"""Answers of bardo's engine, in this process, for the users of a chat: each has an account with limits, and rows in the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bardo.edge.accounts.account import Account
+from bardo.edge.accounts.call_gate import CallGate
+from bardo.edge.accounts.opening import open_limits
+from bardo.edge.assembly import assemble
+from bardo.edge.keys import Keyring
+from bardo.edge.model_list import first_model
+from bardo.edge.settings import Settings
+from bardo.edge.settings_chat import ChatSettings
+from bardo.surfaces.library.asking import Options, build_request
+from bardo.surfaces.library.stream import AsyncReplyStream
+from bardo.values.errors import ConfigError
+from bardo.values.request import Message
+from bardo.values.response import Response
+
+
+class ChatEngine:
+    """Asks models for the users of one chat `service`. Use it as a context manager, in one event loop. Raises ConfigError."""
+
+    def __init__(
+        self, settings: Settings, chat: ChatSettings, service: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        if chat.usd_per_day and not settings.log.enabled:
+            hint = "set enabled = true under [log], or usd_per_day = 0 for no budget"
+            raise ConfigError(f"[{service}] has a budget, and the log is off: nobody knows what is spent", hint=hint)
+        self._chat = chat
+        self._service = service
+        self._limits = chat.limits
+        self._keyring = Keyring(environment)
+        self._accounts = open_limits(settings, environment)
+        try:
+            self._assembly = assemble(settings, environment=environment)
+        except BaseException:
+            self._accounts.close()
+            raise
+        runner = self._assembly.runner
+        self._accounts.use_log(self._assembly.log)
+        runner.gate = CallGate(self._accounts, runner.prices, settings.budgets, clock=runner.clock)
+        self.model = chat.model
+        """The model that answers where a user chose no other."""
+
+    async def __aenter__(self) -> ChatEngine:
+        runner = self._assembly.runner
+        self._accounts.start()
+        self._assembly.start()
+        try:
+            if not runner.directory.providers:
+                await runner.directory.add_local()
+            if not self.model:
+                self.model = await first_model(runner.directory, self._keyring)
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close connections and the log, and store what calls have taken."""
+        await self._assembly.close()
+        await self._accounts.stop()
+
+    def stream(
+        self, prompt: Sequence[Message | Response], *, user: str, session: str, model: str = ""
+    ) -> AsyncReplyStream:
+        """Return the reply to a conversation as it arrives. Raises BardoError when entered."""
+        options: Options = {"system": self._chat.system, "session": session}
+        if self._chat.reasoning:
+            options["reasoning"] = self._chat.reasoning
+        request = build_request(prompt, model or self.model, options, stream=True)
+        return AsyncReplyStream(lambda: self._assembly.runner, request, account=self._account(user))
+
+    def _account(self, user: str) -> Account:
+        """Return the account of a user: what the log, limits and budgets know the calls by."""
+        name = f"{self._service}:{user}"
+        return Account(id=name, name=name, tenant=name, tags=(self._service,), limits=self._limits)
