@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Self
@@ -10,6 +11,8 @@ from typing import Self
 from aiohttp import web
 
 from support.patience import PATIENCE
+
+_LOOK_SECONDS = 0.1
 
 
 class RateWindow:
@@ -71,9 +74,12 @@ class ChatServer:
             self._changed.notify_all()
 
     async def until(self, true: Callable[[], object]) -> None:
-        """Wait until something is true."""
-        async with asyncio.timeout(PATIENCE), self._changed:
-            await self._changed.wait_for(true)
+        """Wait until something is true, of this service or of another."""
+        async with asyncio.timeout(PATIENCE):
+            while not true():
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_LOOK_SECONDS), self._changed:
+                        await self._changed.wait()
 
 
 def now() -> float:

@@ -60,7 +60,7 @@ class FakeTelegram(ChatServer):
         self._updates: list[dict[str, Any]] = []
         self._chats: dict[int, str] = {}
         self._ids = 100
-        self._polling = 0
+        self._polls = 0
         self._faults: list[tuple[str, Refused]] = []
 
     def routes(self, app: web.Application) -> None:
@@ -123,7 +123,9 @@ class FakeTelegram(ChatServer):
             self.calls.append((method, fields))
             result = await self._answer(method, fields)
         except Refused as refusal:
-            self.refused.append(f"{method}: {refusal.body['description']}")
+            # A caller that has left is told nothing.
+            if request.transport is not None and not request.transport.is_closing():
+                self.refused.append(f"{method}: {refusal.body['description']}")
             await self.changed()
             return web.json_response(refusal.body, status=refusal.code)
         await self.changed()
@@ -162,17 +164,18 @@ class FakeTelegram(ChatServer):
         raise Refused(404, "Not Found")
 
     async def _poll(self, fields: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if self._polling:
-            raise Refused(409, "Conflict: terminated by other getUpdates request")
+        """Return the updates from an offset on, once there is one. A later call of the same ends this one with an error."""
         offset = int(fields.get("offset", 0))
-        self._polling += 1
+        self._polls += 1
+        own = self._polls
+        await self.changed()
         try:
             async with asyncio.timeout(min(5.0, float(fields.get("timeout", 0)))), self._changed:
-                await self._changed.wait_for(lambda: len(self._updates) >= max(1, offset))
+                await self._changed.wait_for(lambda: self._polls != own or len(self._updates) >= max(1, offset))
         except TimeoutError:
             return []
-        finally:
-            self._polling -= 1
+        if self._polls != own:
+            raise Refused(409, "Conflict: terminated by other getUpdates request")
         return self._updates[max(0, offset - 1) :]
 
     def _check_chat(self, fields: Mapping[str, Any]) -> None:

@@ -87,11 +87,18 @@ class LiveAnswer(Generic[Part]):
             began = _now()
             parts = await self._rendered()
             pause = max(self._pause, _RENDER_SHARE * (_now() - began))
-            try:
-                await self._show(parts)
-            except ChatFailure as problem:
-                _log.warning("an answer cannot be shown for now: %s", problem)
+            if not await self._try_to_show(parts):
+                self._changed.set()
             await self._ended_within(max(pause, self._wait_until - _now()))
+
+    async def _try_to_show(self, parts: Sequence[Part]) -> bool:
+        """Return whether the chat shows these messages."""
+        try:
+            return await self._show(parts)
+        except ChatFailure as problem:
+            _log.warning("an answer cannot be shown for now: %s", problem)
+            self._hold_back(_BACKOFF)
+            return False
 
     async def _rendered(self) -> Sequence[Part]:
         text = self.text
