@@ -19,6 +19,7 @@ import golem_reference
 import msgspec
 import openapi_reference
 import routing_reference
+from chat_meanings import CHAT_MEANINGS, CHAT_TABLES
 from model_row_meanings import MODEL_MEANINGS
 from pipeline_meanings import PIPELINE_MEANINGS, PIPELINE_TABLES
 from price_meanings import PRICE_MEANINGS
@@ -337,6 +338,7 @@ MEANINGS = {
     **{f"models.{name}": meaning for name, meaning in MODEL_MEANINGS.items()},
     **{f"prices.{name}": meaning for name, meaning in PRICE_MEANINGS.items()},
     **PIPELINE_MEANINGS,
+    **CHAT_MEANINGS,
 }
 _TABLES: dict[str, type[msgspec.Struct]] = {
     "gateway": GatewaySettings,
@@ -361,6 +363,7 @@ _TABLES: dict[str, type[msgspec.Struct]] = {
     "health": HealthSettings,
     "batches": BatchSettings,
     "refresh": RefreshSettings,
+    **CHAT_TABLES,
     "aliases": Alias,
     "keys": KeyEntry,
     "routing": RoutingSettings,

@@ -47,6 +47,8 @@ class ChatServer:
 
     def __init__(self) -> None:
         self.address = ""
+        self.bot: asyncio.Task[None] | None = None
+        """The bot that is tested."""
         self._changed = asyncio.Condition()
         self._runner: web.AppRunner | None = None
 
@@ -74,9 +76,12 @@ class ChatServer:
             self._changed.notify_all()
 
     async def until(self, true: Callable[[], object]) -> None:
-        """Wait until something is true, of this service or of another."""
+        """Wait until something is true, of this service or of another. Raises what ended the bot, where that happens first."""
         async with asyncio.timeout(PATIENCE):
             while not true():
+                if self.bot is not None and self.bot.done():
+                    self.bot.result()
+                    raise AssertionError("the bot has ended")
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_LOOK_SECONDS), self._changed:
                         await self._changed.wait()

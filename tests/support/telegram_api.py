@@ -92,7 +92,7 @@ class FakeTelegram(ChatServer):
         """Have a user send a picture."""
         self.files["photo1"] = data
         photo = {"file_id": "photo1", "file_unique_id": "u1", "width": 9, "height": 9, "file_size": size or len(data)}
-        return await self.say("", user=user, photo=[photo], **({"caption": caption} if caption else {}))
+        return await self.say("", user=user, photo=[photo], caption=caption)
 
     def fail(self, method: str, code: int, description: str, **parameters: Any) -> None:
         """Have the next call of a method refused."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,11 @@ from bardo.edge.settings import Settings, parse_settings
 from bardo.simulators import Simulator
 
 KEY = "sk-simulated-0123456789abcdef"
+
+
+def asked_of(simulator: Simulator) -> list[dict[str, Any]]:
+    """Return the bodies of the requests that a simulator got."""
+    return [dict(request.body) for request in simulator.requests if isinstance(request.body, dict)]
 
 
 @pytest.fixture

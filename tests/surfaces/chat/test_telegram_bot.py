@@ -17,7 +17,7 @@ from bardo.values.errors import ConfigError
 from support.chat_server import RateWindow
 from support.hostile_text import HOSTILE
 from support.telegram_api import TOKEN, FakeTelegram
-from surfaces.chat.conftest import KEY
+from surfaces.chat.conftest import KEY, asked_of
 
 telegram_bot = pytest.importorskip("bardo.surfaces.chat.telegram_bot", reason="python-telegram-bot is not installed")
 
@@ -33,7 +33,7 @@ async def bot_of(
     async with fake or FakeTelegram() as api:
         settings = make(f'[telegram]\nmodel = "sim/m1"\napi_url = "{api.address}"\n{toml}')
         stop = asyncio.Event()
-        task = asyncio.create_task(telegram_bot.serve_telegram(settings, stop, ENVIRONMENT))
+        task = api.bot = asyncio.create_task(telegram_bot.serve_telegram(settings, stop, ENVIRONMENT))
         try:
             yield api
         finally:
@@ -126,9 +126,9 @@ def test_two_chats_are_answered_at_once_and_apart(make_settings: MakeSettings, s
             await api.until(lambda: len(simulator.requests) == 2)
             gate.release()
             await api.until(lambda: api.in_chat(7) and api.in_chat(8))
-        asked = [one.body["messages"][-1]["content"] for one in simulator.requests]
+        asked = [one["messages"][-1]["content"] for one in asked_of(simulator)]
         assert sorted(asked) == ["What is 2 * 3?", "What is 4 * 5?"]
-        assert all(len(one.body["messages"]) == 1 for one in simulator.requests)
+        assert all(len(one["messages"]) == 1 for one in asked_of(simulator))
 
     run(test())
 
@@ -146,7 +146,7 @@ def test_a_conversation_goes_on_with_its_thinking_until_new(make_settings: MakeS
             await api.until(lambda: len(api.in_chat()) == 3)
             await api.say("Again")
             await api.until(lambda: api.in_chat()[3:] == ["One."])
-        first, second, third = [one.body["messages"] for one in simulator.requests]
+        first, second, third = [one["messages"] for one in asked_of(simulator)]
         assert [one["role"] for one in first] == ["system", "user"]
         assert [one["role"] for one in second] == ["system", "user", "assistant", "user"]
         assert second[2]["content"] == "One."
@@ -184,8 +184,8 @@ def test_in_a_group_replies_go_on_with_a_conversation(make_settings: MakeSetting
             await api.until(lambda: api.in_chat(-100) == ["One.", "Two."])
             await api.say("@bardo_bot Hi", user=9, chat=-100, kind="supergroup")
             await api.until(lambda: api.in_chat(-100) == ["One.", "Two.", "One."])
-        assert [len(one.body["messages"]) for one in simulator.requests] == [1, 3, 1]
-        assert simulator.requests[0].body["messages"][0]["content"] == "Hi"
+        assert [len(one["messages"]) for one in asked_of(simulator)] == [1, 3, 1]
+        assert asked_of(simulator)[0]["messages"][0]["content"] == "Hi"
 
     run(test())
 
@@ -201,7 +201,7 @@ def test_models_are_chosen_from_the_list(make_settings: MakeSettings, simulator:
             await api.until(lambda: len(api.in_chat()) == 3)
         assert "There is no such choice" in api.in_chat()[0]
         assert "/model sim/m2" in api.in_chat()[0]
-        assert simulator.requests[-1].body["model"] == "m2"
+        assert asked_of(simulator)[-1]["model"] == "m2"
 
     run(test())
 

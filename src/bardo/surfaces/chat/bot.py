@@ -166,7 +166,12 @@ class ChatBot(Generic[Part]):
     async def _answer(
         self, incoming: Incoming, question: Message, conversation: Conversation, port: ChatPort[Part]
     ) -> None:
-        live = LiveAnswer(port, lambda text: self._render(Rendered(text)), seconds=self._settings.edit_seconds)
+        live = LiveAnswer(
+            port,
+            lambda text: self._render(Rendered(text)),
+            seconds=self._settings.edit_seconds,
+            on_sent=lambda message: self._conversations.note(incoming.place, message, conversation),
+        )
         try:
             async with typing_in(port) as stop_typing:
                 ending, reveals = await self._ask(incoming, question, conversation, live, stop_typing)
@@ -180,7 +185,6 @@ class ChatBot(Generic[Part]):
             _log.warning("an answer could not be shown: %s", problem)
         finally:
             await live.abandon()
-            self._conversations.note(incoming.place, live.messages, conversation)
 
     async def _ask(
         self,

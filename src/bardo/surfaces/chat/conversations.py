@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
@@ -125,10 +125,9 @@ class Conversations:
         conversation = Conversation(f"{self._service}:{place.name}:{self._count}", self._history)
         return conversation if place.is_shared else self._of_place.put(place, conversation)
 
-    def note(self, place: Place, messages: Iterable[str], conversation: Conversation) -> None:
-        """Remember to which conversation messages of the bot belong."""
-        for message in messages:
-            self._of_message.put((place.name, message), conversation)
+    def note(self, place: Place, message: str, conversation: Conversation) -> None:
+        """Remember to which conversation a message of the bot belongs."""
+        self._of_message.put((place.name, message), conversation)
 
 
 def _without_pictures(question: Message) -> Message:

@@ -26,9 +26,20 @@ _log = logging.getLogger("bardo.chat")
 
 
 class LiveAnswer(Generic[Part]):
-    """Shows an answer in one place of a chat. `render` makes messages of the text so far; `seconds` is the least time between edits."""
+    """Shows an answer in one place of a chat. `render` makes messages of the text so far; `seconds` is the least time between edits.
 
-    def __init__(self, port: ChatPort[Part], render: Callable[[str], Sequence[Part]], *, seconds: float) -> None:
+    `on_sent` gets the id of each message as soon as it is there: somebody may reply to it at once.
+    """
+
+    def __init__(
+        self,
+        port: ChatPort[Part],
+        render: Callable[[str], Sequence[Part]],
+        *,
+        seconds: float,
+        on_sent: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._on_sent = on_sent
         self._port = port
         self._render = render
         self._pause = seconds
@@ -45,11 +56,6 @@ class LiveAnswer(Generic[Part]):
     def text(self) -> str:
         """The text so far."""
         return "".join(self._pieces)
-
-    @property
-    def messages(self) -> tuple[str, ...]:
-        """The ids of the messages that show it."""
-        return tuple(message for message, _ in self._shown)
 
     def add(self, piece: str) -> None:
         """Add a piece of text, which is shown when it is time."""
@@ -110,6 +116,7 @@ class LiveAnswer(Generic[Part]):
             for place, part in enumerate(parts):
                 if place == len(self._shown):
                     self._shown.append((await self._port.send(part), part))
+                    self._on_sent(self._shown[-1][0])
                 elif self._shown[place][1] != part:
                     message = self._shown[place][0]
                     await self._port.edit(message, part)
