@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from bardo.edge.settings_batches import BatchSettings
     from bardo.edge.settings_budgets import BudgetSettings
     from bardo.edge.settings_cache import CacheSettings
+    from bardo.edge.settings_chat import DiscordSettings, TelegramSettings
     from bardo.edge.settings_classify import ClassifySettings
     from bardo.edge.settings_failover import FailoverSettings
     from bardo.edge.settings_health import HealthSettings
@@ -210,6 +211,7 @@ _HOMES: dict[str, str] = {
     "bardo.edge.settings_batches": "BatchSettings",
     "bardo.edge.settings_failover": "FailoverSettings",
     "bardo.edge.settings_budgets": "BudgetSettings",
+    "bardo.edge.settings_chat": "DiscordSettings TelegramSettings",
     "bardo.edge.settings_health": "HealthSettings",
     "bardo.edge.settings_state": "StateSettings",
     "bardo.edge.settings_telemetry": "TelemetrySettings",
@@ -292,6 +294,7 @@ __all__ = [
     "DedupSettings",
     "Degradation",
     "Degraded",
+    "DiscordSettings",
     "DocumentBlock",
     "Embeddings",
     "EmptyThought",
@@ -395,6 +398,7 @@ __all__ = [
     "StateSettings",
     "StructuredOptions",
     "StructuredOutput",
+    "TelegramSettings",
     "TelemetrySettings",
     "TextBlock",
     "ThinkChunk",

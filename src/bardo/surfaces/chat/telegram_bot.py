@@ -54,15 +54,9 @@ async def serve_telegram(
     async with ChatEngine(settings, chat, SERVICE, environment) as engine:
         updates: asyncio.Queue[object] = asyncio.Queue()
         updater = Updater(bot, updates)
-        try:
-            await updater.initialize()
-        except InvalidToken as problem:
-            hint = "copy it anew from BotFather"
-            raise ConfigError(f"Telegram does not take the token in {chat.token_env}", hint=hint) from problem
-        except TelegramError as problem:
-            raise ConfigError("Telegram cannot be reached", hint="look at the network, and at api_url") from problem
         handler = TelegramBot(bot, chat, ChatBot(engine, chat, SERVICE, _rendered))
         try:
+            await _log_in(updater, chat)
             await patient(lambda: called(bot.set_my_commands(_COMMANDS)))
             await updater.start_polling(
                 timeout=_POLL_SECONDS, bootstrap_retries=-1, allowed_updates=["message"], error_callback=_note
@@ -74,6 +68,18 @@ async def serve_telegram(
                 await updater.stop()
             await handler.chat.stop()
             await updater.shutdown()
+            await bot.shutdown()
+
+
+async def _log_in(updater: Updater, chat: TelegramSettings) -> None:
+    """Ask Telegram who the bot is. Raises ConfigError."""
+    try:
+        await updater.initialize()
+    except InvalidToken as problem:
+        hint = "copy it anew from BotFather"
+        raise ConfigError(f"Telegram does not take the token in {chat.token_env}", hint=hint) from problem
+    except TelegramError as problem:
+        raise ConfigError("Telegram cannot be reached", hint="look at the network, and at api_url") from problem
 
 
 def _bot_of(chat: TelegramSettings, token: str) -> telegram.Bot:

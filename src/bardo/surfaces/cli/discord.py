@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import warnings
 from functools import partial
 
 import typer
@@ -15,7 +16,7 @@ from bardo.values.errors import ConfigError
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("discord", epilog="Example: DISCORD_BOT_TOKEN=… bardo discord --config bardo.toml")(discord)
+    app.command("discord", epilog="Example: bardo discord --config bardo.toml")(discord)
 
 
 def discord(config: Config = None) -> None:
@@ -27,7 +28,10 @@ def discord(config: Config = None) -> None:
     check_audience(settings.discord, "discord", "allowed_users, allowed_guilds or allowed_channels")
     token = token_of(settings.discord, "Discord")
     try:
-        from bardo.surfaces.chat.discord_bot import LOGGERS
+        # The library loads a module for sound that Python has deprecated.
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            from bardo.surfaces.chat.discord_bot import LOGGERS
     except ImportError as problem:
         raise ConfigError(
             "the Discord bot needs discord.py", hint="install it: pip install 'bardo[discord]'"

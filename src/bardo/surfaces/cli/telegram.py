@@ -15,7 +15,7 @@ from bardo.values.errors import ConfigError
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("telegram", epilog="Example: TELEGRAM_BOT_TOKEN=… bardo telegram --config bardo.toml")(telegram)
+    app.command("telegram", epilog="Example: bardo telegram --config bardo.toml")(telegram)
 
 
 def telegram(config: Config = None) -> None:
