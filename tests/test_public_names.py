@@ -29,6 +29,7 @@ NAMES = [
     "CacheStats",
     "CachingSettings",
     "CallFinished",
+    "CallProgress",
     "CallStarted",
     "CallerError",
     "CapRow",

@@ -151,6 +151,7 @@ if TYPE_CHECKING:
     from bardo.values.inference_events import (
         CacheStats,
         CallFinished,
+        CallProgress,
         CallStarted,
         HealthChanged,
         InferenceEvent,
@@ -186,7 +187,7 @@ _HOMES: dict[str, str] = {
     "bardo.edge.event_bus": "AsyncEventStream",
     "bardo.edge.formats": "known_formats",
     "bardo.values.inference_events": (
-        "CacheStats CallFinished CallStarted HealthChanged InferenceEvent ProfileApplied ProfileDegraded PublishedEvent "
+        "CacheStats CallFinished CallProgress CallStarted HealthChanged InferenceEvent ProfileApplied ProfileDegraded PublishedEvent "
         "ReasoningText "
         "ReasoningCaptured SchemaFallback SchemaValidated WebSearchUsed"
     ),
@@ -278,6 +279,7 @@ __all__ = [
     "CacheStats",
     "CachingSettings",
     "CallFinished",
+    "CallProgress",
     "CallStarted",
     "CallerError",
     "CapRow",

@@ -10,6 +10,7 @@ import msgspec
 from bardo.context.layer import KeptReply
 from bardo.edge.answer_steps import AnswerStepRunner
 from bardo.edge.call_attempts import SentAttempt
+from bardo.edge.call_progress import ProgressTeller
 from bardo.edge.call_reply import CallReply
 from bardo.edge.call_row import subsystem_of
 from bardo.edge.log.row import CallOutcome
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 class LiveReply(CallReply):
     """One reply as it arrives. Iterate over `updates` to its end, or `close` it before."""
+
+    _progress: ProgressTeller | None = None
 
     async def begin(self, attempt: Attempt, knowledge: Knowledge, sent: SentAttempt) -> None:
         """Send an attempt that was noted as `sent`, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
@@ -137,10 +140,20 @@ class LiveReply(CallReply):
         return raw
 
     async def _keep_due(self, update: ReplyUpdate) -> None:
-        if self._context.limits.keep_content and self._context.events.active:
-            self._publish_thinking(update.events)
+        if self._context.events.active:
+            self._publish_progress(update.events)
         if self._recorder.is_due(update.events):
             await self._recorder.remember(self.reader, self.attempt)
+
+    def _publish_progress(self, events: Sequence[Event]) -> None:
+        """Tell those who listen how far the reply has come, and where content is kept what was thought."""
+        if self._progress is None:
+            self._progress = ProgressTeller(subsystem_of(self.request, self.attempt) or "")
+        told = self._progress.after(events, self._context.watch())
+        if told is not None:
+            self._context.events.publish(self.request_id, (told,), self.recorder.key_id)
+        if self._context.limits.keep_content:
+            self._publish_thinking(events)
 
     def _publish_thinking(self, events: Sequence[Event]) -> None:
         text = "".join([event.text for event in events if type(event) is ThinkChunk])

@@ -78,6 +78,17 @@ class CallStarted(_Event, frozen=True, kw_only=True, tag="call:started"):
     cause: str
 
 
+class CallProgress(_Event, frozen=True, kw_only=True, tag="call:progress"):
+    """How far a reply has come: `phase` is `thinking`, `answering` or `tools`; tokens are estimates of what arrived in readable form.
+
+    Published when the phase changes, and at most twice a second within one.
+    """
+
+    phase: str
+    reasoning_tokens: int
+    answer_tokens: int
+
+
 class ReasoningText(_Event, frozen=True, kw_only=True, tag="call:reasoning"):
     """A piece of thinking, as it arrives. Only where the operator keeps content."""
 
@@ -123,6 +134,7 @@ InferenceEvent = (
     | WebSearchUsed
     | CacheStats
     | CallStarted
+    | CallProgress
     | ReasoningText
     | CallFinished
     | HealthChanged

@@ -72,3 +72,24 @@ def estimate_tokens(text: str) -> int:
         return 0
     plain = len(text) if text.isascii() else sum(map(str.isascii, text))
     return max(1, round(plain / 4 + (len(text) - plain) / 1.5))
+
+
+class TokenEstimate:
+    """The estimate of a text that arrives in pieces: the sum of the estimates of small pieces would be too high."""
+
+    def __init__(self) -> None:
+        self._plain = 0
+        self._other = 0
+
+    def add(self, text: str) -> None:
+        """Count a piece."""
+        plain = len(text) if text.isascii() else sum(map(str.isascii, text))
+        self._plain += plain
+        self._other += len(text) - plain
+
+    @property
+    def tokens(self) -> int:
+        """The estimate so far, 0 before there is any text."""
+        if not self._plain and not self._other:
+            return 0
+        return max(1, round(self._plain / 4 + self._other / 1.5))

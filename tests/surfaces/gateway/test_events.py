@@ -73,6 +73,16 @@ def test_thinking_is_told_only_where_content_is_kept() -> None:
         assert "".join(one["event"]["text"] for one in found if one["name"] == "call:reasoning")
 
 
+def test_progress_is_told_without_any_text() -> None:
+    with house([Simulator("deepseek", pace=0.01)]) as running, listening(running.address) as reader:
+        ask(running.address, "openai_chat", "deepseek/m", stream=True)
+        told = [one["event"] for one in reader.until("call:finished") if one["name"] == "call:progress"]
+    assert list(dict.fromkeys(one["phase"] for one in told)) == ["thinking", "answering"]
+    assert told[0]["reasoning_tokens"] > 0
+    assert told[-1]["answer_tokens"] > 0
+    assert all("27" not in str(one) for one in told)
+
+
 def test_a_reader_goes_on_where_it_stopped() -> None:
     with house([Simulator("deepseek")]) as running:
         with listening(running.address, "/v1/bardo/events?event=call:finished") as reader:

@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 from bardo.surfaces.render.wording import count, seconds
+from bardo.values.usage import TokenEstimate
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -15,25 +16,6 @@ if TYPE_CHECKING:
 WAITING = "[waiting…]"
 THINKING = "[thinking…]"
 _PER_SECOND = 8
-
-
-class TokenEstimate:
-    """How many tokens the pieces of a text have, about; the sum of estimates of small pieces would be too high."""
-
-    def __init__(self) -> None:
-        self._plain = 0
-        self._other = 0
-
-    def add(self, text: str) -> None:
-        """Count a piece."""
-        plain = len(text) if text.isascii() else sum(map(str.isascii, text))
-        self._plain += plain
-        self._other += len(text) - plain
-
-    @property
-    def tokens(self) -> int:
-        """The estimate so far, as `estimate_tokens` makes it."""
-        return round(self._plain / 4 + self._other / 1.5)
 
 
 class ThinkingSign:

@@ -1,0 +1,53 @@
+"""How far a reply has come, told to those who listen to events while it arrives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart, ToolCallChunk, ToolCallStart
+from bardo.values.inference_events import CallProgress
+from bardo.values.usage import TokenEstimate
+
+_EVERY_SECONDS = 0.5
+
+
+class ProgressTeller:
+    """What is told of one reply: each change of its phase, and its tokens from time to time."""
+
+    def __init__(self, subsystem: str) -> None:
+        self._subsystem = subsystem
+        self._phase = ""
+        self._told = ("", 0, 0)
+        self._told_at = 0.0
+        self._reasoning = TokenEstimate()
+        self._answer = TokenEstimate()
+
+    def after(self, events: Iterable[Event], now: float) -> CallProgress | None:
+        """Take further events of the reply at time `now`. Returns what is due to be told."""
+        for event in events:
+            self._take(event)
+        state = (self._phase, self._reasoning.tokens, self._answer.tokens)
+        changed = state[0] != self._told[0]
+        if not state[0] or state == self._told or (not changed and now - self._told_at < _EVERY_SECONDS):
+            return None
+        self._told, self._told_at = state, now
+        phase, reasoning, answer = state
+        return CallProgress(subsystem=self._subsystem, phase=phase, reasoning_tokens=reasoning, answer_tokens=answer)
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case ThinkStart():
+                self._phase = "thinking"
+            case ThinkChunk(text=text):
+                self._phase = "thinking"
+                self._reasoning.add(text)
+            case ContentChunk(text=text) | RefusalChunk(text=text):
+                self._phase = "answering"
+                self._answer.add(text)
+            case ToolCallStart():
+                self._phase = "tools"
+            case ToolCallChunk(arguments=text):
+                self._phase = "tools"
+                self._answer.add(text)
+            case _:
+                return
