@@ -27,6 +27,7 @@ COMMANDS = (
     "explain",
     "route",
     "parse",
+    "top",
     "log",
     "costs",
     "cache",

@@ -80,16 +80,21 @@ async def ask(transport: HttpTransport, address: str) -> HealthReport:
         body = await reply.read(_MOST_BYTES)
     finally:
         await reply.close()
-    if reply.status in (401, 403):
-        raise MalformedReply(
-            f"{address} wants a key", hint=f"set {KEY_VARIABLE} to the key of a client of this gateway"
-        )
+    if reply.status != 200:
+        raise refused(address, reply.status)
     try:
-        if reply.status == 200:
-            return msgspec.json.decode(body, type=HealthReport)
+        return msgspec.json.decode(body, type=HealthReport)
     except msgspec.DecodeError as problem:
         raise MalformedReply(f"{address} reports no health that this version reads", hint=str(problem)) from problem
-    raise MalformedReply(f"{address} answered with status {reply.status}", hint="name a bardo gateway with --url")
+
+
+def refused(address: str, status: int, option: str = "--url") -> MalformedReply:
+    """Return the error of a gateway that answers with no success, or of another server."""
+    if status in (401, 403):
+        return MalformedReply(
+            f"{address} wants a key", hint=f"set {KEY_VARIABLE} to the key of a client of this gateway"
+        )
+    return MalformedReply(f"{address} answered with status {status}", hint=f"name a bardo gateway with {option}")
 
 
 def _show(report: HealthReport | BardoError, address: str, *, as_json: bool) -> None:

@@ -1,0 +1,135 @@
+"""What a running gateway tells: its events, which are taken up again where the connection broke, its health, and a key's usage."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from typing import Any
+
+import msgspec
+
+from bardo.edge.health_report import HealthReport
+from bardo.edge.http import Call, Deadlines, HttpTransport
+from bardo.edge.http_calls import Reply
+from bardo.streams.sse import SseDecoder
+from bardo.surfaces.cli.doctor_watch import KEY_VARIABLE, refused
+from bardo.values.errors import BardoError
+from bardo.values.inference_events import PublishedEvent
+
+_EVENTS = "/v1/bardo/events"
+_HEALTH = "/v1/bardo/health"
+_OPTION = "--gateway"
+_USAGE = "/v1/bardo/usage"
+_ASKING = Deadlines(connect=3.0, first_byte=10.0, idle=10.0)
+# A gateway that has nothing to tell says every 15 seconds that it is there.
+_LISTENING = Deadlines(connect=3.0, first_byte=10.0, idle=45.0)
+_MOST_BYTES = 8 * 1024 * 1024
+_WAITS = (0.2, 0.5, 1.0, 2.0, 5.0)
+
+Told = PublishedEvent | str
+"""An event, or what became of the connection: `connected`, `missed`, or why there is none."""
+
+
+class GatewayFeed:
+    """One gateway, asked with one key."""
+
+    def __init__(self, transport: HttpTransport, address: str, key: str = "") -> None:
+        self._transport = transport
+        self._address = address.rstrip("/").removesuffix("/v1")
+        key = key or os.environ.get(KEY_VARIABLE, "").strip()
+        self._headers = {"authorization": f"Bearer {key}"} if key else {}
+        self._last_id = ""
+
+    @property
+    def address(self) -> str:
+        """Where the gateway is."""
+        return self._address
+
+    async def health(self) -> HealthReport:
+        """Return the health of the gateway's providers. Raises BardoError."""
+        return msgspec.convert(await self._json(_HEALTH), HealthReport)
+
+    async def usage(self) -> dict[str, Any] | None:
+        """Return what the key has used, None where the gateway counts nothing for it. Raises BardoError."""
+        if not self._headers:
+            return None
+        found = await self._json(_USAGE, missing_ok=True)
+        return found if isinstance(found, dict) else None
+
+    async def told(self) -> AsyncIterator[Told]:
+        """Yield what the gateway tells, for ever: a connection that breaks is made again, from where it stopped."""
+        tries = 0
+        while True:
+            try:
+                async for told in self._listen():
+                    tries = 0
+                    yield told
+                why = "the gateway ended the connection"
+            except BardoError as problem:
+                why = problem.message
+            yield f"reconnecting: {why}"
+            await asyncio.sleep(_WAITS[min(tries, len(_WAITS) - 1)])
+            tries += 1
+
+    async def _listen(self) -> AsyncIterator[Told]:
+        headers = {"last-event-id": self._last_id} if self._last_id else {}
+        reply = await self._get(_EVENTS, _LISTENING, accept="text/event-stream", **headers)
+        decoder = SseDecoder()
+        try:
+            yield "connected"
+            async for piece in reply.chunks():
+                for frame in decoder.feed(piece):
+                    self._last_id = _id_of(frame.raw) or self._last_id
+                    if frame.event == "missed":
+                        yield "missed"
+                    elif frame.data is not None and (event := _event_of(frame.data)) is not None:
+                        yield event
+        finally:
+            await reply.close()
+
+    async def _json(self, path: str, *, missing_ok: bool = False) -> Any:
+        reply = await self._get(path, _ASKING, missing_ok=missing_ok)
+        try:
+            body = await reply.read(_MOST_BYTES)
+        finally:
+            await reply.close()
+        try:
+            return None if reply.status != 200 else msgspec.json.decode(body)
+        except msgspec.DecodeError as problem:
+            raise refused(self._address, reply.status, _OPTION) from problem
+
+    async def _get(
+        self,
+        path: str,
+        deadlines: Deadlines,
+        *,
+        accept: str = "application/json",
+        missing_ok: bool = False,
+        **headers: str,
+    ) -> Reply:
+        """Send a request. Raises BardoError where the answer is no success."""
+        fields = {
+            **self._headers,
+            "accept": accept,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        call = Call(method="GET", url=self._address + path, headers=fields, provider="the gateway")
+        reply = await self._transport.send(call, deadlines)
+        if reply.status == 200 or (missing_ok and reply.status == 404):
+            return reply
+        await reply.close()
+        raise refused(self._address, reply.status, _OPTION)
+
+
+def _id_of(raw: bytes) -> str:
+    line = next((line for line in raw.split(b"\n") if line.startswith(b"id:")), b"")
+    return line[3:].strip().decode("latin-1")
+
+
+def _event_of(data: bytes) -> PublishedEvent | None:
+    """Return an event; None for one that a newer gateway tells and this version does not know."""
+    try:
+        return msgspec.json.decode(data, type=PublishedEvent)
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,227 @@
+"""The screen of `bardo top`: lines of text for a terminal of a given size. All that programs and models said is cleaned."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from rich.cells import cell_len, set_cell_size
+from rich.text import Text
+
+from bardo.edge.health_report import HealthReport, ProviderHealth
+from bardo.surfaces.render.top_calls import LOST, TopCall, TopCalls
+from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars, printable, seconds
+
+_STYLES = {
+    "ok": "green", "error": "red", "broken": "red", "cancelled": "yellow", "waiting": "dim", "thinking": "magenta",
+    "answering": "cyan", "tools": "blue", "healthy": "green", "degraded": "yellow", "down": "red", "unknown": "dim", LOST: "yellow",
+}  # fmt: skip
+_KEYS = "q quit  p pause  ↑↓ select  Enter details  r reasoning  / filter"
+_HEAD = 5
+_LEAST_CALLS = 3
+_MOST_SHOWN = 1_000
+
+
+@dataclass(slots=True)
+class TopView:
+    """What the reader of the screen has chosen, and what is known of the gateway beside its calls."""
+
+    address: str
+    calls: TopCalls = field(default_factory=TopCalls)
+    health: HealthReport | None = None
+    connection: str = "connecting"
+    today_usd: float | None = None
+    today_of: str = ""
+    paused: bool = False
+    pane: str = ""
+    wanted: str = ""
+    typing: bool = False
+    selected: str = ""
+
+    def move(self, step: int) -> None:
+        """Select the call so many lines below."""
+        shown = self.calls.shown(self.wanted)
+        if shown:
+            place = next((at for at, call in enumerate(shown) if call.id == self.selected), -1 if step > 0 else 0)
+            self.selected = shown[max(0, min(len(shown) - 1, place + step))].id
+
+    def open(self, pane: str) -> None:
+        """Open a pane about the selected call, which stays selected while others come; close it where it is open."""
+        chosen = self.chosen()
+        self.selected = "" if chosen is None else chosen.id
+        self.pane = "" if self.pane == pane else pane
+
+    def chosen(self) -> TopCall | None:
+        """Return the selected call; where none is, the first."""
+        shown = self.calls.shown(self.wanted)
+        return next((call for call in shown if call.id == self.selected), shown[0] if shown else None)
+
+
+def screen_of(view: TopView, now: float, width: int, height: int) -> list[Text]:
+    """Return the lines of the screen: no more than `height`, none wider than `width`."""
+    chosen = view.chosen()
+    pane = _pane(view, chosen, now, width) if view.pane else []
+    room = max(1, height - _HEAD - 1)
+    pane_height = min(len(pane) + 1, max(0, room - _LEAST_CALLS), max(room // 2, 12)) if pane else 0
+    lines = [*_head(view, now), Text(), *_calls(view, chosen, now, width, room - pane_height)]
+    lines += [Text()] * (height - 1 - pane_height - len(lines))
+    pane = pane[: pane_height - 1] if view.pane != "reasoning" else pane[:1] + pane[1:][-(pane_height - 2) :]
+    lines += [Text("─" * width, style="dim"), *pane][:pane_height] if pane_height else []
+    lines = [*lines[: height - 1], _foot(view)]
+    for line in lines:
+        line.no_wrap = True
+        line.truncate(width, overflow="ellipsis")
+    return lines[-height:] if height > 0 else []
+
+
+def _head(view: TopView, now: float) -> Iterator[Text]:
+    calls = view.calls
+    state = "paused" if view.paused else view.connection
+    clock = time.strftime("%H:%M:%S", time.localtime(now))
+    style = "green" if state == "connected" else "yellow"
+    yield Text.assemble(("bardo top ", "bold"), _line(view.address), "  ", (_line(state), style), "  ", (clock, "dim"))
+    money, tokens = calls.last_minute(now)
+    today = calls.spent_usd if view.today_usd is None else view.today_usd
+    of = view.today_of or "since this began"
+    failed = (f"  {calls.failed:,} failed", "red") if calls.failed else ""
+    missed = ("  some events were missed", "yellow") if calls.missed else ""
+    yield Text.assemble(f"{calls.running:,} running  {calls.finished:,} finished", failed, missed)
+    unpriced = f"  {calls.unpriced:,} of unknown cost" if calls.unpriced else ""
+    yield Text(f"{dollars(money)} and {tokens:,} tokens in the last minute  {dollars(today)} {of}{unpriced}")
+    yield _health(view.health)
+
+
+def _health(report: HealthReport | None) -> Text:
+    if report is None:
+        return Text("health is not known", style="dim")
+    line = Text()
+    for provider in sorted(report.providers, key=lambda one: one.connection.state in ("healthy", "unknown")):
+        state, why = _worst(provider)
+        told = f" ({_line(why)})" if why and state not in ("healthy", "unknown") else ""
+        line.append(f"{_line(provider.provider)} ").append(f"{state}{told}", style=_STYLES.get(state, "")).append("  ")
+    return line
+
+
+def _worst(provider: ProviderHealth) -> tuple[str, str]:
+    """Return the state of a provider, or of its first model that is not well, and why."""
+    one = provider.connection
+    ill = next((model for model in provider.models if model.state in ("down", "degraded")), None)
+    if one.state in ("healthy", "unknown") and ill is not None:
+        return ill.state, f"{ill.model}: {ill.why}"
+    return one.state, one.why
+
+
+def _calls(view: TopView, chosen: TopCall | None, now: float, width: int, height: int) -> Iterator[Text]:
+    shown = view.calls.shown(view.wanted)
+    yield Text(_row(("state", "model", "key", "thinking", "out", "took", "cost", "verdict"), width), style="bold")
+    place = next((at for at, call in enumerate(shown) if chosen is not None and call.id == chosen.id), 0)
+    most = max(0, height - 1)
+    first = max(0, place - most + 1)
+    for call in shown[first : first + most]:
+        style = "reverse" if call is chosen else ""
+        line = Text(_row(_cells(call, now), width), style=style)
+        line.stylize(_STYLES.get(call.state, ""), 0, 10)
+        yield line
+    if not shown:
+        yield Text("no calls that match" if view.wanted else "no calls yet", style="dim")
+
+
+def _cells(call: TopCall, now: float) -> tuple[str, ...]:
+    estimated = call.running
+    served = f"{call.provider}/{call.model}" if call.provider else call.asked or call.id
+    return (
+        call.state,
+        served,
+        call.key,
+        count(call.reasoning_tokens, estimated=estimated and call.reasoning_tokens is not None),
+        count(call.output_tokens, estimated=estimated and call.output_tokens is not None),
+        seconds(call.age(now)),
+        NOT_REPORTED if call.running else dollars(call.cost_usd),
+        call.verdict or call.error,
+    )
+
+
+_WIDTHS = (10, 0, 8, 9, 8, 8, 9, 12)
+_RIGHT = (3, 4, 5, 6)
+
+
+def _row(cells: Sequence[str], width: int) -> str:
+    """Write one line of the list. What is not needed goes first where there is little room: verdict, key, then thinking."""
+    left_out = [place for place, least in ((7, 96), (2, 84), (3, 56), (6, 44)) if width < least]
+    kept = [place for place in range(len(cells)) if place not in left_out]
+    model = max(8, width - sum(_WIDTHS[place] + 1 for place in kept))
+    parts = []
+    for place in kept:
+        size = _WIDTHS[place] or model
+        text = _line(cells[place])
+        if place in _RIGHT:
+            text = " " * max(0, size - cell_len(text)) + text
+        elif cell_len(text) > size:
+            text = set_cell_size(text, size - 1) + "…"
+        parts.append(set_cell_size(text, size))
+    return " ".join(parts)
+
+
+def _pane(view: TopView, call: TopCall | None, now: float, width: int) -> list[Text]:
+    """Return the lines about the selected call: its details, or what it has thought so far."""
+    if call is None:
+        return [Text("no call is selected", style="dim")]
+    if view.pane == "details":
+        return [Text.assemble((f"{name:<10}", "bold"), _line(value)) for name, value in _details(call, now) if value]
+    head = Text(
+        f"thinking of {_line(call.id)}: {count(call.reasoning_tokens, estimated=call.running)} tokens", style="bold"
+    )
+    if not call.thought:
+        hint = "its text is not told: it is where the gateway has [log] content = true, from when this began"
+        return [head, Text(hint, style="dim")]
+    lines = [head]
+    for line in printable(call.thought).expandtabs(4).split("\n"):
+        lines += [Text(piece, style="dim") for piece in _folded(line, width)]
+    return lines
+
+
+def _folded(line: str, width: int) -> Iterator[str]:
+    """Cut a line into pieces of a width."""
+    size = max(1, width)
+    while cell_len(line) > size:
+        # A wide letter may not fit any more: half as many always do.
+        piece = line[:size] if cell_len(line[:size]) <= size else line[: max(1, size // 2)]
+        yield piece
+        line = line[len(piece) :]
+    yield line
+
+
+def _details(call: TopCall, now: float) -> tuple[tuple[str, str], ...]:
+    return (
+        ("id", call.id),
+        ("state", f"{call.state}, {seconds(call.age(now))}"),
+        (
+            "asked for",
+            f"{call.asked} in {call.dialect or 'python'}{', streamed' if call.streamed else ''}" if call.asked else "",
+        ),
+        ("served by", f"{call.provider}/{call.model}" if call.provider else ""),
+        ("key", call.key),
+        ("subsystem", call.subsystem),
+        ("attempts", ", then ".join(call.attempts) if len(call.attempts) > 1 else ""),
+        (
+            "tokens",
+            f"input {count(call.input_tokens)}, output {count(call.output_tokens)}, thinking {count(call.reasoning_tokens)}",
+        ),
+        ("cost", "" if call.running else dollars(call.cost_usd)),
+        ("verdict", call.verdict),
+        ("error", call.error),
+        ("degraded", ", ".join(call.degraded)),
+    )
+
+
+def _foot(view: TopView) -> Text:
+    if view.typing:
+        return Text.assemble(("/", "bold"), _line(view.wanted), ("▏", "bold"))
+    wanted = f"  filter: {_line(view.wanted)}" if view.wanted else ""
+    return Text(_KEYS + wanted, style="dim")
+
+
+def _line(text: str) -> str:
+    """Return a text on one line; no line shows more than its beginning."""
+    return printable(text[:_MOST_SHOWN]).replace("\n", " ").replace("\t", " ")
