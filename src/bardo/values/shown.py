@@ -56,11 +56,14 @@ def shown_url(url: str) -> str:
     return urlunsplit((parts.scheme, netloc, parts.path, *hidden))
 
 
-def printable(text: str) -> str:
-    """Return text that can do nothing to a terminal but be shown. What it might have done is shown as `�`, so that nothing goes unseen."""
+def printable(text: str, *, prose: bool = False) -> str:
+    """Return text that can do nothing to a terminal but be shown. What it might have done is shown as `�`, so that nothing goes unseen.
+
+    `prose`: the text is an answer or thinking and not a name, so that it keeps the joiners that its script or its emoji need.
+    """
     if text.isascii() and text.isprintable():
         return text
-    cleaner = PrintableText()
+    cleaner = PrintableText(prose=prose)
     return cleaner.feed(text) + cleaner.finish()
 
 
@@ -68,11 +71,12 @@ class PrintableText:
     """Text for a terminal, made safe piece by piece: where it is cut changes nothing.
 
     Line breaks and tabs remain. Control characters, characters that turn the direction of text or that cannot be seen, and characters that
-    Unicode has not assigned become `�`; spaces of every kind become plain ones. The two joiners that scripts and emoji are written
-    with remain between characters that are not ASCII, and so many marks on one letter as scripts need.
+    Unicode has not assigned become `�`; spaces of every kind become plain ones. So many marks remain on one letter as scripts need, and in
+    prose the two joiners that scripts and emoji are written with, behind characters that are not ASCII.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, prose: bool = False) -> None:
+        self._joiners = _JOINERS if prose else ""
         self._held = ""
         self._last = ""
         self._marks = 0
@@ -97,7 +101,7 @@ class PrintableText:
     def _shown(self, letter: str) -> str:
         kind = category(letter)
         self._marks = self._marks + 1 if kind in _MARKS else 0
-        joins = letter in _JOINERS and self._last.isprintable() and not self._last.isascii()
+        joins = letter in self._joiners and self._last.isprintable() and not self._last.isascii()
         self._last = letter
         if kind == "Zs":
             return "  " if letter == _WIDE_SPACE else " "

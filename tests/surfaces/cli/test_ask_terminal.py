@@ -154,9 +154,10 @@ def test_no_text_of_a_model_is_more_than_text(folder: Path, how: tuple[str, ...]
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_text_cut_anywhere_is_cleaned_alike(name: str) -> None:
     text = HOSTILE[name][:3000]
-    whole = printable(text)
-    pieces = PrintableText()
-    assert "".join(map(pieces.feed, text)) + pieces.finish() == whole
+    for prose in (False, True):
+        pieces = PrintableText(prose=prose)
+        assert "".join(map(pieces.feed, text)) + pieces.finish() == printable(text, prose=prose)
+    whole = printable(text, prose=True)
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", whole)
 
 

@@ -12,9 +12,10 @@ import msgspec
 from bardo.edge.health_report import HealthReport
 from bardo.edge.http import Call, Deadlines, HttpTransport
 from bardo.edge.http_calls import Reply
+from bardo.streams.frames import OversizedFrame
 from bardo.streams.sse import SseDecoder
 from bardo.surfaces.cli.doctor_watch import KEY_VARIABLE, refused
-from bardo.values.errors import BardoError
+from bardo.values.errors import BardoError, MalformedReply
 from bardo.values.inference_events import PublishedEvent
 
 _EVENTS = "/v1/bardo/events"
@@ -48,7 +49,13 @@ class GatewayFeed:
 
     async def health(self) -> HealthReport:
         """Return the health of the gateway's providers. Raises BardoError."""
-        return msgspec.convert(await self._json(_HEALTH), HealthReport)
+        found = await self._json(_HEALTH)
+        try:
+            return msgspec.convert(found, HealthReport)
+        except msgspec.ValidationError as problem:
+            raise MalformedReply(
+                f"{self._address} reports no health that this version reads", hint=str(problem)
+            ) from problem
 
     async def usage(self) -> dict[str, Any] | None:
         """Return what the key has used, None where the gateway counts nothing for it. Raises BardoError."""
@@ -68,13 +75,14 @@ class GatewayFeed:
                 why = "the gateway ended the connection"
             except BardoError as problem:
                 why = problem.message
+            except OversizedFrame:
+                why = "an event is too long"
             yield f"reconnecting: {why}"
             await asyncio.sleep(_WAITS[min(tries, len(_WAITS) - 1)])
             tries += 1
 
     async def _listen(self) -> AsyncIterator[Told]:
-        headers = {"last-event-id": self._last_id} if self._last_id else {}
-        reply = await self._get(_EVENTS, _LISTENING, accept="text/event-stream", **headers)
+        reply = await self._get(_EVENTS, _LISTENING, accept="text/event-stream", after=self._last_id)
         decoder = SseDecoder()
         try:
             yield "connected"
@@ -106,14 +114,10 @@ class GatewayFeed:
         *,
         accept: str = "application/json",
         missing_ok: bool = False,
-        **headers: str,
+        after: str = "",
     ) -> Reply:
         """Send a request. Raises BardoError where the answer is no success."""
-        fields = {
-            **self._headers,
-            "accept": accept,
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        }
+        fields = {**self._headers, "accept": accept, **({"last-event-id": after} if after else {})}
         call = Call(method="GET", url=self._address + path, headers=fields, provider="the gateway")
         reply = await self._transport.send(call, deadlines)
         if reply.status == 200 or (missing_ok and reply.status == 404):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from enum import StrEnum
 from types import TracebackType
 from typing import Protocol, Self
 
+from bardo.surfaces.render.console import has_colours
 from bardo.surfaces.render.thinking_sign import THINKING, WAITING, ThinkingSign
 from bardo.surfaces.render.wording import PrintableText
 from bardo.values.events import ContentChunk, Event, RefusalChunk, ThinkChunk, ThinkStart, UsageUpdate
@@ -38,7 +38,7 @@ class PlainText:
     """The answer as it is: exact in a pipe, cleaned on a terminal."""
 
     def __init__(self) -> None:
-        self._cleaner = PrintableText() if sys.stdout.isatty() else None
+        self._cleaner = PrintableText(prose=True) if sys.stdout.isatty() else None
         self._last = ""
 
     def feed(self, text: str) -> None:
@@ -67,7 +67,7 @@ class AnswerWriter:
         self._style = style
         self._answer = answer or PlainText()
         self._sign = ThinkingSign()
-        self._cleaner = PrintableText() if sys.stderr.isatty() else None
+        self._cleaner = PrintableText(prose=True) if sys.stderr.isatty() else None
         self._thought: list[str] = []
         self._thinking = False
         self._answering = False
@@ -142,7 +142,7 @@ class AnswerWriter:
         """Write to stderr, dim where it is a terminal that knows how."""
         if self._cleaner is not None:
             text = self._cleaner.feed(text)
-            text = text if os.environ.get("TERM") == "dumb" else f"\x1b[2m{text}\x1b[22m"
+            text = f"\x1b[2m{text}\x1b[22m" if has_colours() else text
         sys.stderr.write(text)
         sys.stderr.flush()
 
@@ -155,6 +155,8 @@ def _show_panel(text: str, spent: str) -> None:
     from bardo.surfaces.render.wording import printable
 
     show(
-        Panel(Text(printable(text).strip("\n"), style="dim"), title=f"thinking: {spent}", title_align="left"),
+        Panel(
+            Text(printable(text, prose=True).strip("\n"), style="dim"), title=f"thinking: {spent}", title_align="left"
+        ),
         stderr=True,
     )

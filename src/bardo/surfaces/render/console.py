@@ -86,7 +86,7 @@ def _say(text: str) -> None:
 
 def say_problem(problem: BardoError) -> None:
     """Print what went wrong and what to do about it, on stderr."""
-    mark = "\x1b[1;31mbardo:\x1b[0m" if _has_colours() else "bardo:"
+    mark = "\x1b[1;31mbardo:\x1b[0m" if has_colours() else "bardo:"
     _say(f"{mark} {printable(_who(problem) + problem.message)}")
     hint = problem.hint or _when(problem)
     if hint:
@@ -105,6 +105,6 @@ def _when(problem: BardoError) -> str:
     return f"it asks to be left alone for {retry_after} seconds" if retry_after else ""
 
 
-def _has_colours() -> bool:
+def has_colours() -> bool:
     """Whether stderr takes colours; an error is no reason to load rich."""
     return sys.stderr.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"

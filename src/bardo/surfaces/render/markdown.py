@@ -144,12 +144,12 @@ class _Clean:
         for text, style, control in console.render(self._inner, options):
             if not control:
                 plain = style if style is None or style.link is None else style.update_link(None)
-                yield Segment(printable(text), plain)
+                yield Segment(printable(text, prose=True), plain)
 
 
 def rendered(block: str) -> RenderableType:
     """Return a block of Markdown as it is shown."""
-    text = printable(block)
+    text = printable(block, prose=True)
     if len(text) > _MOST_CHARACTERS:
         return Text(text.strip("\n"))
     return _Clean(_Answer(text))

@@ -28,7 +28,7 @@ class MarkdownText:
 
     def __init__(self, target: Console | None = None) -> None:
         self._console = target or console()
-        self._cleaner = PrintableText()
+        self._cleaner = PrintableText(prose=True)
         self._blocks = MarkdownBlocks()
         self._live: Live | None = None
         self._drawn = 0.0

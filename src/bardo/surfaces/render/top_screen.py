@@ -176,7 +176,7 @@ def _pane(view: TopView, call: TopCall | None, now: float, width: int) -> list[T
         hint = "its text is not told: it is where the gateway has [log] content = true, from when this began"
         return [head, Text(hint, style="dim")]
     lines = [head]
-    for line in printable(call.thought).expandtabs(4).split("\n"):
+    for line in printable(call.thought, prose=True).expandtabs(4).split("\n"):
         lines += [Text(piece, style="dim") for piece in _folded(line, width)]
     return lines
 
