@@ -89,7 +89,7 @@ def test_a_terminal_of_another_size_is_filled_and_not_overrun(folder: Path) -> N
         for lines, columns in ((10, 40), (40, 150), (5, 20)):
             shown.resize(lines, columns)
             shown.screen.reset()
-            shown.wait_for("bardo top")
+            shown.wait_for(lambda one: one.lines[0].startswith("bardo top") and one.lines[-1].startswith("q quit"))
         shown.send("q")
         assert shown.end() == 0
 
