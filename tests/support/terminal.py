@@ -101,12 +101,13 @@ def terminal(
     """Run bardo in a terminal of its own, which it controls: Ctrl-C reaches it as from a keyboard. It has ended when the block has."""
     master, slave = pty.openpty()
     _set_size(master, lines, columns)
+    inherited = {name: value for name, value in os.environ.items() if name not in ("LINES", "COLUMNS")}
     process = subprocess.Popen(
         [sys.executable, "-c", _BEGIN, *PROGRAM, *arguments],
         stdin=slave,
         stdout=slave,
         stderr=slave,
-        env={**os.environ, **(environment or {})},
+        env={**inherited, **(environment or {})},
         start_new_session=True,
     )
     os.close(slave)

@@ -82,7 +82,11 @@ def test_a_pause_holds_the_screen_and_nothing_is_lost(folder: Path) -> None:
 
 
 def test_a_terminal_of_another_size_is_filled_and_not_overrun(folder: Path) -> None:
-    with gateway(folder, Simulator("vllm")) as address, terminal("top", "--gateway", address) as shown:
+    fixed = {"LINES": "24", "COLUMNS": "80"}
+    with (
+        gateway(folder, Simulator("vllm")) as address,
+        terminal("top", "--gateway", address, environment=fixed) as shown,
+    ):
         shown.wait_for("connected")
         ask(address, "openai_chat", "vllm/a-model-with-a-rather-long-name-that-fits-nowhere", stream=True)
         shown.wait_for("1 finished")

@@ -22,7 +22,7 @@ from bardo.surfaces.cli.doctor_watch import address_of
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.top_feed import GatewayFeed, Told
 from bardo.surfaces.cli.top_keys import pressed_keys
-from bardo.surfaces.render.console import console, show_text
+from bardo.surfaces.render.console import console, full_screen_console, show_text
 from bardo.surfaces.render.top_screen import TopView, screen_of
 from bardo.values.cost import usd
 from bardo.values.errors import BardoError
@@ -143,8 +143,9 @@ class _Top:
     async def _draw_until_ended(self) -> None:
         from rich.live import Live
 
-        target = console()
-        live = Live(console=target, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False)
+        live = Live(
+            console=full_screen_console(), screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        )
         with _resizes(self._due.set), pressed_keys(self._press), live:
             while not self._ended:
                 self._draw(live)

@@ -32,6 +32,15 @@ def console(*, stderr: bool = False) -> Console:
     return found if found.is_terminal else Console(stderr=stderr, highlight=False, emoji=False, width=_WIDE)
 
 
+def full_screen_console() -> Console:
+    """Return rich's console for a program that fills the screen: of the size that the terminal has now, whatever LINES and COLUMNS say."""
+    from rich.console import Console
+
+    fixed = ("LINES", "COLUMNS")
+    environment = {name: value for name, value in os.environ.items() if name not in fixed}
+    return Console(highlight=False, emoji=False, _environ=environment)
+
+
 def show(renderable: RenderableType, *, stderr: bool = False) -> None:
     """Print a table or a text."""
     target = console(stderr=stderr)
