@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from bardo.edge.accounts.key_store import opened_keys
 from bardo.surfaces.panel.views import VIEWS
 from browser.checks import faults, keyboard_faults, wide_elements
 from browser.conftest import PLAIN_CALL, OpenPanel
@@ -15,14 +16,24 @@ _PARTS = {"id": PLAIN_CALL}
 # What a view has to be asked besides.
 _QUERIES = {"/catalog/model": "?provider=anthropic&model=claude-sonnet-4-5"}
 _PATHS = [view.path for view in VIEWS if "GET" in view.methods and not view.path.endswith(".csv")]
-_FURTHER = ("/costs?by=key&period=30d", "/catalog?list=providers", "/catalog?list=models&q=%3Cscript%3E")
+_FURTHER = (
+    "/costs?split=model",
+    "/costs?by=key&period=30d",
+    "/catalog?list=providers",
+    "/catalog?list=models&q=%3Cscript%3E",
+)
 EACH_VIEW = pytest.mark.parametrize("path", [*_PATHS, *_FURTHER])
 
 
 def address_of(panel: OpenPanel, path: str) -> str:
     """Return the address of a view, with an example for each part of its path that it names."""
-    found = re.sub(r"\{(\w+)\}", lambda part: _PARTS[part[1]], path)
+    found = re.sub(r"\{(\w+)\}", lambda part: _PARTS.get(part[1]) or _first_key(panel), path)
     return panel.address + found.rstrip("/") + _QUERIES.get(path, "")
+
+
+def _first_key(panel: OpenPanel) -> str:
+    with opened_keys(panel.gateway.state) as store:
+        return store.load()[1][0].account.id
 
 
 @EACH_VIEW
