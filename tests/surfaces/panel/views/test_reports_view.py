@@ -7,6 +7,7 @@ import sqlite3
 import time
 from pathlib import Path
 
+import httpx
 import msgspec
 import pytest
 
@@ -21,6 +22,7 @@ from bardo.surfaces.panel.report_tables import size_text
 from bardo.surfaces.render.caches import GIVEN, prompt_cache_cells, reply_cache_cells
 from support.keyed_gateway import keyed_gateway
 from support.panel_pages import PanelReader
+from support.patience import PATIENCE
 from surfaces.panel.views.conftest import TOML, FilledGateway
 
 
@@ -112,6 +114,32 @@ def test_similar_questions_with_the_interval_of_false_hits(tmp_path: Path) -> No
     low, high = figures.evidence.false_rate
     assert row["share that is wrong (95 % interval)"] == f"{1 / 51:.1%} ({low:.1%} to {high:.1%})"
     assert (row["answers compared"], row["wrong"], row["looked for"]) == ("51", "1", "50")
+
+
+CACHING = """
+[inference.pipeline]
+profile = "own"
+[inference.pipeline.profiles.own]
+layers = ["cache"]
+"""
+
+
+def test_what_the_store_of_replies_holds(tmp_path: Path) -> None:
+    with keyed_gateway(tmp_path, [Simulator("deepseek")], toml=TOML + CACHING) as gateway:
+        key, other = gateway.key(operator=True), gateway.key(name="another tenant")
+        before = PanelReader(gateway.address, key)
+        assert "its store is not open" in before.page("/reports").text
+        for text in ("one", "two"):
+            body = {"model": "deepseek/m1", "messages": [{"role": "user", "content": text}]}
+            headers = {"authorization": f"Bearer {key}"}
+            answer = httpx.post(f"{gateway.address}/v1/chat/completions", json=body, headers=headers, timeout=PATIENCE)
+            assert answer.headers["x-bardo-cache"].startswith("miss")
+        member = PanelReader(gateway.address, other)
+        whole, none = before.page("/reports").text, member.page("/reports").text
+        before.close()
+        member.close()
+    assert "The store holds 2 entries" in whole
+    assert "The store holds 0 entries" in none
 
 
 def test_an_empty_gateway_says_that_there_is_nothing(tmp_path: Path) -> None:
