@@ -60,7 +60,7 @@ def calls_before(
     conditions = _conditions(wanted)
     found: list[LogRow] = []
     give_up = clock() + MOST_SECONDS
-    while end > 1 and clock() < give_up:
+    while end > 1:
         begin = max(1, end - _STEP)
         rows = _rows(connection, conditions, begin, end, limit + 1 - len(found))
         for number, row in rows:
@@ -68,6 +68,8 @@ def calls_before(
                 return CallPage(rows=tuple(found), before=number + 1)
             found.append(row)
         end = begin
+        if clock() >= give_up:
+            break
     return CallPage(rows=tuple(found), before=end if end > 1 else None)
 
 
