@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -53,7 +53,7 @@ def test_each_call_is_on_one_page_newest_first(log: LogReader, limit: int) -> No
     assert [row.started_at for row in found] == [float(1000 + number) for number in reversed(range(CALLS))]
 
 
-FILTERS = {
+FILTERS: dict[str, tuple[CallFilter, Callable[[LogRow], bool]]] = {
     "provider": (CallFilter(provider="p1"), lambda row: row.provider == "p1"),
     "model": (CallFilter(model="m2"), lambda row: row.model == "m2"),
     "model asked for": (CallFilter(model="fast"), lambda row: row.model_asked == "fast"),

@@ -27,6 +27,10 @@ def thought(text: str) -> ReasoningText:
     return ReasoningText(subsystem="", text=text)
 
 
+def listens(bus: EventBus) -> bool:
+    return bus.active
+
+
 def publish(bus: EventBus, own_id: str, *events: InferenceEvent, key: str | None = None) -> None:
     bus.publish(own_id, events, key)
 
@@ -103,12 +107,12 @@ def test_nobody_listens_before_the_first_page_and_after_the_last(monkeypatch: An
     async def run() -> None:
         bus = EventBus()
         board = LiveBoard(bus)
-        assert not bus.active
+        assert not listens(bus)
         reader = board.open(None)
         publish(bus, "a", started())
-        assert bus.active
+        assert listens(bus)
         board.leave(reader)
-        while bus.active:  # noqa: ASYNC110 - a timer of the board ends it
+        while listens(bus):  # noqa: ASYNC110 - a timer of the board ends it
             await asyncio.sleep(0.01)
         assert board.calls(reader) == []
 

@@ -221,7 +221,7 @@ def test_a_request_is_sent_again_with_another_model_and_effort(tmp_path: Path) -
         page = SeenPage(reader.client.get(sent.headers["location"]))
         assert page.table("Sent again").row("Model")["Now"] == "anthropic/claude-sonnet-4-5"
         assert QUESTION in page.text
-        arrived = gateway.servers["anthropic"].requests[-1].body
+        arrived: Any = gateway.servers["anthropic"].requests[-1].body
         assert arrived["messages"][0]["content"]
         assert arrived["thinking"]["type"] == "enabled"
         with LogReader(gateway.log) as log:
