@@ -289,6 +289,18 @@ def test_a_gateway_that_is_not_there_is_said(folder: Path) -> None:
     assert bardo("ask", "x", "--gateway", "nowhere").code == 2
 
 
+def test_thinking_that_nobody_may_read_is_said_where_thinking_is_wanted(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SIMULATED_KEY", "any")
+    turn = Turn(text="6", reasoning="hidden words", redacted=True)
+    with simulated(Simulator("anthropic", script=Script((turn,))), folder=folder):
+        ran = bardo("ask", "2 * 3", "-m", "anthropic/claude-opus-4-5", "-r", "low", "--show-reasoning=line")
+    assert (ran.code, ran.out) == (0, "6\n")
+    assert "reasoning performed (not visible)" in ran.err
+    assert "hidden words" not in ran.err
+
+
 def test_the_order_of_words_and_a_style_of_reasoning_do_not_get_mixed(folder: Path) -> None:
     with simulated(Simulator("vllm", script=Script((Turn(text="yes", reasoning="why"),))), folder=folder) as servers:
         ran = bardo("ask", "--show-reasoning", "Is", "it?", "-m", "vllm/m")

@@ -30,7 +30,7 @@ from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
 from bardo.surfaces.render.answer import AnswerText, AnswerWriter, PlainText, ReasoningStyle
 from bardo.surfaces.render.console import say, say_problem, show_json
-from bardo.surfaces.render.replies import call_line, reply_json
+from bardo.surfaces.render.replies import call_line, reasoning_words, reply_json
 from bardo.surfaces.render.wording import difference
 from bardo.values.blocks import TextBlock
 from bardo.values.errors import InvalidRequest
@@ -93,6 +93,8 @@ def ask(
     began = time.monotonic()
     asked, response = _run(_ask(settings, with_key(key), request, writer, wanted, PROVIDER if gateway else ""))
     _show(response, as_json=as_json)
+    if style != ReasoningStyle.NONE and response.reasoning.visibility == "opaque":
+        say(f"bardo: reasoning performed (not visible): {reasoning_words(response.reasoning)}")
     if verbose:
         say(f"bardo: {call_line(response, time.monotonic() - began)}")
     if response.error is not None:
