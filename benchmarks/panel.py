@@ -89,7 +89,7 @@ def _command(place: Place) -> Sequence[str]:
 
 def fill_log(path: Path, count: int) -> None:
     """Write `count` calls of the last thirty days into a log: 24 models of five providers, ten keys."""
-    with LogWriter(path) as log:
+    with LogWriter(path, keep_content=True) as log:
         for row in _calls(count):
             log.write(row)
 

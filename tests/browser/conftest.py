@@ -85,7 +85,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, operator_key: list[str]) ->
         operator_key.append(gateway.key(name="Ada", operator=True))
         for text in HOSTILE.values():
             make_key(gateway.state, name=text[:100], tags=(text[:100],))
-        with LogWriter(gateway.log) as log:
+        with LogWriter(gateway.log, keep_content=True) as log:
             for row in (*plain_rows(), *special_rows(), *hostile_rows()):
                 log.write(row)
         yield gateway
