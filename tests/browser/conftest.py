@@ -56,6 +56,8 @@ class OpenPanel:
 
     chromium: Chromium
     gateway: KeyedGateway
+    key: str
+    key_id: str
     cookies: list[dict[str, Any]]
 
     @property
@@ -71,18 +73,10 @@ class OpenPanel:
 
 
 @pytest.fixture(scope="session")
-def operator_key() -> list[str]:
-    """Return a list that will hold the operator's key."""
-    return []
-
-
-@pytest.fixture(scope="session")
-def filled(tmp_path_factory: pytest.TempPathFactory, operator_key: list[str]) -> Iterator[KeyedGateway]:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedGateway]:
     """Return a gateway with calls in its log and keys in its state."""
     simulators = [Simulator("anthropic"), Simulator("openai_responses"), Simulator("deepseek")]
-    folder = tmp_path_factory.mktemp("panel")
-    with keyed_gateway(folder, simulators, toml=TOML) as gateway:
-        operator_key.append(gateway.key(name="Ada", operator=True))
+    with keyed_gateway(tmp_path_factory.mktemp("panel"), simulators, toml=TOML) as gateway:
         for text in HOSTILE.values():
             make_key(gateway.state, name=text[:100], tags=(text[:100],))
         with LogWriter(gateway.log, keep_content=True) as log:
@@ -92,15 +86,21 @@ def filled(tmp_path_factory: pytest.TempPathFactory, operator_key: list[str]) ->
 
 
 @pytest.fixture(scope="session")
-def panel(chromium: Chromium, filled: KeyedGateway, operator_key: list[str]) -> OpenPanel:
+def panel(chromium: Chromium, filled: KeyedGateway) -> OpenPanel:
     """Return the panel, with an operator who signed in by its form."""
+    account, key = make_key(filled.state, name="Ada", operator=True)
     with chromium.tab() as tab:
         assert tab.open(f"{filled.address}/panel") == 200
-        tab.wait_for(tab.page.get_by_label("Key").fill(operator_key[0]))
-        tab.wait_for(tab.page.get_by_role("button", name="Sign in").click())
-        tab.wait_for(tab.page.get_by_role("button", name="Sign out").wait_for())
+        sign_in(tab, key)
         cookies = tab.wait_for(tab.page.context.cookies())
-    return OpenPanel(chromium, filled, [dict(one) for one in cookies])
+    return OpenPanel(chromium, filled, key, account.id, [dict(one) for one in cookies])
+
+
+def sign_in(tab: Tab, key: str) -> None:
+    """Sign in by the form that a tab shows, with the keyboard."""
+    tab.wait_for(tab.page.get_by_label("Key").fill(key))
+    tab.press("Enter")
+    tab.wait_for(tab.page.get_by_role("button", name="Sign out").wait_for())
 
 
 def plain_rows() -> Iterator[LogRow]:

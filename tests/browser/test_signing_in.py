@@ -5,7 +5,7 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from browser.checks import faults, keyboard_faults, wide_elements
-from browser.conftest import OpenPanel
+from browser.conftest import OpenPanel, sign_in
 from support.chromium import Chromium
 from support.hostile_text import HOSTILE
 from support.keyed_gateway import KeyedGateway
@@ -33,11 +33,10 @@ def test_the_cookie_of_a_session_is_for_no_script_and_no_other_page(panel: OpenP
         assert tab.run("document.cookie") == ""
 
 
-def test_whoever_signs_out_is_out_everywhere(panel: OpenPanel, operator_key: list[str]) -> None:
+def test_whoever_signs_out_is_out_everywhere(panel: OpenPanel) -> None:
     with panel.chromium.tab() as tab:
         tab.open(panel.address)
-        tab.wait_for(tab.page.get_by_label("Key").fill(operator_key[0]))
-        tab.press("Enter")
+        sign_in(tab, panel.key)
         tab.wait_for(tab.page.get_by_role("button", name="Sign out").click())
         tab.wait_for(tab.page.get_by_label("Key").wait_for())
         tab.wait_for(tab.page.go_back())
@@ -52,8 +51,7 @@ def test_an_address_that_is_no_page_is_a_page_that_says_so(panel: OpenPanel) -> 
             assert [fault for fault in faults(tab, panel.address) if "404" not in fault] == []
 
 
-def test_no_page_of_another_origin_holds_the_panel(panel: OpenPanel, chromium: Chromium) -> None:
-    del chromium
+def test_no_page_of_another_origin_holds_the_panel(panel: OpenPanel) -> None:
     with panel.tab() as tab:
         tab.wait_for(tab.page.set_content(f"<iframe src='{panel.address}'></iframe>"))
         tab.wait_for(tab.page.wait_for_load_state("networkidle"))

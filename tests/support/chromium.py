@@ -115,18 +115,24 @@ class Tab:
         """Return what the page's content security policy refused."""
         return list(self.run("window.__violations"))
 
-    def barriers(self, *without: str) -> list[str]:
-        """Return what axe finds against the rules of WCAG, levels A and AA, but those `without`: the rule, the element and why."""
+    def barriers(self, *, without: Sequence[str] = (), only: Sequence[str] = ()) -> list[str]:
+        """Return what axe finds against the rules of WCAG, levels A and AA: the rule, the element and why."""
         # Not a script element: the policy of the page refuses one, as it should.
         self.run(_axe())
+        run_only = {"type": "rule", "values": [*only]} if only else {"type": "tag", "values": [*_RULES]}
         rules = {name: {"enabled": False} for name in without}
-        asked = {"runOnly": list(_RULES), "rules": rules, "resultTypes": ["violations"]}
+        asked = {"runOnly": run_only, "rules": rules, "resultTypes": ["violations"]}
         found = self.run("(asked) => axe.run(document, asked)", asked)
         return [
             f"{rule['id']}: {' '.join(map(str, node['target']))}: {node['failureSummary']}"
             for rule in found["violations"]
             for node in rule["nodes"]
         ]
+
+    def dark_barriers(self) -> list[str]:
+        """Return what axe finds wrong with the contrasts in dark colours, in which the page is shown from now on."""
+        self.wait_for(self.page.emulate_media(color_scheme="dark"))
+        return self.barriers(only=["color-contrast"])
 
 
 def _is_bad(kind: str) -> bool:

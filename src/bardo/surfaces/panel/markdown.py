@@ -27,6 +27,8 @@ MOST_COLOURED = 16_000
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _LINK = re.compile(r"(?:https?://|mailto:)[^\s\\]", re.IGNORECASE)
 _NESTING = 20
+# The page's own, that of a section, and that of a turn.
+_HEADINGS_ABOVE = 3
 # Left out are lexers that take more than half a second for some piece of code of 4,000 characters, that of Java for one.
 _LEXERS = {
     "python": "python",
@@ -93,6 +95,22 @@ class _Renderer(RendererHTML):
             address = ""
         return f'<a href="{escape(address)}" rel="noopener noreferrer nofollow" target="_blank">'
 
+    def heading_open(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+        """Write the beginning of a heading, which stands below those of the page."""
+        return f"<{_heading(tokens[place])}>"
+
+    def heading_close(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+        """Write the end of a heading."""
+        return f"</{_heading(tokens[place])}>\n"
+
+    def th_open(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+        """Write the beginning of a head of a table."""
+        return _cell_open(tokens[place])
+
+    def td_open(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
+        """Write the beginning of a cell of a table."""
+        return _cell_open(tokens[place])
+
     def image(self, tokens: Sequence[Token], place: int, options: Any, env: Any) -> str:
         """Write what a picture shows, in words."""
         token = tokens[place]
@@ -105,6 +123,16 @@ class _Renderer(RendererHTML):
         language = token.info.split(maxsplit=1)[0].lower() if token.info.strip() else ""
         env["coloured"] = env.get("coloured", 0) + len(token.content)
         return str(code(token.content, language if env["coloured"] <= MOST_COLOURED else ""))
+
+
+def _heading(token: Token) -> str:
+    return f"h{min(6, int(token.tag[1:]) + _HEADINGS_ABOVE)}"
+
+
+def _cell_open(token: Token) -> str:
+    """Write the beginning of a cell. The page's policy allows no style in an element, so that its alignment is a class."""
+    side = str(token.attrs.get("style", "")).removeprefix("text-align:")
+    return f'<{token.tag} class="{side}">' if side in ("center", "right") else f"<{token.tag}>"
 
 
 def code(text: str, language: str) -> Markup:
