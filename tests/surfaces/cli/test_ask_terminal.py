@@ -60,6 +60,7 @@ def test_markdown_is_rendered_as_it_arrives_and_nothing_of_it_is_lost(folder: Pa
     for words in ("A title", "Some bold words and code.", " • first", "    return x + 1", "<div>kept</div>"):
         assert shown.text.count(words) == 1
     assert "text (https://example.org/page)" in shown.text
+    assert shown.lines[shown.lines.index("    return x + 1") + 1] == "", "blocks stand apart"
     bold = shown.lines.index("Some bold words and code.")
     assert shown.screen.buffer[bold][5].bold
     assert not shown.screen.buffer[bold][0].bold

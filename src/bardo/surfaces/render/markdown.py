@@ -70,8 +70,9 @@ class MarkdownBlocks:
             yield from self._code(line)
             return
         if not line.strip():
-            self._blank = bool(self._lines)
-            self._add(line)
+            if self._lines:
+                self._blank = True
+                self._add(line)
             return
         fence = _FENCE.match(line)
         nested = self._in_list and line[0] in " \t"

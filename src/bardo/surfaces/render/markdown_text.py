@@ -59,7 +59,7 @@ class MarkdownText:
         """Print a finished block; one that only goes on with the code of the one before stands right below it."""
         self._stop()
         opening = block.partition("\n")[0]
-        goes_on = opening == self._opening
+        goes_on = bool(opening) and opening == self._opening
         self._opening = opening if block.endswith(opening.strip()[:3]) and opening.startswith(_FENCES) else ""
         if not self._first and not goes_on:
             self._console.print()
