@@ -156,6 +156,11 @@ def test_caches_with_their_half_life() -> None:
 
 
 def test_others_see_states_without_figures() -> None:
-    rows = [texts(row) for row in plain_states_table(REPORT).rows]
+    rows = [texts(row) for row in plain_states_table(REPORT, {("many", "m")}).rows]
     assert ["many", "m", "down", "4.00 s"] in rows
     assert not any("10.0.0.1" in cell or "DIEM" in cell or "KEY_A" in cell for row in rows for cell in row)
+
+
+def test_others_do_not_see_which_models_were_called() -> None:
+    rows = [texts(row) for row in plain_states_table(REPORT, {("keyed", "m")}).rows]
+    assert [row[:2] for row in rows] == [["many", "connection"], ["keyed", "connection"]]

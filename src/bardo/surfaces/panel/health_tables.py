@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from bardo.edge.cache_health import CacheHealth
 from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, ServerHealth, TargetHealth
@@ -40,25 +40,26 @@ def states_table(report: HealthReport) -> Table:
     )
 
 
-def plain_states_table(report: HealthReport) -> Table:
-    """Return the states alone, for whoever may not see other keys' figures."""
-    rows = []
-    for provider in report.providers:
-        for target in (
-            provider.connection,
-            *provider.models,
-            *(one for server in provider.servers for one in server.models),
-        ):
-            rows.append(
-                (provider.provider, target.model or "connection", state_cell(target.state), _waits(target.wait_seconds))
-            )
+def plain_states_table(report: HealthReport, own: Collection[tuple[str, str]]) -> Table:
+    """Return the states alone, for whoever may not see other keys' figures: of providers, and of the models in `own`."""
+    rows = [
+        (provider.provider, target.model or "connection", state_cell(target.state), _waits(target.wait_seconds))
+        for provider in report.providers
+        for target in (provider.connection, *models_of(provider))
+        if not target.model or (provider.provider, target.model) in own
+    ]
     return Table(
         name="states",
-        caption="Providers and models",
+        caption="Providers, and the models that your key called",
         heads=(*_PLACE, Head("state"), Head("asked again in", number=True)),
         rows=tuple(dict.fromkeys(rows)),
         empty="No provider is configured.",
     )
+
+
+def models_of(provider: ProviderHealth) -> list[TargetHealth]:
+    """Return the models of a provider that were called, at all of its servers."""
+    return [*provider.models, *(model for server in provider.servers for model in server.models)]
 
 
 def keys_table(report: HealthReport) -> Table:

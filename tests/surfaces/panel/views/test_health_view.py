@@ -95,7 +95,7 @@ def test_times_are_those_of_the_log(filled: FilledGateway, operator: PanelReader
 
 def test_a_key_sees_states_and_its_own_times(filled: FilledGateway, member: PanelReader) -> None:
     page = member.page("/health", span="7d")
-    assert page.table("Providers and models").heads == ["provider", "model", "state", "asked again in"]
+    assert page.table("Providers, and the models").heads == ["provider", "model", "state", "asked again in"]
     with filled.log() as log:
         newest = max(one.started_at for one in log.call_times(10_000, since=0.0))
         own = log.call_times(10_000, since=newest - 6.9 * 86_400, key=filled.own.id)

@@ -10,7 +10,7 @@ from bardo.edge.health_report import HealthReport, health_report
 from bardo.edge.log import LogReader
 from bardo.edge.log.row import CallTimes
 from bardo.routing.candidates import Health
-from bardo.surfaces.panel.health_tables import caches_table, keys_table, plain_states_table, states_table
+from bardo.surfaces.panel.health_tables import caches_table, keys_table, models_of, plain_states_table, states_table
 from bardo.surfaces.panel.latencies import MOST_CALLS, SPANS, histories, latency_table
 from bardo.surfaces.panel.pages import Page, PanelRequest
 from bardo.values.errors import Unsupported
@@ -35,8 +35,10 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
     values = {
         "span": span,
         "spans": [(name, words.removeprefix("the last ").removeprefix("the ")) for name, (words, _) in SPANS.items()],
-        "figures": _figures(report),
-        "states": states_table(report) if operator else plain_states_table(report),
+        "figures": _figures(report, models=operator),
+        "states": states_table(report)
+        if operator
+        else plain_states_table(report, {(one.provider, one.model) for one in times or ()}),
         "further": (keys_table(report), caches_table(report)) if operator else (),
         "latencies": None if times is None else latency_table(histories(times, begin, now), words),
         "cut": cut,
@@ -59,18 +61,13 @@ async def _times(panel: Panel, since: float, key: str | None) -> list[CallTimes]
         return None
 
 
-def _figures(report: HealthReport) -> list[tuple[str, str, str]]:
+def _figures(report: HealthReport, *, models: bool) -> list[tuple[str, str, str]]:
     states = Counter(provider.connection.state for provider in report.providers)
-    targets = [
-        model
-        for provider in report.providers
-        for model in (*provider.models, *(one for server in provider.servers for one in server.models))
-    ]
-    of_models = Counter(model.state for model in targets)
-    return [
-        ("Providers", str(len(report.providers)), _words(states)),
-        ("Models that were called lately", str(len(targets)), _words(of_models)),
-    ]
+    found = [("Providers", str(len(report.providers)), _words(states))]
+    if models:
+        called = [model for provider in report.providers for model in models_of(provider)]
+        found.append(("Models that were called lately", str(len(called)), _words(Counter(one.state for one in called))))
+    return found
 
 
 def _words(states: Mapping[Health, int]) -> str:
