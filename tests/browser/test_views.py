@@ -23,8 +23,7 @@ EACH_VIEW = pytest.mark.parametrize("path", [*_PATHS, *_FURTHER])
 
 def address_of(panel: OpenPanel, path: str) -> str:
     """Return the address of a view, with an example for each part of its path that it names."""
-    parts = {"/requests/{id}": PLAIN_CALL, "/keys/{id}": panel.key_id}
-    found = path.replace("{id}", parts[path]) if "{" in path else path
+    found = path.format(id=PLAIN_CALL, key=panel.key_id)
     return panel.address + found.rstrip("/") + _QUERIES.get(path, "")
 
 
