@@ -18,6 +18,6 @@ VIEWS: tuple[View, ...] = (
     View("/explain", "Explain", explain.show, methods=("GET", "POST"), operator_only=True),
     View("/reports", "Reports", reports.show),
     View("/keys", "Keys", keys.show, methods=("GET", "POST")),
-    View("/keys/{id}", "", keys.show_key, methods=("GET", "POST")),
+    View("/keys/{key}", "", keys.show_key, methods=("GET", "POST")),
 )
 """Every page, in the order of the navigation."""

@@ -50,7 +50,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page | Redirect:
 async def show_key(panel: Panel, request: PanelRequest) -> Page | Redirect:
     """Return the page of one key, or change it. Raises UnknownRoute for a key that is not there, and for another one's."""
     viewer, accounts = request.viewer, panel.context.accounts
-    own_id = request.parameters["id"]
+    own_id = request.parameters["key"]
     account = None if accounts is None else next((one for one in accounts.known if one.id == own_id), None)
     if account is None or (viewer.key_id is not None and viewer.key_id != account.id):
         raise UnknownRoute("there is no such key, or it is another one's", hint="use the navigation")
