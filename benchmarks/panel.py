@@ -50,6 +50,8 @@ models = ["whole", "thinking-200"]
 _LIVE = "/"
 # What a view has to be asked besides.
 _QUERIES = {"/catalog/model": "?provider=plain&model=thinking-200"}
+# What is rarely found, and what holds a part of an id: both look through all of the log.
+_FURTHER = {"Requests, none found": "/requests?outcome=broken", "Requests by part of an id": "/requests?id=00077"}
 
 
 def run(bench: Bench) -> tuple[list[Table], list[Target]]:
@@ -100,7 +102,7 @@ def _calls(count: int) -> Iterator[LogRow]:
         model, key = number % 24, number % 10
         yield LogRow(
             request_id=f"req_{number:06d}",
-            started_at=now - number * 30 * 86_400 / count,
+            started_at=now - (count - number) * 30 * 86_400 / count,
             seconds=chance.uniform(0.2, 30),
             first_byte_seconds=chance.uniform(0.1, 2),
             client_dialect="openai_chat",
@@ -141,13 +143,20 @@ def _page() -> Iterator[Page]:
 
 def _views(bench: Bench, gateway: Gateway, page: Page) -> Iterator[Row]:
     """Yield the first paint of each view, and how long the gateway took to answer."""
-    for view in (view for view in VIEWS if "GET" in view.methods and not view.path.endswith(".csv")):
-        path = re.sub(r"\{\w+\}", _CALL, view.path).rstrip("/") + _QUERIES.get(view.path, "")
+    for name, path in _pages().items():
         address = f"http://127.0.0.1:{gateway.port}/panel{path}"
         found = [_times(page, address) for _ in range(bench.pace.rounds + 1)][1:]
         columns = {"first paint": [paint for paint, _ in found], "answer of the gateway": [one for _, one in found]}
         figures = {name: figure for name, values in columns.items() if (figure := Figure.of(values)) is not None}
-        yield Row(measure=view.title or view.path, unit="ms", figures=figures)
+        yield Row(measure=name, unit="ms", figures=figures)
+
+
+def _pages() -> dict[str, str]:
+    """Return the paths of the pages that are opened, by what the table calls them."""
+    views = [view for view in VIEWS if "GET" in view.methods and not view.path.startswith("/keys/")]
+    pages = [view for view in views if not view.path.endswith(".csv")]
+    found = {view.title or view.path: re.sub(r"\{\w+\}", _CALL, view.path).rstrip("/") for view in pages}
+    return {name: path + _QUERIES.get(path, "") for name, path in found.items()} | _FURTHER
 
 
 def _times(page: Page, address: str) -> tuple[float, float]:

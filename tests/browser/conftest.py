@@ -80,7 +80,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedGateway]:
         for text in HOSTILE.values():
             make_key(gateway.state, name=text[:100], tags=(text[:100],))
         with LogWriter(gateway.log, keep_content=True) as log:
-            for row in (*plain_rows(), *special_rows(), *hostile_rows()):
+            for row in sorted((*plain_rows(), *special_rows(), *hostile_rows()), key=lambda row: row.started_at):
                 log.write(row)
         yield gateway
 

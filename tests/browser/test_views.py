@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from bardo.surfaces.panel.views import VIEWS
@@ -22,9 +24,9 @@ EACH_VIEW = pytest.mark.parametrize("path", [*_PATHS, *_FURTHER])
 
 
 def address_of(panel: OpenPanel, path: str) -> str:
-    """Return the address of a view, with an example for each part of its path that it names."""
-    found = path.format(id=PLAIN_CALL, key=panel.key_id)
-    return panel.address + found.rstrip("/") + _QUERIES.get(path, "")
+    """Return the address of a view, with an example for the part of its path that it names."""
+    example = panel.key_id if path.startswith("/keys/") else PLAIN_CALL
+    return panel.address + re.sub(r"\{\w+\}", example, path).rstrip("/") + _QUERIES.get(path, "")
 
 
 @EACH_VIEW

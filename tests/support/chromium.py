@@ -107,6 +107,15 @@ class Tab:
         """Press a key of the keyboard."""
         self.wait_for(self.page.keyboard.press(key))
 
+    def follow(self, key: str) -> None:
+        """Press a key that leads to another page, and wait until that is loaded."""
+
+        async def pressed() -> None:
+            async with self.page.expect_navigation(wait_until="load"):
+                await self.page.keyboard.press(key)
+
+        self.wait_for(pressed())
+
     def picture(self, path: Path, *, whole: bool = True) -> None:
         """Write what the tab shows as a PNG file."""
         self.wait_for(self.page.screenshot(path=path, full_page=whole))
