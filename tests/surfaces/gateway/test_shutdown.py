@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
-from bardo.simulators import Fault
+from bardo.simulators import Fault, Simulator
 from support.gateway import Watched, house
 from support.patience import PATIENCE
 from support.raw import RawClient, head, post
@@ -101,3 +104,14 @@ def test_a_client_that_does_not_read_does_not_hold_up_the_end(tmp_path: Path) ->
         flood.wait_until_held_back()
     raw.close()
     assert running.log.of_model("deepseek/m").error_class == "ShuttingDown"
+
+
+def test_streams_of_events_end_when_the_gateway_begins_to_stop() -> None:
+    """They have no end of their own: a gateway that waited for them would take its whole grace, and cut them off."""
+    with house([Simulator("deepseek")], grace=PATIENCE) as running:
+        connection = HTTPConnection(urlsplit(running.address).netloc, timeout=PATIENCE)
+        connection.request("GET", "/v1/bardo/events")
+        response = connection.getresponse()
+        assert response.readline().startswith(b":")
+    with closing(connection):
+        assert response.read() == b"\n"

@@ -59,6 +59,7 @@ def serve(
     if config is not None:
         os.environ["BARDO_CONFIG"] = str(config.absolute())
     processes = workers or gateway.workers
+    os.environ["BARDO_WORKERS"] = str(processes)
     # A session of the panel holds in every worker.
     os.environ.setdefault("BARDO_PANEL_SECRET", secrets.token_hex(32))
     with _shared_stores(settings, processes):

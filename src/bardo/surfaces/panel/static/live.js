@@ -69,6 +69,8 @@
   function finish(row, finished) {
     const first = !row.finished;
     row.finished = finished;
+    // The log has a call once it has ended.
+    row.more.hidden = false;
     if (first) {
       totals.running -= 1; totals.ended += 1;
       if (finished.outcome !== "ok") totals.failed += 1;
