@@ -17,6 +17,7 @@ from bardo.simulators.fields import Fields, compact, fields, rows, text
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.json_asked import with_json_asked
+from bardo.simulators.limits import limit_of, limited
 from bardo.simulators.prefix_cache import PrefixCache, prompt_text
 from bardo.simulators.presets import PRESETS
 from bardo.simulators.provider import Provider
@@ -215,7 +216,7 @@ class Simulator:
             created=int(time.time()),
             delta_size=self._delta_size,
         )
-        exchange = self._as_asked(provider, exchange)
+        exchange = self._as_asked(provider, replace(exchange, turn=limited(turn, limit_of(incoming.fields))))
         if turn.usage is None:
             exchange = replace(exchange, usage=provider.counted(exchange))
         if self.prefix_cache is not None:

@@ -170,7 +170,9 @@ class Envelope:
     @property
     def _incomplete_details(self) -> dict[str, Any] | None:
         if self.finish.reason == "length":
-            return {"reason": self.finish.raw if self.finish.raw in LENGTH_WORDS else "max_output_tokens"}
+            # Anthropic's word for it is max_tokens, which is no reason of this API, though some servers of it say it.
+            known = self.finish.raw in LENGTH_WORDS and self.finish.raw != "max_tokens"
+            return {"reason": self.finish.raw if known else "max_output_tokens"}
         if self.finish.reason == "refusal":
             return {"reason": "content_filter"}
         own = (self._fields or {}).get("incomplete_details")

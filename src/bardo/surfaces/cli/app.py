@@ -41,6 +41,7 @@ COMMANDS = (
     "doctor",
     "catalog",
     "probe",
+    "conform",
     "simulate",
 )
 

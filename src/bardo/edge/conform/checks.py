@@ -1,0 +1,262 @@
+"""Ask a server about each law, and say what was found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from bardo.edge.conform.chat import Chat
+from bardo.edge.conform.gemini import Gemini
+from bardo.edge.conform.laws import LAWS, Finding, Status
+from bardo.edge.conform.messages import Messages
+from bardo.edge.conform.reading import QUESTION, TOOL, TOOL_QUESTION, Reading, ToolUse, Wire
+from bardo.edge.conform.responses import Responses
+from bardo.edge.conform.talk import Heard, Server
+from bardo.values.errors import ProviderError
+
+WIRES: dict[str, Callable[[], Wire]] = {
+    "openai_chat": Chat,
+    "openai_responses": Responses,
+    "anthropic_messages": Messages,
+    "gemini": Gemini,
+}
+"""The dialects that can be checked."""
+_UNKNOWN_MODEL = "no-such-model-8f2c"
+_WRONG_KEY = "sk-wrong-0000000000000000"
+_MARKS = ("<think>", "</think>", "<thinking>", "<reasoning>", "◁think▷", "<|channel|>")
+_FEW = 16
+_REFUSED = frozenset({400, 404, 422})
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What to ask: the model, and whether it thinks.
+
+    `cut_model` is a model whose streams break off, empty for none; `overflow_tokens` are more than a prompt may have, 0 where none is sent.
+    """
+
+    model: str
+    thinks: bool = True
+    cut_model: str = ""
+    overflow_tokens: int = 0
+    has_key: bool = False
+
+
+class Checker:
+    """Checks one server by one dialect."""
+
+    def __init__(self, server: Server, wire: Wire, asked: Asked) -> None:
+        self._server = server
+        self._wire = wire
+        self._asked = asked
+
+    async def findings(self, only: Sequence[str] = ()) -> AsyncIterator[Finding]:
+        """Yield what is found, law by law, in the order of `LAWS`. Each reply is asked for once."""
+        wanted = {law.id for law in LAWS if not only or law.id in only or law.id.partition(".")[0] in only}
+        for check in (self._plain, self._limits, self._thinking, self._tools, self._errors, self._cut):
+            async for finding in check():
+                if finding.law in wanted:
+                    yield finding
+
+    async def _ask(self, body: dict[str, Any] | bytes, *, stream: bool = False, model: str = "") -> Heard:
+        path = self._wire.path(model or self._asked.model, stream=stream)
+        try:
+            return await self._server.ask(path, body)
+        except ProviderError as problem:
+            return Heard(status=0, content_type="", body=str(problem).encode(), cut=True)
+
+    def _question(self, text: str = QUESTION, *, stream: bool = False, limit: int = 2048) -> dict[str, Any]:
+        return self._wire.question(self._asked.model, text, stream=stream, limit=limit)
+
+    async def _plain(self) -> AsyncIterator[Finding]:
+        whole = await self._ask(self._question())
+        reading = self._read(whole)
+        yield _judged("reply.whole", whole, [*reading.faults, *_nothing(reading)])
+        yield _judged("usage.whole", whole, _usage_faults(reading))
+        streamed = await self._ask(self._question(stream=True), stream=True)
+        reading = self._read(streamed, stream=True)
+        yield _judged("reply.stream", streamed, [*reading.faults, *_nothing(reading), *_stream_faults(streamed)])
+        yield _judged("usage.stream", streamed, _usage_faults(reading))
+
+    async def _limits(self) -> AsyncIterator[Finding]:
+        told = await self._ask(self._question("Count from 1 to 500, with commas.", limit=_FEW))
+        reading = self._read(told)
+        if told.status in _REFUSED:
+            yield Finding(
+                law="limit.told",
+                status="unclear",
+                faults=(f"a limit of {_FEW} tokens is refused",),
+                evidence=told.shown,
+            )
+            return
+        if reading.output_tokens is not None and reading.output_tokens < _FEW // 2:
+            yield Finding(
+                law="limit.told", status="unclear", faults=("the model said less than the limit",), evidence=told.shown
+            )
+            return
+        faults = [] if reading.finish in self._wire.limits else [f"the reply ends with {reading.finish!r}"]
+        yield _judged("limit.told", told, faults)
+
+    async def _thinking(self) -> AsyncIterator[Finding]:
+        if not self._asked.thinks:
+            for law in ("thinking.whole", "thinking.stream", "thinking.counted"):
+                yield Finding(law=law, status="skipped", faults=("the model does not think",))
+            return
+        whole = await self._ask(self._wire.with_thinking(self._question()))
+        reading = self._read(whole)
+        yield _thought("thinking.whole", whole, reading)
+        streamed = await self._ask(self._wire.with_thinking(self._question(stream=True)), stream=True)
+        yield _thought("thinking.stream", streamed, self._read(streamed, stream=True))
+        yield self._counted(whole, reading)
+
+    def _counted(self, whole: Heard, reading: Reading) -> Finding:
+        if not reading.thinking and not reading.hidden_thinking:
+            return Finding(law="thinking.counted", status="unclear", faults=("no thinking came",), evidence=whole.shown)
+        if self._wire.name == "anthropic_messages":
+            return Finding(law="thinking.counted", status="skipped", faults=("this API counts it with the answer",))
+        faults = [] if reading.thinking_tokens else ["no count of thinking tokens"]
+        return _judged("thinking.counted", whole, faults)
+
+    async def _tools(self) -> AsyncIterator[Finding]:
+        body = self._wire.with_tool(self._question(TOOL_QUESTION), forced=True)
+        whole = await self._ask(body)
+        reading = self._read(whole)
+        yield _judged("tools.whole", whole, [*reading.faults, *self._call_faults(reading)])
+        streamed_body = self._wire.with_tool(self._question(TOOL_QUESTION, stream=True), forced=True)
+        streamed = await self._ask(streamed_body, stream=True)
+        stream_reading = self._read(streamed, stream=True)
+        yield _judged("tools.stream", streamed, [*stream_reading.faults, *self._call_faults(stream_reading)])
+        yield await self._loop(reading)
+
+    async def _loop(self, forced: Reading) -> Finding:
+        """Have a call answered with its result, with thinking where the model thinks."""
+        question = self._question(TOOL_QUESTION)
+        body = self._wire.with_tool(
+            self._wire.with_thinking(question) if self._asked.thinks else question, forced=False
+        )
+        first = await self._ask(body)
+        reading = self._read(first)
+        if not reading.calls:
+            why = "the model called no tool" if first.status == 200 else "the first turn was refused"
+            return Finding(law="tools.loop", status="unclear", faults=(why,), evidence=first.shown)
+        second = await self._ask(self._wire.with_result(body, first.json, reading.calls))
+        answered = self._read(second)
+        return _judged("tools.loop", second, [*answered.faults, *_nothing(answered)])
+
+    async def _errors(self) -> AsyncIterator[Finding]:
+        yield self._error("error.json", await self._ask(b'{"model": "x", '), frozenset({400}))
+        wrong = self._wire.wrong_value(self._question())
+        yield self._error("error.value", await self._ask(wrong), frozenset({400, 422}))
+        unknown = self._wire.question(_UNKNOWN_MODEL, QUESTION)
+        yield self._error("error.model", await self._ask(unknown, model=_UNKNOWN_MODEL), frozenset({400, 403, 404}))
+        yield await self._wrong_key()
+        yield await self._overflow()
+
+    def _error(self, law: str, heard: Heard, statuses: frozenset[int]) -> Finding:
+        faults = (
+            []
+            if heard.status in statuses
+            else [f"the status is {heard.status or 'none: ' + heard.body.decode('utf-8', 'replace')}"]
+        )
+        if "json" not in heard.content_type:
+            faults.append(f"the content type is {heard.content_type or 'missing'}")
+        return _judged(law, heard, [*faults, *self._wire.error_faults(heard)], any_status=True)
+
+    async def _wrong_key(self) -> Finding:
+        if not self._asked.has_key:
+            return Finding(law="error.key", status="skipped", faults=("no key was given: the server may ask for none",))
+        path = self._wire.path(self._asked.model, stream=False)
+        heard = await self._server.ask(path, self._question(), self._wire.auth(_WRONG_KEY))
+        return self._error("error.key", heard, self._wire.key_statuses)
+
+    async def _overflow(self) -> Finding:
+        if not self._asked.overflow_tokens:
+            return Finding(law="error.overflow", status="skipped", faults=("it was not said how long is too long",))
+        heard = await self._ask(self._question("word " * self._asked.overflow_tokens))
+        found = self._error("error.overflow", heard, frozenset({400, 413}))
+        if found.status == "broken" or self._wire.is_overflow(heard):
+            return found
+        return _judged("error.overflow", heard, ["the error is not in the words of the API"], any_status=True)
+
+    async def _cut(self) -> AsyncIterator[Finding]:
+        model = self._asked.cut_model
+        if not model:
+            yield Finding(law="cut.loud", status="skipped", faults=("no model was named whose streams break off",))
+            return
+        heard = await self._ask(self._wire.question(model, QUESTION, stream=True), stream=True, model=model)
+        reading = self._wire.read_stream(heard.frames)
+        quiet = heard.status == 200 and not heard.cut and not reading.error and reading.ended
+        yield _judged("cut.loud", heard, ["the stream ends as if it were whole"] if quiet else [], any_status=True)
+
+    def _read(self, heard: Heard, *, stream: bool = False) -> Reading:
+        if heard.status != 200:
+            return Reading()
+        return self._wire.read_stream(heard.frames) if stream else self._wire.read_whole(heard.json)
+
+    def _call_faults(self, reading: Reading) -> list[str]:
+        if not reading.calls:
+            return ["there is no call, although the tool was forced"]
+        return [fault for call in reading.calls for fault in self._faults_of(call)]
+
+    def _faults_of(self, call: ToolUse) -> list[str]:
+        faults = []
+        if not call.id and self._wire.name != "gemini":
+            faults.append("a call has no id")
+        if call.name != TOOL:
+            faults.append(f"a call is of {call.name!r}")
+        if not isinstance(_value(call.arguments), dict):
+            faults.append(f"the arguments are no JSON object: {call.arguments[:60]!r}")
+        return faults
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return None
+
+
+def _judged(law: str, heard: Heard, faults: Sequence[str], *, any_status: bool = False) -> Finding:
+    """Return that a law holds where there are no faults. A reply that is none leaves it open only where the server was not reached."""
+    found = list(faults)
+    if not any_status and heard.status != 200:
+        found = [f"the status is {heard.status}" if heard.status else heard.body.decode("utf-8", "replace")]
+    status: Status = "broken" if found else "kept"
+    return Finding(law=law, status=status, faults=tuple(found), evidence=heard.shown if found else "")
+
+
+def _thought(law: str, heard: Heard, reading: Reading) -> Finding:
+    marks = [mark for mark in _MARKS if mark in reading.text]
+    if marks:
+        return _judged(law, heard, [f"{mark} stands in the answer" for mark in marks])
+    if heard.status == 200 and not reading.thinking and not reading.hidden_thinking:
+        return Finding(
+            law=law, status="unclear", faults=("no thinking came: the model may have had none",), evidence=heard.shown
+        )
+    return _judged(law, heard, reading.faults)
+
+
+def _nothing(reading: Reading) -> list[str]:
+    return [] if reading.text.strip() or reading.calls else ["the reply says nothing"]
+
+
+def _stream_faults(heard: Heard) -> list[str]:
+    faults = (
+        []
+        if heard.content_type.startswith("text/event-stream")
+        else [f"the content type is {heard.content_type or 'missing'}"]
+    )
+    return [*faults, "the connection broke before the end"] if heard.cut else faults
+
+
+def _usage_faults(reading: Reading) -> list[str]:
+    if not reading.input_tokens or not reading.output_tokens:
+        return ["tokens of the prompt or the answer are missing"]
+    total = reading.total_tokens
+    if total is not None and total != reading.input_tokens + reading.output_tokens:
+        return [f"{reading.input_tokens} and {reading.output_tokens} tokens are not {total}"]
+    if (reading.thinking_tokens or 0) > reading.output_tokens:
+        return ["there are more tokens of thinking than of output"]
+    return []

@@ -1,0 +1,108 @@
+"""`bardo conform`: check any server or gateway against the laws that clients of its API rely on."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from bardo.edge.conform.checks import WIRES, Asked, Checker
+from bardo.edge.conform.laws import LAWS, Finding, Report
+from bardo.edge.conform.talk import Server
+from bardo.edge.http import HttpTransport
+from bardo.surfaces.cli.options import AsJson
+from bardo.surfaces.render.conforming import finding_line, law_lines, report_json, report_page, summary_line
+from bardo.surfaces.render.console import say, show, show_json
+from bardo.values.errors import ConfigError, InvalidRequest
+from bardo.values.shown import shown_url
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("conform", epilog="Example: bardo conform http://127.0.0.1:8484/v1 --model deepseek/deepseek-v4-pro")(
+        conform
+    )
+
+
+def conform(
+    url: Annotated[
+        str, typer.Argument(metavar="URL", help="The base URL that SDKs are given, as http://host/v1.")
+    ] = "",
+    model: Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A model of the server.")] = "",
+    dialect: Annotated[str, typer.Option(metavar="DIALECT", help=f"One of {', '.join(WIRES)}.")] = "openai_chat",
+    key_env: Annotated[str, typer.Option(metavar="NAME", help="The variable that holds the key.")] = "",
+    no_thinking: Annotated[bool, typer.Option("--no-thinking", help="The model does not think.")] = False,
+    cut_model: Annotated[str, typer.Option(metavar="MODEL", help="A model whose streams break off.")] = "",
+    overflow: Annotated[
+        int, typer.Option(min=0, metavar="TOKENS", help="More than a prompt may have; 0: not asked.")
+    ] = 0,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="LAW", help="Only this law, or those of a group, as tools; repeatable.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write a page.")] = None,
+    list_only: Annotated[bool, typer.Option("--list", help="List the laws and end.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Check a server against the laws that clients of its API rely on.
+
+    Sends about fifteen short requests, which cost what they cost. Ends with 1 where a law is broken; what the model itself left open is
+    unclear, and no fault of the server.
+    """
+    if list_only:
+        for line in law_lines():
+            show(line)
+        return
+    _check_options(url, model, dialect, only or [])
+    key = _key(key_env)
+    asked = Asked(model=model, thinks=not no_thinking, cut_model=cut_model, overflow_tokens=overflow, has_key=bool(key))
+    report = asyncio.run(_report(url, dialect, key, asked, tuple(only or ()), quiet=as_json))
+    if html is not None:
+        html.write_text(report_page(report), encoding="utf-8")
+    if as_json:
+        show_json(report_json(report))
+    else:
+        show(summary_line(report))
+    if report.broken:
+        raise typer.Exit(1)
+
+
+async def _report(url: str, dialect: str, key: str, asked: Asked, only: tuple[str, ...], *, quiet: bool) -> Report:
+    wire = WIRES[dialect]()
+    transport = HttpTransport()
+    findings: list[Finding] = []
+    began = time.time()
+    try:
+        checker = Checker(Server(transport, url, wire.auth(key) if key else {}), wire, asked)
+        async for finding in checker.findings(only):
+            findings.append(finding)
+            if not quiet:
+                show(finding_line(finding))
+    finally:
+        await transport.close()
+    return Report(address=shown_url(url), dialect=dialect, model=asked.model, at=began, findings=tuple(findings))
+
+
+def _check_options(url: str, model: str, dialect: str, only: list[str]) -> None:
+    if not url.startswith(("http://", "https://")):
+        raise InvalidRequest(f"{url or 'nothing'} is no URL", hint="give the base URL, as http://127.0.0.1:8484/v1")
+    if not model:
+        raise InvalidRequest("no model was named", hint="name one with --model")
+    if dialect not in WIRES:
+        raise InvalidRequest(f"{dialect} cannot be checked", hint=f"one of: {', '.join(WIRES)}")
+    known = {part for law in LAWS for part in (law.id, law.id.partition(".")[0])}
+    for name in only:
+        if name not in known:
+            raise InvalidRequest(f"there is no law {name}", hint="bardo conform --list names them")
+
+
+def _key(variable: str) -> str:
+    if not variable:
+        return ""
+    if not os.environ.get(variable):
+        raise ConfigError(f"{variable} is not set", hint=f"set {variable} to the key of the server")
+    say(f"the key is that of {variable}")
+    return os.environ[variable]
