@@ -16,7 +16,8 @@ _THINKING = ("reasoning_content", "reasoning")
 class Chat:
     """Chat Completions."""
 
-    name = "openai_chat"
+    counts_thinking = True
+    names_calls = True
     limits = frozenset({"length"})
     key_statuses = frozenset({401, 403})
 

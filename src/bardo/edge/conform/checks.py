@@ -114,7 +114,7 @@ class Checker:
     def _counted(self, whole: Heard, reading: Reading) -> Finding:
         if not reading.thinking and not reading.hidden_thinking:
             return Finding(law="thinking.counted", status="unclear", faults=("no thinking came",), evidence=whole.shown)
-        if self._wire.name == "anthropic_messages":
+        if not self._wire.counts_thinking:
             return Finding(law="thinking.counted", status="skipped", faults=("this API counts it with the answer",))
         faults = [] if reading.thinking_tokens else ["no count of thinking tokens"]
         return _judged("thinking.counted", whole, faults)
@@ -202,7 +202,7 @@ class Checker:
 
     def _faults_of(self, call: ToolUse) -> list[str]:
         faults = []
-        if not call.id and self._wire.name != "gemini":
+        if not call.id and self._wire.names_calls:
             faults.append("a call has no id")
         if call.name != TOOL:
             faults.append(f"a call is of {call.name!r}")

@@ -14,7 +14,8 @@ from bardo.edge.conform.talk import Frame, Heard
 class Gemini:
     """Gemini's generateContent."""
 
-    name = "gemini"
+    counts_thinking = True
+    names_calls = False
     limits = frozenset({"MAX_TOKENS"})
     key_statuses = frozenset({400, 401, 403})
 

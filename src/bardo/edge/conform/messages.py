@@ -38,7 +38,8 @@ _DELTAS = {
 class Messages:
     """Messages."""
 
-    name = "anthropic_messages"
+    counts_thinking = False
+    names_calls = True
     limits = frozenset({"max_tokens"})
     key_statuses = frozenset({401, 403})
 

@@ -63,9 +63,14 @@ class Reading(msgspec.Struct):
 
 
 class Wire(Protocol):
-    """A dialect, as a strict client knows it. `limits` are the words by which a reply that was cut by its limit ends."""
+    """A dialect, as a strict client knows it.
 
-    name: str
+    `limits` are the words by which a reply that was cut by its limit ends, `key_statuses` those of an answer to a wrong key.
+    `counts_thinking`: tokens of thinking are counted apart from the answer's. `names_calls`: each call of a tool has an id.
+    """
+
+    counts_thinking: bool
+    names_calls: bool
     limits: frozenset[str]
     key_statuses: frozenset[int]
 

@@ -17,7 +17,8 @@ _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed
 class Responses:
     """Responses."""
 
-    name = "openai_responses"
+    counts_thinking = True
+    names_calls = True
     limits = frozenset({"max_output_tokens"})
     key_statuses = frozenset({401, 403})
 

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from bardo.dialects import DEFAULT_DIALECT
 from bardo.edge.conform.checks import WIRES, Asked, Checker
 from bardo.edge.conform.laws import LAWS, Finding, Report
 from bardo.edge.conform.talk import Server
@@ -33,7 +34,7 @@ def conform(
         str, typer.Argument(metavar="URL", help="The base URL that SDKs are given, as http://host/v1.")
     ] = "",
     model: Annotated[str, typer.Option("--model", "-m", metavar="MODEL", help="A model of the server.")] = "",
-    dialect: Annotated[str, typer.Option(metavar="DIALECT", help=f"One of {', '.join(WIRES)}.")] = "openai_chat",
+    dialect: Annotated[str, typer.Option(metavar="DIALECT", help=f"One of {', '.join(WIRES)}.")] = DEFAULT_DIALECT,
     key_env: Annotated[str, typer.Option(metavar="NAME", help="The variable that holds the key.")] = "",
     no_thinking: Annotated[bool, typer.Option("--no-thinking", help="The model does not think.")] = False,
     cut_model: Annotated[str, typer.Option(metavar="MODEL", help="A model whose streams break off.")] = "",
