@@ -62,7 +62,7 @@ def faults(tab: Tab, address: str) -> list[str]:
     ]
 
 
-def keyboard_faults(tab: Tab, *, most: int = 60) -> list[str]:
+def keyboard_faults(tab: Tab, *, most: int = 25) -> list[str]:
     """Press Tab through the page, and return where the order is not that of the page, or the focus cannot be seen."""
     tab.run("document.body.tabIndex = -1, document.body.focus(), document.body.removeAttribute('tabindex')")
     count = tab.run(_ORDER)

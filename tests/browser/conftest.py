@@ -17,7 +17,7 @@ from bardo.simulators import Simulator
 from bardo.values.blocks import Opaque, ReasoningBlock, ReplyBlock, TextBlock, ToolCallBlock
 from support.chromium import Chromium, Tab
 from support.hostile_rows import hostile_row
-from support.hostile_text import GROUPS, HOSTILE
+from support.hostile_text import HOSTILE
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 
 TOML = f"""
@@ -29,6 +29,26 @@ introspect = false
 """
 HOSTILE_CALL = "req_hostile"
 """A call with every hostile text in a turn, in an answer, in thinking and in a call of a tool."""
+HOSTILE_NAMES = (
+    *(
+        "script-after-closers",
+        "image-onerror",
+        "attribute-double-quote",
+        "link-javascript",
+        "style-overlay",
+        "meta-refresh",
+    ),
+    *(
+        "very-long-word",
+        "template-double-braces",
+        "hyperlink",
+        "null-bytes",
+        "bidi-override",
+        "label-quotes",
+        "path-steps",
+    ),
+)
+"""The texts that calls and keys of lists are named by; the rest stands in HOSTILE_CALL, and in what the page of live requests shows."""
 PLAIN_CALL = "req_plain"
 SEALED_CALL = "req_sealed"
 """A call whose thinking is unreadable, and was counted: 777 tokens."""
@@ -77,8 +97,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedGateway]:
     """Return a gateway with calls in its log and keys in its state."""
     simulators = [Simulator("anthropic"), Simulator("openai_responses"), Simulator("deepseek")]
     with keyed_gateway(tmp_path_factory.mktemp("panel"), simulators, toml=TOML) as gateway:
-        for text in HOSTILE.values():
-            make_key(gateway.state, name=text[:100], tags=(text[:100],))
+        for name in HOSTILE_NAMES:
+            make_key(gateway.state, name=HOSTILE[name][:100], tags=(HOSTILE[name][:100],))
         with LogWriter(gateway.log, keep_content=True) as log:
             for row in sorted((*plain_rows(), *special_rows(), *hostile_rows()), key=lambda row: row.started_at):
                 log.write(row)
@@ -160,10 +180,9 @@ def special_rows() -> Iterator[LogRow]:
 
 
 def hostile_rows() -> Iterator[LogRow]:
-    """Yield a call for each hostile text, all of whose fields hold it: the newest are those that fill a page."""
-    texts = [text for group in GROUPS.values() for text in group.values()]
-    for number, text in enumerate(texts):
-        yield hostile_row(text, number, started_at=time.time() - 10 - number)
+    """Yield calls all of whose fields hold a hostile text: the newest, so that every list has them."""
+    for number, name in enumerate(HOSTILE_NAMES):
+        yield hostile_row(HOSTILE[name], number, started_at=time.time() - 10 - number)
 
 
 def call(name: str, when: float, asked: list[str], blocks: list[ReplyBlock], **further: Any) -> LogRow:

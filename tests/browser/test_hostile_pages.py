@@ -5,19 +5,9 @@ from __future__ import annotations
 from urllib.parse import quote
 
 from browser.checks import bad_links, faults, keyboard_faults, outside, wide_elements
-from browser.conftest import HOSTILE_CALL, PLAIN_CALL, SEALED_CALL, OpenPanel
+from browser.conftest import HOSTILE_CALL, HOSTILE_NAMES, PLAIN_CALL, SEALED_CALL, OpenPanel
 from support.hostile_rows import hostile_row
 from support.hostile_text import HIT, HOST, HOSTILE
-
-# Texts whose fields name the row as a whole; one of each kind of trouble is enough for pages of their own.
-_ROWS = (
-    "script-after-closers",
-    "attribute-double-quote",
-    "path-steps",
-    "bidi-override",
-    "very-long-word",
-    "null-bytes",
-)
 
 
 def test_every_text_of_a_call_stays_text(panel: OpenPanel) -> None:
@@ -81,10 +71,9 @@ def test_lists_of_hostile_names_stay_lists(panel: OpenPanel) -> None:
 
 
 def test_calls_with_hostile_names_have_pages(panel: OpenPanel) -> None:
-    numbers = {name: number for number, name in enumerate(HOSTILE)}
     with panel.tab() as tab:
-        for name in _ROWS:
-            row = hostile_row(HOSTILE[name], numbers[name])
+        for number, name in enumerate(HOSTILE_NAMES):
+            row = hostile_row(HOSTILE[name], number)
             address = f"{panel.address}/requests/{quote(row.request_id, safe='')}"
             status = tab.open(address)
             assert (name, status in (200, 404)) == (name, True)

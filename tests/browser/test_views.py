@@ -36,24 +36,13 @@ def test_a_view_does_nothing_but_show_itself_and_is_open_to_everybody(panel: Ope
         assert tab.open(address) == 200
         assert tab.run("document.querySelectorAll('h1').length") == 1
         assert tab.barriers() == []
+        assert keyboard_faults(tab, most=25) == []
+        tab.wait_for(tab.page.set_viewport_size({"width": 375, "height": 700}))
+        assert wide_elements(tab) == []
+        assert keyboard_faults(tab, most=6) == []
+        assert tab.barriers(only=["target-size"]) == []
         assert tab.dark_barriers() == []
         assert faults(tab, address) == []
-
-
-@EACH_VIEW
-def test_a_view_is_reached_by_the_keyboard_alone(panel: OpenPanel, path: str) -> None:
-    with panel.tab() as tab:
-        tab.open(address_of(panel, path))
-        assert keyboard_faults(tab) == []
-
-
-@EACH_VIEW
-def test_a_view_fits_a_narrow_screen(panel: OpenPanel, path: str) -> None:
-    with panel.tab(width=375, height=700, touch=True) as tab:
-        tab.open(address_of(panel, path))
-        assert wide_elements(tab) == []
-        assert keyboard_faults(tab, most=12) == []
-        assert tab.barriers(only=["target-size"]) == []
 
 
 def test_the_skip_link_is_first_and_leads_to_the_content(panel: OpenPanel) -> None:
