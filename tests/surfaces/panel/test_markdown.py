@@ -128,9 +128,17 @@ def test_markdown_is_shown() -> None:
     html = markdown(
         "# One\n\n**two** `three`\n\n- four\n\n| a | b |\n|---|---|\n| 5 | 6 |\n\n[seven](https://example.org/x?a=1&b=2)"
     )
-    for part in ("<h1>One</h1>", "<strong>two</strong>", "<code>three</code>", "<li>four</li>", "<td>5</td>"):
+    # The page's own headings stand above those of a text.
+    for part in ("<h4>One</h4>", "<strong>two</strong>", "<code>three</code>", "<li>four</li>", "<td>5</td>"):
         assert part in html
     assert 'href="https://example.org/x?a=1&amp;b=2" rel="noopener noreferrer nofollow"' in html
+
+
+def test_a_column_is_aligned_by_a_class() -> None:
+    html = markdown("| a | b |\n|---:|:---|\n| 5 | 6 |")
+    assert '<td class="right">5</td>' in html
+    assert "<td>6</td>" in html
+    assert "style" not in html
 
 
 def test_code_is_coloured_by_classes() -> None:
