@@ -178,7 +178,10 @@ MEANINGS = {
     "log.path": "the log's file; empty: `bardo/log.db` in `XDG_DATA_HOME`, else in `~/.local/share`",
     "log.content": "whether prompts and replies are kept too",
     "replay.store": "where the reasoning of replies is kept for clients that drop it: `memory` (several workers share a temporary "
-    "SQLite file, gone when `bardo serve` ends), an SQLite file of yours, or empty for nowhere",
+    "SQLite file, gone when `bardo serve` ends), an SQLite file of yours, the address of PostgreSQL, Redis or Valkey "
+    "([for several machines](../how-to/run-on-several-machines.md)), or empty for nowhere",
+    "replay.store_env": "the variable that holds that address, for one with a password",
+    "replay.timeout_seconds": "how long a call waits for the store; then it goes on without earlier reasoning, and says so",
     "replay.ttl_seconds": "how long it is kept",
     "replay.max_entries": "how many replies are kept; the oldest goes first",
     "replay.max_bytes": "how many bytes they take",
@@ -187,7 +190,10 @@ MEANINGS = {
     "replay.prefix_changed": "what is done with thinking that a model binds to a prompt which has changed since: `restore` puts the tools "
     "back in their order, and drops it where that is not enough; `drop` drops it; `drop_block` has the provider drop it",
     "responses.store": "where the responses and conversations of Responses clients are kept: empty for nowhere, `memory` (several workers "
-    "share a temporary SQLite file, gone when `bardo serve` ends), or an SQLite file of yours",
+    "share a temporary SQLite file, gone when `bardo serve` ends), an SQLite file of yours, or the address of PostgreSQL, Redis or Valkey "
+    "([for several machines](../how-to/run-on-several-machines.md))",
+    "responses.store_env": "the variable that holds that address, for one with a password",
+    "responses.timeout_seconds": "how long a call waits for the store",
     "responses.ttl_seconds": "how long they are kept",
     "responses.max_entries": "how many are kept; the oldest goes first",
     "responses.max_bytes": "how many bytes they take",

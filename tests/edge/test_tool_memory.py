@@ -17,6 +17,7 @@ from bardo.context.tool_choice.effects import (
 from bardo.context.tool_choice.ranking import ToolVectors
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.state import Bounds, MemoryStore
+from bardo.edge.state.calls import StateCalls
 from bardo.edge.tool_memory import ToolMemory, ToolMemoryBounds
 from bardo.values.blocks import Opaque, Origin, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message
@@ -29,7 +30,9 @@ class Memory:
         self.now = 0.0
         self._effects = Effects()
         store = MemoryStore(Bounds(seconds=10.0, entries=3))
-        ToolMemory(ToolMemoryBounds(**bounds), store=store, clock=lambda: self.now).register(self._effects)
+        ToolMemory(
+            ToolMemoryBounds(**bounds), store=StateCalls(store, name="turns", area="replay"), clock=lambda: self.now
+        ).register(self._effects)
 
     def do(self, effect: Any) -> Any:
         return asyncio.run(self._effects.perform(effect))

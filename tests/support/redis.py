@@ -29,11 +29,15 @@ def redis_server() -> Iterator[str]:
     if named:
         yield named
         return
-    program = next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
-    if program is None:
-        pytest.skip("no program of Redis or Valkey is found")
-    with _running(program) as address:
+    with _running(_program()) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def redis_program() -> str:
+    """Return the program of a server, for tests that start and stop one."""
+    pytest.importorskip("redis")
+    return _program()
 
 
 @pytest.fixture
@@ -47,21 +51,35 @@ def redis_url(redis_server: str) -> Iterator[str]:
             server.delete(key)
 
 
+def _program() -> str:
+    program = next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
+    if program is None:
+        pytest.skip("no program of Redis or Valkey is found")
+    return program
+
+
+def run_redis(program: str, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a server that listens at `socket` in a folder, and return it when it does."""
+    socket = folder / "socket"
+    # No port, so that tests that run side by side share nothing; nothing of it outlives the tests.
+    options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--dir", str(folder)]
+    with (folder / "output").open("wb") as output:
+        server = subprocess.Popen([program, *options], stdout=output, stderr=output)
+    until = time.monotonic() + PATIENCE
+    while not socket.exists():
+        if server.poll() is not None or time.monotonic() > until:
+            server.kill()
+            raise RuntimeError(f"{program} does not start: {(folder / 'output').read_text()}")
+        time.sleep(0.01)
+    return server
+
+
 @contextmanager
 def _running(program: str) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="redis-", ignore_cleanup_errors=True) as name:
-        socket = Path(name) / "socket"
-        # No port, so that tests that run side by side share nothing; nothing of it outlives the tests.
-        options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--dir", name]
-        with (Path(name) / "output").open("wb") as output:
-            server = subprocess.Popen([program, *options], stdout=output, stderr=output)
+        server = run_redis(program, Path(name))
         try:
-            until = time.monotonic() + PATIENCE
-            while not socket.exists():
-                if server.poll() is not None or time.monotonic() > until:
-                    raise RuntimeError(f"{program} does not start: {(Path(name) / 'output').read_text()}")
-                time.sleep(0.01)
-            yield f"unix://{socket}"
+            yield f"unix://{name}/socket"
         finally:
             server.terminate()
             server.wait(PATIENCE)

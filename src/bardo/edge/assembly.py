@@ -29,8 +29,8 @@ from bardo.edge.pipeline.pipeline import Pipeline
 from bardo.edge.price_book import PriceBook
 from bardo.edge.runner import Runner
 from bardo.edge.settings import Settings, default_log_path
-from bardo.edge.settings_cache import place_of
 from bardo.edge.settings_memory import check_memory, embedding_folder
+from bardo.edge.settings_stores import place_of
 from bardo.edge.web_search import open_searcher, search_policy
 from bardo.engine.knowledge import CachingPolicy, Knowledge
 
@@ -102,7 +102,7 @@ def assemble(
     the new one, once `lasting.commit` was called.
     """
     if settings.inference.pipeline.cache.store_env:
-        place_of(settings.inference.pipeline.cache, os.environ if environment is None else environment)
+        place_of(settings.inference.pipeline.cache, os.environ if environment is None else environment, "kept replies")
     check_memory(settings)
     for lost in settings.unheeded:
         _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})

@@ -86,8 +86,10 @@ class LastingParts:
             self.telemetry = self._part("telemetry", lambda: _telemetry(settings))
             self.log = self._part("log", lambda: open_log(settings, environment))
             self.episodes = self._part("episodes", lambda: _episodes(settings, environment))
-            self.replay = self._part("replay", lambda: open_keeper(settings.replay))
-            self.responses = self._part("responses", lambda: open_responses(settings.responses))
+            self.replay = self._part("replay", lambda: open_keeper(settings.replay, environment=environment))
+            self.responses = self._part(
+                "responses", lambda: open_responses(settings.responses, environment=environment)
+            )
         except BaseException:
             self.abandon()
             raise
@@ -122,7 +124,7 @@ class LastingParts:
                 continue
             if name == "transport":
                 await part.close()
-            elif name == "telemetry":
+            elif name in ("telemetry", "replay", "responses"):
                 await asyncio.to_thread(part.close)
             else:
                 part.close()

@@ -6,21 +6,20 @@ What a store cannot hold, or fails to, is told to the caller of `put`; nothing i
 from __future__ import annotations
 
 import asyncio
-import logging
-import sqlite3
+import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from bardo.dialects.openai_responses.stored import Item, StoredResponse
 from bardo.edge.settings import ResponseSettings
+from bardo.edge.settings_stores import place_of
 from bardo.edge.state import Bounds, KeyedStore, open_store
+from bardo.edge.state.calls import StateCalls
 from bardo.values.errors import InternalError
 
-_log = logging.getLogger("bardo.responses")
-_STORE_PROBLEMS = (OSError, sqlite3.Error)
 _RESPONSE, _CONVERSATION, _ITEM = "response:", "conversation:", "item:"
 T = TypeVar("T")
 
@@ -37,8 +36,8 @@ class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):
 class ResponseStore:
     """What the gateway asks. Everything belongs to a tenant: nobody finds what another keeps."""
 
-    def __init__(self, store: KeyedStore, *, clock: Callable[[], float] = time.time) -> None:
-        self._store = store
+    def __init__(self, store: KeyedStore, *, clock: Callable[[], float] = time.time, seconds: float = 5.0) -> None:
+        self._store = StateCalls(store, name="responses", area="responses", seconds=seconds)
         self._clock = clock
         self._changing = asyncio.Lock()
 
@@ -93,42 +92,47 @@ class ResponseStore:
         def change(before: StoredConversation) -> StoredConversation:
             return msgspec.structs.replace(before, items=[*before.items, *added])
 
-        return await self.change_conversation(tenant, name, change) is not None
+        try:
+            return await self.change_conversation(tenant, name, change) is not None
+        except InternalError:
+            return False
 
     async def remove_response(self, tenant: str, name: str) -> bool:
         """Forget a response, and return whether there was one."""
-        return await self._run(lambda: self._store.remove(tenant, f"{_RESPONSE}{name}"))
+        return _answered(await self._store.remove(tenant, f"{_RESPONSE}{name}"))
 
     async def remove_conversation(self, tenant: str, name: str) -> bool:
         """Forget a conversation, and return whether there was one."""
-        return await self._run(lambda: self._store.remove(tenant, f"{_CONVERSATION}{name}"))
+        return _answered(await self._store.remove(tenant, f"{_CONVERSATION}{name}"))
 
     def close(self) -> None:
         """Close the store."""
         self._store.close()
 
     async def _find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
-        now = self._clock()
-        return await self._run(lambda: self._store.find(tenant, keys, now=now)) if keys else {}
+        return _answered(await self._store.find(tenant, keys, now=self._clock())) if keys else {}
 
     async def _put(self, tenant: str, keys: Sequence[str], value: bytes, *, name: str) -> bool:
-        now = self._clock()
-        try:
-            return await self._run(lambda: self._store.put(tenant, keys, value, now=now, reply=name))
-        except InternalError:
-            return False
-
-    async def _run(self, call: Callable[[], T]) -> T:
-        """Return what a call of the store gives, off the event loop where it may wait. Raises InternalError where it fails."""
-        try:
-            return await asyncio.to_thread(call) if self._store.waits else call()
-        except _STORE_PROBLEMS as problem:
-            _log.warning("the store of responses fails: %s", problem)
-            raise InternalError("kept responses cannot be reached now", hint="the gateway's log says why") from problem
+        return await self._store.put(tenant, keys, value, now=self._clock(), reply=name) or False
 
 
-def open_responses(settings: ResponseSettings, *, clock: Callable[[], float] = time.time) -> ResponseStore | None:
-    """Return the store that the settings describe, None where nothing is kept. Raises ConfigError where its file cannot be used."""
+def _answered(found: T | None) -> T:
+    """Return what the store answered. Raises InternalError where it did not."""
+    if found is None:
+        raise InternalError("kept responses cannot be reached now", hint="the gateway's log says why")
+    return found
+
+
+def open_responses(
+    settings: ResponseSettings,
+    *,
+    clock: Callable[[], float] = time.time,
+    environment: Mapping[str, str] | None = None,
+) -> ResponseStore | None:
+    """Return the store that the settings describe, None where nothing is kept.
+
+    Raises OperatorError where its file cannot be used, or its address is wrong.
+    """
     bounds = Bounds(
         entries=settings.max_entries,
         bytes=settings.max_bytes,
@@ -136,5 +140,6 @@ def open_responses(settings: ResponseSettings, *, clock: Callable[[], float] = t
         tenant_bytes=settings.max_bytes_per_tenant,
         seconds=settings.ttl_seconds,
     )
-    store = open_store(settings.store, bounds)
-    return None if store is None else ResponseStore(store, clock=clock)
+    where = place_of(settings, os.environ if environment is None else environment, "responses")
+    store = open_store(where, bounds, space="responses")
+    return None if store is None else ResponseStore(store, clock=clock, seconds=settings.timeout_seconds)

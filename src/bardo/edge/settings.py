@@ -55,6 +55,7 @@ from bardo.edge.settings_search import SearchSettings as SearchSettings
 from bardo.edge.settings_search import check_search
 from bardo.edge.settings_secrets import HeaderVariable as HeaderVariable
 from bardo.edge.settings_state import StateSettings
+from bardo.edge.settings_stores import check_store
 from bardo.edge.settings_telemetry import TelemetrySettings as TelemetrySettings
 from bardo.engine.aliases import Alias
 from bardo.reasoning.control import PORTABLE, PortableBudgets
@@ -96,12 +97,15 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the reasoning of earlier replies is kept for clients that drop it, how much of it, and for how long.
 
-    `store` is `memory`, the path of an SQLite file, or empty for nowhere. `bardo serve` with several workers turns `memory` into a file
-    that they share and that is gone when it ends. `prefix_changed`: what is done with thinking that is bound to a
-    prompt which has changed since.
+    `store` is `memory`, the path of an SQLite file, the address of PostgreSQL, Redis or Valkey, or empty for nowhere; `store_env` names the
+    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
+    and that is gone when it ends. A store that takes longer than `timeout_seconds` is passed over. `prefix_changed`: what is done with
+    thinking that is bound to a prompt which has changed since.
     """
 
     store: str = "memory"
+    store_env: str = ""
+    timeout_seconds: Seconds = 1.0
     ttl_seconds: Seconds = 6 * 3600.0
     max_entries: Count = 20_000
     max_bytes: Count = 256 * 1024 * 1024
@@ -113,11 +117,14 @@ class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class ResponseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Where the responses and conversations of Responses clients are kept, how many of them, and for how long.
 
-    `store` is empty for nowhere, `memory`, or the path of an SQLite file. `bardo serve` with several workers turns `memory` into a file
-    that they share and that is gone when it ends.
+    `store` is empty for nowhere, `memory`, the path of an SQLite file, or the address of PostgreSQL, Redis or Valkey; `store_env` names the
+    variable that holds it, for an address with a password. `bardo serve` with several workers turns `memory` into a file that they share
+    and that is gone when it ends. Of a store that takes longer than `timeout_seconds` a caller is told that it cannot be reached.
     """
 
     store: str = ""
+    store_env: str = ""
+    timeout_seconds: Seconds = 5.0
     ttl_seconds: Seconds = 30 * 24 * 3600.0
     max_entries: Count = 100_000
     max_bytes: Count = 1024 * 1024 * 1024
@@ -263,6 +270,8 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         check_chat(read.discord, Place(text, source, "discord"))
     with mistakes.collected():
         check_health(read.health, Place(text, source, "health"))
+        check_store(read.replay.store, Place(text, source, "replay"))
+        check_store(read.responses.store, Place(text, source, "responses"))
         check_payments(read.payments, Place(text, source, "payments"))
     mistakes.check()
     settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)

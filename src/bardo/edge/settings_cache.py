@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 import msgspec
 
 from bardo.edge.settings_gateway import Count, Seconds, Silence
 from bardo.edge.settings_problems import Place
+from bardo.edge.settings_stores import check_store
 from bardo.values.errors import ConfigError
 from bardo.values.request import CacheAllowance
 
-_ADDRESSES = ("postgresql://", "postgresql+psycopg://", "redis://", "rediss://", "unix://", "valkey://", "valkeys://")
 Budget = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 Cosine = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -60,18 +59,8 @@ class CacheSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 def check_cache(settings: CacheSettings, place: Place) -> None:
     """Raise ConfigError for a store of a kind that bardo does not know."""
-    store = settings.store
-    if not store or ("://" in store and not store.startswith(_ADDRESSES)):
-        shown = store.partition("://")[0]
-        hint = f'write "memory", the path of a file, or an address that begins with {", ".join(_ADDRESSES)}'
-        raise ConfigError(f"{place.of('store')}: bardo knows no store {shown!r}", hint=hint)
-
-
-def place_of(settings: CacheSettings, environment: Mapping[str, str]) -> str:
-    """Return `memory`, the path of a file, or an address. Raises ConfigError for a variable that is not set."""
-    name = settings.store_env
-    if not name:
-        return settings.store
-    if not environment.get(name):
-        raise ConfigError(f"{name}, which holds the cache's store, is not set", hint=f"set {name} to its address")
-    return environment[name]
+    if not settings.store:
+        raise ConfigError(
+            f"{place.of('store')}: the cache needs a store", hint='write "memory", or leave the layer cache out'
+        )
+    check_store(settings.store, place)

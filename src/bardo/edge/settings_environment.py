@@ -30,6 +30,9 @@ _FIELDS: dict[str, tuple[str, str]] = {
 _INSTEAD_OF: dict[str, dict[str, str]] = {
     "BARDO_LOG_PATH": {"url": "", "url_env": ""},
     "BARDO_LOG_URL": {"path": "", "url_env": ""},
+    "BARDO_REPLAY_STORE": {"store_env": ""},
+    "BARDO_RESPONSES_STORE": {"store_env": ""},
+    "BARDO_CACHE_STORE": {"store_env": ""},
 }
 """What a variable takes the place of in its table."""
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}

@@ -5,11 +5,9 @@ Turns that clients do not see are kept where the reasoning of earlier replies is
 
 from __future__ import annotations
 
-import asyncio
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import Generic, TypeVar
 
 import msgspec
@@ -24,7 +22,8 @@ from bardo.context.tool_choice.effects import (
 )
 from bardo.context.tool_choice.ranking import ToolUses, ToolVectors
 from bardo.edge.pipeline.effects import Effects
-from bardo.edge.state import KeyedStore, MemoryStore
+from bardo.edge.state import MemoryStore
+from bardo.edge.state.calls import StateCalls
 from bardo.values.request import Message
 
 _TURNS = "tool turns/"
@@ -51,11 +50,11 @@ class ToolMemory:
         self,
         bounds: ToolMemoryBounds | None = None,
         *,
-        store: KeyedStore | None = None,
+        store: StateCalls | None = None,
         clock: Callable[[], float],
     ) -> None:
         self._bounds = bounds or ToolMemoryBounds()
-        self._store = store or MemoryStore()
+        self._store = store or StateCalls(MemoryStore(), name="turns of tools", area="replay")
         self._clock = clock
         self._vectors: _Newest[bytes, ToolVectors] = _Newest(self._bounds.tools)
         self._uses: _Newest[str, _Newest[str, _Uses]] = _Newest(self._bounds.tenants)
@@ -105,15 +104,13 @@ class ToolMemory:
     async def turns(self, effect: FindToolTurns) -> Mapping[str, tuple[Message, ...]]:
         """Return the turns behind calls that are still kept."""
         names = {f"{_TURNS}{call}": call for call in effect.ids}
-        find = partial(self._store.find, effect.tenant, list(names), now=self._clock())
-        found = await asyncio.to_thread(find) if self._store.waits else find()
+        found = await self._store.find(effect.tenant, list(names), now=self._clock()) or {}
         return {names[key]: msgspec.msgpack.decode(value, type=tuple[Message, ...]) for key, value in found.items()}
 
     async def keep_turns(self, effect: KeepTurns) -> None:
         """Keep the turns behind calls. The oldest go first where there is too much."""
         keys = [f"{_TURNS}{call}" for call in effect.ids]
-        put = partial(self._store.put, effect.tenant, keys, msgspec.msgpack.encode(effect.turns), now=self._clock())
-        await asyncio.to_thread(put) if self._store.waits else put()
+        await self._store.put(effect.tenant, keys, msgspec.msgpack.encode(effect.turns), now=self._clock())
 
 
 class _Uses(msgspec.Struct, frozen=True):

@@ -146,7 +146,7 @@ class Draft:
         restored = restore(self.request, reader, recalled)
         prefix = prefix_of(restored.request).whole if rules.binding(reader) is not None else ""
         self.request, self.ask, self.origin = restored.request, restored.ask, reader.origin(prefix)
-        self.degraded = (*self.degraded, *restored.degraded)
+        self.degraded = (*self.degraded, *recalled.degraded, *restored.degraded)
         self.may_forward = self.may_forward and not restored.altered
 
     def settle(self, refused: frozenset[Form] = frozenset()) -> None:

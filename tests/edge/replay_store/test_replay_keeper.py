@@ -14,6 +14,7 @@ from bardo.catalog.load import builtin
 from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.settings import ReplaySettings, parse_settings
 from bardo.edge.state import MemoryStore
+from bardo.edge.state.calls import StateCalls
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Provider, Target
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
@@ -43,6 +44,7 @@ class Broken:
     """A store whose disk has gone."""
 
     waits = True
+    problems = (sqlite3.Error,)
 
     def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> NoReturn:
         raise sqlite3.OperationalError("disk I/O error")
@@ -77,7 +79,42 @@ def test_what_was_remembered_is_recalled_until_its_time_is_over(store: str, tmp_
 def test_a_store_that_fails_costs_the_memory_and_no_reply() -> None:
     keeper = ReplayKeeper(Broken())
     run(keeper.remember(REPLY, FIRST, ATTEMPT))
-    assert run(keeper.recall(NEXT)).found == {}
+    assert run(keeper.recall(NEXT)).found, "this process still knows it"
+    recalled = run(ReplayKeeper(Broken()).recall(NEXT))
+    assert recalled.found == {}
+    assert [one.why for one in recalled.degraded] == ["the store of earlier reasoning does not answer"]
+
+
+def test_what_a_store_does_not_take_is_held_here_and_written_when_it_answers() -> None:
+    class Away(MemoryStore):
+        waits = True
+        problems = (ConnectionError,)
+        away = True
+
+        def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+            if self.away:
+                raise ConnectionError
+            return super().put(tenant, keys, value, now=now, reply=reply)
+
+        def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
+            if self.away:
+                raise ConnectionError
+            return super().find(tenant, keys, now=now)
+
+    async def check() -> None:
+        store, watch = Away(), [0.0]
+        calls = StateCalls(store, name="state", area="replay", holds_writes=True, watch=lambda: watch[0])
+        assert await calls.put("a", ["x"], b"value", now=0) is None
+        assert await calls.find("a", ["x"], now=0) == {"x": b"value"}
+        assert await calls.find("b", ["x"], now=0) is None
+        watch[0], store.away = 60.0, False
+        assert await calls.find("a", ["x"], now=0) == {"x": b"value"}
+        await calls.write_held()
+        assert not calls.unwritten
+        assert store.held("a") == (1, 6)
+        calls.close()
+
+    run(check())
 
 
 def test_without_a_store_nothing_is_kept() -> None:

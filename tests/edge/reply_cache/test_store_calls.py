@@ -11,8 +11,8 @@ import pytest
 
 from bardo.context.cache.entries import ReplyStore
 from bardo.edge.database.problems import DatabaseUnusable
+from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.reply_cache.memory import MemoryReplies
-from bardo.edge.reply_cache.store_calls import StoreCalls
 from support.patience import PATIENCE
 
 
@@ -38,7 +38,7 @@ class Watch:
 
 
 @contextmanager
-def calls_of(opening: Callable[[], ReplyStore], watch: Watch) -> Iterator[StoreCalls]:
+def calls_of(opening: Callable[[], ReplyStore], watch: Watch) -> Iterator[StoreCalls[ReplyStore]]:
     calls = StoreCalls(opening, in_memory=False, watch=watch)
     try:
         yield calls
@@ -60,7 +60,7 @@ def held(store: ReplyStore) -> tuple[int, int]:
 def test_a_store_that_fails_rests_and_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
     store, watch = Broken(), Watch()
 
-    async def check(calls: StoreCalls) -> None:
+    async def check(calls: StoreCalls[ReplyStore]) -> None:
         for now, asked in ((0.0, 1), (0.9, 1), (1.0, 2), (2.9, 2), (3.0, 3), (6.9, 3), (7.0, 4)):
             watch.now = now
             assert await calls.ask(held, PATIENCE) is None
@@ -82,7 +82,7 @@ def test_a_store_that_takes_too_long_is_passed_over() -> None:
         goes_on.wait(PATIENCE)
         return store.held()
 
-    async def check(calls: StoreCalls) -> None:
+    async def check(calls: StoreCalls[ReplyStore]) -> None:
         assert await calls.ask(held, PATIENCE) == (0, 0)
         assert await calls.ask(slow, 0.001) is None
         assert await calls.ask(held, PATIENCE) is None, "it rests"
@@ -102,7 +102,7 @@ def test_a_store_that_cannot_be_opened_is_tried_again() -> None:
             raise DatabaseUnusable("no server")
         return MemoryReplies()
 
-    async def check(calls: StoreCalls) -> None:
+    async def check(calls: StoreCalls[ReplyStore]) -> None:
         assert await calls.ask(held, PATIENCE) is None
         watch.now = 2
         assert await calls.ask(held, PATIENCE) == (0, 0)
@@ -115,7 +115,7 @@ def test_a_mistake_in_bardo_is_no_problem_of_the_store() -> None:
     def wrong(store: ReplyStore) -> None:
         raise ZeroDivisionError
 
-    async def check(calls: StoreCalls) -> None:
+    async def check(calls: StoreCalls[ReplyStore]) -> None:
         with pytest.raises(ZeroDivisionError):
             await calls.ask(wrong, PATIENCE)
         assert await calls.ask(held, PATIENCE) == (0, 0)
@@ -131,7 +131,7 @@ def test_a_store_that_is_being_opened_is_not_left_alone(caplog: pytest.LogCaptur
         goes_on.wait(PATIENCE)
         return MemoryReplies()
 
-    async def check(calls: StoreCalls) -> None:
+    async def check(calls: StoreCalls[ReplyStore]) -> None:
         assert await calls.ask(held, 0.001) is None
         assert await calls.ask(held, 0.001) is None
         goes_on.set()
@@ -149,7 +149,7 @@ def test_a_store_that_does_not_open_is_left_alone() -> None:
         goes_on.wait(PATIENCE)
         return MemoryReplies()
 
-    async def check(calls: StoreCalls) -> None:
+    async def check(calls: StoreCalls[ReplyStore]) -> None:
         watch.now = 6
         assert await calls.ask(held, 0.001) is None
         goes_on.set()

@@ -1,4 +1,4 @@
-"""What every replay store promises, in memory and in a file."""
+"""What every store of state promises: in memory, in a file, in PostgreSQL and in Redis."""
 
 from __future__ import annotations
 
@@ -8,23 +8,24 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.state import Bounds, KeyedStore, MemoryStore, SqliteStore
+from bardo.edge.state import Bounds, KeyedStore, open_store
 
 Make = Callable[..., KeyedStore]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgres_url", "redis_url"])
 def make(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Make]:
     opened: list[KeyedStore] = []
+    places = {"memory": "memory", "sqlite": str(tmp_path / "store.db")}
+    place = places.get(request.param) or str(request.getfixturevalue(request.param))
 
-    def open_store(**bounds: float) -> KeyedStore:
-        limits = Bounds(**bounds)  # type: ignore[arg-type]
-        memory = request.param == "memory"
-        store: KeyedStore = MemoryStore(limits) if memory else SqliteStore(tmp_path / f"{len(opened)}.db", limits)
+    def opening(**bounds: float) -> KeyedStore:
+        store = open_store(place, Bounds(**bounds))  # type: ignore[arg-type]
+        assert store is not None
         opened.append(store)
         return store
 
-    yield open_store
+    yield opening
     for store in opened:
         store.close()
 

@@ -21,6 +21,7 @@ from bardo.edge.database.problems import STATE, DatabaseUse
 from bardo.values.errors import OperatorError
 
 BUSY_SECONDS = 5.0
+_SECONDS_TO_CONNECT = 5
 
 _ADDRESSES = "give a file, or an address like postgresql://user@host/database"
 
@@ -39,7 +40,7 @@ def address_of(path: str | Path, use: DatabaseUse = STATE) -> URL:
         return URL.create("sqlite+pysqlite", database=str(Path(path).absolute()))
     try:
         address = make_url(path)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # A port that is no number is the latter.
         raise use.unusable(f"the address of the {use.name} cannot be read", hint=_ADDRESSES) from error
     if address.drivername in ("postgresql", "postgres"):
         return address.set(drivername="postgresql+psycopg")
@@ -104,7 +105,8 @@ def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> Op
 
 
 def _engine(address: URL, use: DatabaseUse) -> Engine:
-    timeout = {"timeout": BUSY_SECONDS} if is_file(address) else {}
+    timeout = {"timeout": BUSY_SECONDS} if is_file(address) else {"connect_timeout": _SECONDS_TO_CONNECT}
+    timeout = {name: value for name, value in timeout.items() if name not in address.query}
     try:
         return create_engine(
             address,

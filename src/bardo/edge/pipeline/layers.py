@@ -94,7 +94,7 @@ def _tools(parts: LayerParts) -> Layer:
     perform_embed(parts)
     remember_sessions(parts.effects, parts.runner.watch)
     replay = parts.runner.replay
-    store = None if replay is None else replay.store
+    store = None if replay is None else replay.calls
     ToolMemory(store=store, clock=parts.runner.clock).register(parts.effects)
     return ToolChoice(ToolChoiceSettings(**msgspec.structs.asdict(parts.pipeline.tools)))
 

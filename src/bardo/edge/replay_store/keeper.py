@@ -5,9 +5,7 @@ A store that fails costs a conversation its earlier reasoning, never a reply.
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import sqlite3
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -15,7 +13,9 @@ from typing import Any
 from bardo.catalog.replay import Reader, ReplayRules, builtin_replay
 from bardo.dialects import dialect
 from bardo.edge.settings import ReplaySettings
+from bardo.edge.settings_stores import place_of
 from bardo.edge.state import Bounds, KeyedStore, open_store
+from bardo.edge.state.calls import StateCalls
 from bardo.engine.planning import Attempt
 from bardo.engine.route import Target
 from bardo.reasoning.replay import (
@@ -31,15 +31,20 @@ from bardo.reasoning.replay import (
     turns_of,
 )
 from bardo.reasoning.replay.guard import OnChange
+from bardo.values.degradation import Degradation
 from bardo.values.request import Request
 from bardo.values.response import Response
 
-_log = logging.getLogger("bardo.replay")
-_STORE_PROBLEMS = (OSError, sqlite3.Error)
+_UNREACHABLE = Degradation(
+    "reasoning", asked="restored", sent="omitted", why="the store of earlier reasoning does not answer"
+)
 
 
 class ReplayKeeper:
-    """What the runner asks. Without a store nothing is kept, and only the rules of what may be sent hold."""
+    """What the runner asks. Without a store nothing is kept, and only the rules of what may be sent hold.
+
+    A store that takes longer than `seconds` is passed over; what it does not take is held here until it does.
+    """
 
     def __init__(
         self,
@@ -48,17 +53,22 @@ class ReplayKeeper:
         on_change: OnChange = "restore",
         rules: ReplayRules | None = None,
         clock: Callable[[], float] = time.time,
+        seconds: float = 5.0,
     ) -> None:
-        self._store = store
+        self._calls = (
+            None
+            if store is None
+            else StateCalls(store, name="earlier reasoning", area="replay", seconds=seconds, holds_writes=True)
+        )
         self._on_change = on_change
         self._rules = rules or builtin_replay()
         self._clock = clock
         self._without_history = Recalled(turns=(), on_change=on_change, rules=self._rules)
 
     @property
-    def store(self) -> KeyedStore | None:
-        """Where it is kept; None where nothing is."""
-        return self._store
+    def calls(self) -> StateCalls | None:
+        """What asks the store; None where nothing is kept."""
+        return self._calls
 
     async def recall(self, request: Request, tenant: str = "", sent: Request | None = None) -> Recalled:
         """Return what is known of the replies in a request's history.
@@ -67,14 +77,17 @@ class ReplayKeeper:
         """
         if not has_history(request):
             return self._without_history
-        turns = turns_of(request) if self._store is not None and self._may_hold(tenant) else ()
+        calls = self._calls
+        turns = turns_of(request) if calls is not None and _may_hold(calls.store, tenant) else ()
         keys = keys_in(turns)
-        raw = await self._find(tenant, keys) if keys else {}
+        raw = await calls.find(tenant, keys, now=self._clock()) if keys and calls is not None else {}
+        lost = (_UNREACHABLE,) if raw is None else ()
+        raw = raw or {}
         # One reply is found by several of its keys.
         kept = {value: decode_kept(value) for value in set(raw.values())}
         found = {key: one for key, value in raw.items() if (one := kept[value]) is not None}
         turns = turns if sent is None else turns_in(turns, request, sent)
-        return Recalled(found=found, turns=turns, on_change=self._on_change, rules=self._rules)
+        return Recalled(found=found, turns=turns, on_change=self._on_change, rules=self._rules, degraded=lost)
 
     async def remember(
         self,
@@ -92,7 +105,7 @@ class ReplayKeeper:
         `reply` names it: what is kept of it later replaces this. `fields` are those its provider takes back unmodified, by choice. `shown`
         is the reply as the client got it, where that is not what the provider said.
         """
-        if self._store is None or is_only_text(response, request):
+        if self._calls is None or is_only_text(response, request):
             return
         reader = self._reader(attempt.target)
         omits_ids = bool(request.dialect) and dialect(request.dialect).omits_call_ids
@@ -111,44 +124,32 @@ class ReplayKeeper:
 
     def close(self) -> None:
         """Close the store."""
-        if self._store is not None:
-            self._store.close()
-
-    def _may_hold(self, tenant: str) -> bool:
-        # Looking into memory costs less than the keys do; looking into a file does not.
-        return self._store is not None and (self._store.waits or self._store.held(tenant)[0] > 0)
+        if self._calls is not None:
+            self._calls.close()
 
     def _reader(self, target: Target) -> Reader:
         return self._rules.reader(target.provider.id, target.provider.row, target.model)
 
-    async def _find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
-        store, now = self._store, self._clock()
-        assert store is not None
-        try:
-            if store.waits:
-                return await asyncio.to_thread(store.find, tenant, keys, now=now)
-            return store.find(tenant, keys, now=now)
-        except _STORE_PROBLEMS as problem:
-            _log.warning("earlier reasoning cannot be looked up: %s", problem)
-            return {}
-
     async def _put(self, tenant: str, memories: Sequence[Memory], reply: str) -> None:
-        store, now = self._store, self._clock()
-        assert store is not None
-        try:
-            for memory in memories:
-                value = encode_kept(memory.kept)
-                name = f"{reply}/{memory.choice}" if reply else ""
-                if store.waits:
-                    await asyncio.to_thread(store.put, tenant, memory.keys, value, now=now, reply=name)
-                else:
-                    store.put(tenant, memory.keys, value, now=now, reply=name)
-        except _STORE_PROBLEMS as problem:
-            _log.warning("the reasoning of a reply cannot be kept: %s", problem)
+        calls, now = self._calls, self._clock()
+        assert calls is not None
+        for memory in memories:
+            name = f"{reply}/{memory.choice}" if reply else ""
+            await calls.put(tenant, memory.keys, encode_kept(memory.kept), now=now, reply=name)
 
 
-def open_keeper(settings: ReplaySettings, *, clock: Callable[[], float] = time.time) -> ReplayKeeper:
-    """Return the keeper that the settings describe. Raises ConfigError where its file cannot be used."""
+def _may_hold(store: KeyedStore, tenant: str) -> bool:
+    # Looking into memory costs less than the keys do; looking into a file does not.
+    return store.waits or store.held(tenant)[0] > 0
+
+
+def open_keeper(
+    settings: ReplaySettings,
+    *,
+    clock: Callable[[], float] = time.time,
+    environment: Mapping[str, str] | None = None,
+) -> ReplayKeeper:
+    """Return the keeper that the settings describe. Raises OperatorError where its file cannot be used, or its address is wrong."""
     bounds = Bounds(
         entries=settings.max_entries,
         bytes=settings.max_bytes,
@@ -156,4 +157,6 @@ def open_keeper(settings: ReplaySettings, *, clock: Callable[[], float] = time.t
         tenant_bytes=settings.max_bytes_per_tenant,
         seconds=settings.ttl_seconds,
     )
-    return ReplayKeeper(open_store(settings.store, bounds), on_change=settings.prefix_changed, clock=clock)
+    where = place_of(settings, os.environ if environment is None else environment, "earlier reasoning")
+    store = open_store(where, bounds)
+    return ReplayKeeper(store, on_change=settings.prefix_changed, clock=clock, seconds=settings.timeout_seconds)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 
+from bardo.context.cache.entries import ReplyStore
 from bardo.context.cache.layer import CacheLayer, CacheRules, FindReply, KeepReply, LeaveReply, Similar
+from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.pipeline.parts import LayerParts
 from bardo.edge.reply_cache.cache import CountReplies, RemoveReplies, ReplyCache
 from bardo.edge.reply_cache.flights import Flights
 from bardo.edge.reply_cache.opening import bounds_of, open_replies
-from bardo.edge.reply_cache.store_calls import StoreCalls
-from bardo.edge.settings_cache import CacheSettings, place_of
+from bardo.edge.settings_cache import CacheSettings
+from bardo.edge.settings_stores import place_of
 
 
 def cache_layer(parts: LayerParts) -> CacheLayer:
     """Return the layer of a configuration, and have its effects performed. Its store is opened at the first call."""
     settings, runner = parts.pipeline.cache, parts.runner
-    where = place_of(settings, parts.environment)
+    where = place_of(settings, parts.environment, "kept replies")
     opening = partial(open_replies, where, bounds_of(settings), timeout=settings.timeout_seconds)
     calls = StoreCalls(opening, in_memory=where == "memory", watch=runner.watch)
     flights = Flights(settings.wait_seconds, runner.watch)
@@ -30,7 +32,7 @@ def cache_layer(parts: LayerParts) -> CacheLayer:
     return CacheLayer(rules_of(settings), _similar(parts, calls))
 
 
-def _similar(parts: LayerParts, calls: StoreCalls) -> Similar | None:
+def _similar(parts: LayerParts, calls: StoreCalls[ReplyStore]) -> Similar | None:
     """Return what looks for similar questions; None where that is off."""
     settings = parts.pipeline.cache
     if settings.semantic == "off":

@@ -9,8 +9,8 @@ from functools import partial
 from bardo.context.cache.entries import CacheEntry, ReplyStore, Selection, decode_kept, encode_kept
 from bardo.context.cache.layer import FindReply, KeepReply, LeaveReply
 from bardo.context.layer import Effect, KeptReply
+from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.reply_cache.flights import Flights
-from bardo.edge.reply_cache.store_calls import StoreCalls
 
 _SECONDS_TO_KEEP = 5.0
 
@@ -33,7 +33,9 @@ class ReplyCache:
     A store that is slow or away costs a call at most `seconds`, and its reply then is that of a provider.
     """
 
-    def __init__(self, calls: StoreCalls, flights: Flights, *, seconds: float, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, calls: StoreCalls[ReplyStore], flights: Flights, *, seconds: float, clock: Callable[[], float]
+    ) -> None:
         self.calls = calls
         self._flights = flights
         self._seconds = seconds

@@ -7,8 +7,7 @@ from pathlib import Path
 from bardo.context.cache.entries import CacheBounds, ReplyStore
 from bardo.edge.reply_cache.memory import MemoryReplies
 from bardo.edge.settings_cache import CacheSettings
-
-_REDIS = ("redis://", "rediss://", "unix://", "valkey://", "valkeys://")
+from bardo.edge.settings_stores import REDIS
 
 
 def open_replies(where: str, bounds: CacheBounds, *, timeout: float = 5.0) -> ReplyStore:
@@ -18,7 +17,7 @@ def open_replies(where: str, bounds: CacheBounds, *, timeout: float = 5.0) -> Re
     """
     if where == "memory":
         return MemoryReplies(bounds)
-    if where.startswith(_REDIS):
+    if where.startswith(REDIS):
         from bardo.edge.reply_cache.redis import RedisReplies
 
         return RedisReplies(where, bounds, timeout=timeout)

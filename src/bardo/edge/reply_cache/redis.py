@@ -18,8 +18,8 @@ from typing import Any
 import msgspec
 
 from bardo.context.cache.entries import CacheBounds, CacheEntry, IndexedEntry, Selection, names_of
+from bardo.edge.database.redis_server import connect_redis, redis_problems
 from bardo.edge.reply_cache.redis_scripts import PURGE, PUT
-from bardo.values.errors import ConfigError
 
 PREFIX = "bardo:{cache}:"
 _FIELDS = ("tenant", "identity", "marks", "expires")
@@ -34,19 +34,9 @@ class RedisReplies:
 
     def __init__(self, address: str, bounds: CacheBounds | None = None, *, timeout: float = 5.0) -> None:
         """Prepare connections; none is opened yet. Raises ConfigError without the package, or for a wrong address."""
-        try:
-            import redis
-        except ImportError as problem:
-            hint = "pip install 'bardo[redis]'"
-            raise ConfigError("a cache in Redis or Valkey needs the package redis", hint=hint) from problem
         self._bounds = bounds or CacheBounds()
-        self.problems = (redis.RedisError, OSError)
-        plain = address.replace("valkeys://", "rediss://", 1).replace("valkey://", "redis://", 1)
-        try:
-            self._server: Any = redis.Redis.from_url(plain, socket_timeout=timeout, socket_connect_timeout=timeout)
-        except ValueError as problem:
-            hint = "write redis://host:6379/0; a password in it belongs into a variable: store_env"
-            raise ConfigError("the address of the cache's store cannot be read", hint=hint) from problem
+        self._server: Any = connect_redis(address, timeout=timeout, what="kept replies")
+        self.problems = redis_problems()
         self._put = self._server.register_script(PUT)
         self._purge = self._server.register_script(PURGE)
 

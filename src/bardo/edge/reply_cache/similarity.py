@@ -11,17 +11,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bardo.context.cache.answers import compare_answers
-from bardo.context.cache.entries import IndexedEntry
+from bardo.context.cache.entries import IndexedEntry, ReplyStore
 from bardo.context.cache.index import decode_index
 from bardo.context.cache.language import languages
 from bardo.context.cache.look import Candidate, CompareAnswers, CountSimilar, FindSimilar, ForgetSimilar, LoadWords
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
 from bardo.context.embed import Embed, Embedded
+from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.embeddings import perform_embed
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.parts import LayerParts
 from bardo.edge.reply_cache.evidence import FILE, SimilarEvidence
-from bardo.edge.reply_cache.store_calls import StoreCalls
 from bardo.edge.reply_cache.vectors import VectorIndex, VectorRow, numpy_or_none
 
 _log = logging.getLogger("bardo.cache")
@@ -44,7 +44,7 @@ class SimilarReplies:
 
     def __init__(
         self,
-        calls: StoreCalls,
+        calls: StoreCalls[ReplyStore],
         effects: Effects,
         index: VectorIndex,
         evidence: SimilarEvidence,
@@ -195,7 +195,9 @@ class SimilarReplies:
         return self._thread
 
 
-def similar_answers(parts: LayerParts, calls: StoreCalls, rules: SimilarRules, *, most: int) -> SimilarAnswers:
+def similar_answers(
+    parts: LayerParts, calls: StoreCalls[ReplyStore], rules: SimilarRules, *, most: int
+) -> SimilarAnswers:
     """Return what looks for similar questions, and have its effects performed. `most` questions are kept in the index."""
     runner, seconds = parts.runner, parts.pipeline.cache.timeout_seconds
     perform_embed(parts)

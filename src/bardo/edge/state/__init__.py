@@ -1,7 +1,8 @@
-"""State that outlives a request, bounded and expiring: in memory, or in an SQLite file that outlives a restart."""
+"""State that outlives a request, bounded and expiring: in memory, in an SQLite file, or in a server that several machines share."""
 
 from pathlib import Path
 
+from bardo.edge.settings_stores import POSTGRESQL, REDIS
 from bardo.edge.state.memory import MemoryStore
 from bardo.edge.state.sqlite import SqliteStore
 from bardo.edge.state.store import Bounds, KeyedStore
@@ -9,8 +10,20 @@ from bardo.edge.state.store import Bounds, KeyedStore
 __all__ = ["Bounds", "KeyedStore", "MemoryStore", "SqliteStore", "open_store"]
 
 
-def open_store(where: str, bounds: Bounds) -> KeyedStore | None:
-    """Return the store in `memory` or in the file `where`; None where it is empty. Raises ConfigError where the file cannot be used."""
+def open_store(where: str, bounds: Bounds, *, space: str = "replay") -> KeyedStore | None:
+    """Return the store in `memory`, in the file `where`, or at that address; None where it is empty.
+
+    `space` sets it apart from others at the same address. A server is asked for nothing yet. Raises OperatorError where a file cannot be
+    used, for a wrong address, and where a package is missing.
+    """
     if where == "memory":
         return MemoryStore(bounds)
+    if where.startswith(REDIS):
+        from bardo.edge.state.redis import RedisStore
+
+        return RedisStore(where, bounds, space=space)
+    if where.startswith(POSTGRESQL):
+        from bardo.edge.state.sql import PostgresStore
+
+        return PostgresStore(where, bounds, space=space)
     return SqliteStore(Path(where).expanduser(), bounds) if where else None

@@ -37,6 +37,7 @@ class MemoryStore:
     """Entries in the order they came. Every call costs what it touches, whatever is held."""
 
     waits = False
+    problems: tuple[type[Exception], ...] = ()
 
     def __init__(self, bounds: Bounds | None = None) -> None:
         self._bounds = bounds or Bounds()

@@ -57,6 +57,7 @@ class SqliteStore:
     """One connection, used by one thread at a time."""
 
     waits = True
+    problems: tuple[type[Exception], ...] = (OSError, sqlite3.Error)
 
     def __init__(self, path: str | Path, bounds: Bounds | None = None) -> None:
         """Open or create the file. Raises ConfigError where that cannot be done."""

@@ -24,11 +24,14 @@ class Bounds(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KeyedStore(Protocol):
-    """Safe to use from several threads."""
+    """Safe to use from several threads. Whoever calls it catches `problems`: what is raised where the store cannot be reached or used."""
+
+    @property
+    def problems(self) -> tuple[type[Exception], ...]: ...
 
     @property
     def waits(self) -> bool:
-        """Whether a call may wait for a disk, so that it belongs off the event loop."""
+        """Whether a call may wait for a disk or a network, so that it belongs off the event loop."""
         ...
 
     def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:

@@ -35,13 +35,14 @@ _PLAIN = "reasoning_content"
 class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     """What was found for one request, by its keys, and how a changed prefix is dealt with.
 
-    `turns` are the keys it was looked for by; None where they are to be made.
+    `turns` are the keys it was looked for by; None where they are to be made. `degraded` says where it could not be looked for.
     """
 
     found: Mapping[str, Kept] = {}
     turns: tuple[TurnKeys, ...] | None = None
     on_change: OnChange = "restore"
     rules: ReplayRules | None = None
+    degraded: tuple[Degradation, ...] = ()
 
 
 NOTHING = Recalled()

@@ -17,7 +17,7 @@ from bardo.edge.log.row import ReplyCacheTotal
 from bardo.edge.reply_cache.evidence import SimilarFigures, read_figures
 from bardo.edge.reply_cache.opening import bounds_of, open_replies
 from bardo.edge.settings import Settings, load_settings
-from bardo.edge.settings_cache import place_of
+from bardo.edge.settings_stores import place_of
 from bardo.surfaces.cli.options import AsJson, Config, Since, since_time
 from bardo.surfaces.render.caches import reply_cache_cells, reply_cache_json, similar_json, similar_words
 from bardo.surfaces.render.console import say, show, show_json
@@ -96,7 +96,7 @@ def _purge(settings: Settings, selection: Selection, *, everything: bool, as_jso
 def _open(settings: Settings) -> ReplyStore | None:
     """Return the store of a configuration; None where each gateway has its own in memory."""
     own = settings.inference.pipeline.cache
-    where = place_of(own, os.environ)
+    where = place_of(own, os.environ, "kept replies")
     return None if where == "memory" else open_replies(where, bounds_of(own))
 
 

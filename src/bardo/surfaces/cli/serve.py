@@ -21,6 +21,7 @@ from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_gateway import check_bind
 from bardo.edge.settings_secrets import how_to_remove, secrets_of
+from bardo.edge.settings_stores import StorePlace
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import say
 from bardo.values.shown import shown_url
@@ -75,12 +76,13 @@ def serve(
 @contextmanager
 def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
     """Have several workers share what one would keep in memory: in files that are gone when the gateway ends."""
-    stores = {
-        "BARDO_REPLAY_STORE": settings.replay.store,
-        "BARDO_RESPONSES_STORE": settings.responses.store,
-        "BARDO_CACHE_STORE": settings.inference.pipeline.cache.store,
+    stores: dict[str, StorePlace] = {
+        "BARDO_REPLAY_STORE": settings.replay,
+        "BARDO_RESPONSES_STORE": settings.responses,
+        "BARDO_CACHE_STORE": settings.inference.pipeline.cache,
     }
-    shared = [variable for variable, store in stores.items() if store == "memory" and workers > 1]
+    own = [variable for variable, one in stores.items() if one.store == "memory" and not one.store_env]
+    shared = own if workers > 1 else []
     if settings.telemetry.metrics and workers > 1 and _METRICS_FOLDER not in os.environ:
         shared.append(_METRICS_FOLDER)
     if not shared:

@@ -7,12 +7,10 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from bardo.context.cache.entries import ReplyStore
 from bardo.values.errors import OperatorError
 
-_log = logging.getLogger("bardo.cache")
 _THREADS = 4
 _MOST_WAITING = 256
 _SECONDS_TO_OPEN = 5.0
@@ -21,18 +19,40 @@ _LONGEST_REST_SECONDS = 30.0
 T = TypeVar("T")
 
 
-class StoreCalls:
-    """One store. It is opened at its first call by `opening`, and `watch` measures time.
+class ClosableStore(Protocol):
+    """A store whose calls may fail with `problems`, those of what it is kept in."""
+
+    @property
+    def problems(self) -> tuple[type[Exception], ...]: ...
+
+    def close(self) -> None: ...
+
+
+Store = TypeVar("Store", bound=ClosableStore)
+
+
+class StoreCalls(Generic[Store]):
+    """One store. It is opened at its first call by `opening`, and `watch` measures time. `name` is what it keeps, in the log `area`.
 
     A store that cannot be used, or takes too long, is left alone for a second, then for two, and so on up to half a minute. The program's
     own log says it when that begins and when it is over.
     """
 
-    def __init__(self, opening: Callable[[], ReplyStore], *, in_memory: bool, watch: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        opening: Callable[[], Store],
+        *,
+        in_memory: bool,
+        watch: Callable[[], float],
+        name: str = "kept replies",
+        area: str = "cache",
+    ) -> None:
+        self._name, self._area = name, area
+        self._log = logging.getLogger(f"bardo.{area}")
         self._opening = opening
         self.in_memory = in_memory
         self._watch = watch
-        self._store: ReplyStore | None = opening() if in_memory else None
+        self._store: Store | None = opening() if in_memory else None
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
         self._waiting = 0
@@ -40,14 +60,14 @@ class StoreCalls:
         self._opened_from = watch()
         self._rest_seconds = 0.0
 
-    async def ask(self, call: Callable[[ReplyStore], T], seconds: float) -> T | None:
+    async def ask(self, call: Callable[[Store], T], seconds: float) -> T | None:
         """Return what a call of the store gives; None where the store does not answer within so many seconds, or rests."""
         if self.in_memory and self._store is not None:
             return call(self._store)
         if self._waiting >= _MOST_WAITING or self._watch() < self._rests_until:
             return None
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="bardo-cache")
+            self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix=f"bardo-{self._area}")
         self._waiting += 1
         running = self._pool.submit(self._call, call)
         loop = asyncio.get_running_loop()
@@ -74,7 +94,7 @@ class StoreCalls:
         if store is not None:
             store.close()
 
-    def _call(self, call: Callable[[ReplyStore], T]) -> T:
+    def _call(self, call: Callable[[Store], T]) -> T:
         try:
             return call(self._opened())
         except OperatorError as problem:
@@ -85,7 +105,7 @@ class StoreCalls:
                 raise _Unusable(type(problem).__name__) from problem
             raise
 
-    def _opened(self) -> ReplyStore:
+    def _opened(self) -> Store:
         with self._lock:
             if self._store is None:
                 self._store = self._opening()
@@ -96,14 +116,14 @@ class StoreCalls:
 
     def _rest(self, why: str) -> None:
         if not self._rest_seconds:
-            _log.warning("the store of kept replies is not used for a while: %s", why)
+            self._log.warning("the store of %s is not used for a while: %s", self._name, why)
         self._rest_seconds = min(max(2 * self._rest_seconds, _FIRST_REST_SECONDS), _LONGEST_REST_SECONDS)
         self._rests_until = self._watch() + self._rest_seconds
 
     def _note_well(self) -> None:
         if self._rest_seconds:
             self._rest_seconds = 0.0
-            _log.warning("the store of kept replies is used again")
+            self._log.warning("the store of %s is used again", self._name)
 
 
 class _Unusable(Exception):

@@ -1,0 +1,141 @@
+"""What servers promise that several machines share: their bounds hold over all, and one that is stopped holds nothing up."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bardo.edge.replay_store import open_keeper
+from bardo.edge.response_store import open_responses
+from bardo.edge.settings import ReplaySettings, ResponseSettings, parse_settings
+from bardo.edge.state import Bounds, open_store
+from bardo.edge.state.calls import StateCalls
+from bardo.values.errors import BardoError, ConfigError, InternalError
+from support.patience import PATIENCE
+from support.redis import run_redis
+
+SERVERS = ("postgres_url", "redis_url")
+
+
+@pytest.fixture(params=SERVERS)
+def address(request: pytest.FixtureRequest) -> str:
+    return str(request.getfixturevalue(request.param))
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    asyncio.run(asyncio.wait_for(work, PATIENCE))
+
+
+def test_two_machines_share_values_and_bounds(address: str) -> None:
+    one, other = (open_store(address, Bounds(entries=3)) for _ in range(2))
+    assert one is not None
+    assert other is not None
+    for place in range(4):
+        (one if place % 2 else other).put("a", [f"k{place}"], b"v", now=place)
+    assert sorted(one.find("a", ["k0", "k1", "k2", "k3"], now=4)) == ["k1", "k2", "k3"]
+    assert one.held() == other.held()
+    one.close()
+    other.close()
+
+
+def test_two_stores_at_one_address_know_nothing_of_each_other(address: str) -> None:
+    replay, responses = (open_store(address, Bounds(), space=space) for space in ("replay", "responses"))
+    assert replay is not None
+    assert responses is not None
+    replay.put("a", ["x"], b"reasoning", now=0)
+    responses.put("a", ["y"], b"response", now=0)
+    assert replay.find("a", ["x", "y"], now=1) == {"x": b"reasoning"}
+    assert responses.held() == (1, 9)
+    replay.close()
+    responses.close()
+
+
+@pytest.mark.parametrize("name", ["\0", "\ud800", "!", "a" * 5000, "'; DROP TABLE x; --", "%s :tenant {}"])
+def test_names_of_any_kind_are_kept_apart(address: str, name: str) -> None:
+    store = open_store(address, Bounds())
+    assert store is not None
+    if len(name) < 2000:
+        assert store.put(name, [name, "x"], b"\0value", now=0, reply=name)
+        assert store.find(name, [name, "x"], now=1) == {name: b"\0value", "x": b"\0value"}
+    assert store.find("x", [name], now=1) == {}
+    assert not store.remove("other", name)
+    store.close()
+
+
+def test_the_store_is_named_by_a_variable(address: str) -> None:
+    read = parse_settings('[replay]\nstore_env = "REPLAY_STORE"\n').replay
+    with pytest.raises(ConfigError, match="REPLAY_STORE, which holds the store of earlier reasoning, is not set"):
+        open_keeper(read, environment={})
+    keeper = open_keeper(read, environment={"REPLAY_STORE": address})
+    assert keeper.calls is not None
+    assert keeper.calls.store.waits
+    keeper.close()
+
+
+@pytest.mark.parametrize("table", ["replay", "responses"])
+def test_a_store_of_an_unknown_kind_is_refused_with_its_line(table: str) -> None:
+    with pytest.raises(ConfigError, match=r"line 2: bardo knows no store 'mysql'"):
+        parse_settings(f'[{table}]\nstore = "mysql://host/db"\n')
+
+
+def test_an_absent_server_fails_no_start_and_no_call(tmp_path: Path) -> None:
+    async def check(where: str) -> None:
+        keeper = open_keeper(ReplaySettings(store=where))
+        assert keeper.calls is not None
+        assert await keeper.calls.put("a", ["x"], b"value", now=0) is None
+        assert await keeper.calls.find("a", ["x"], now=0) == {"x": b"value"}, "it is held here"
+        keeper.close()
+        responses = open_responses(ResponseSettings(store=where))
+        assert responses is not None
+        with pytest.raises(InternalError, match="cannot be reached now"):
+            await responses.responses("a", ["resp_1"])
+        responses.close()
+
+    for where in (f"unix://{tmp_path}/none", f"postgresql://bardo@/none?host={tmp_path}"):
+        run(check(where))
+
+
+@pytest.mark.parametrize("where", ["redis://host:port", "postgresql://host:port/x"])
+def test_an_address_that_cannot_be_read_is_an_error_without_its_password(where: str) -> None:
+    with pytest.raises(BardoError) as caught:
+        open_keeper(ReplaySettings(store=where.replace("//", "//me:hidden@")))
+    assert "hidden" not in f"{caught.value.message} {caught.value.hint}"
+
+
+def test_a_server_that_is_stopped_in_the_middle_is_used_again_when_it_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, redis_program: str
+) -> None:
+    watch = [0.0]
+
+    async def check(servers: list[subprocess.Popen[bytes]]) -> None:
+        store = open_store(f"unix://{tmp_path}/socket", Bounds())
+        assert store is not None
+        calls = StateCalls(store, name="earlier reasoning", area="replay", holds_writes=True, watch=lambda: watch[0])
+        assert await calls.put("a", ["x"], b"before", now=0)
+        servers[0].kill()
+        servers[0].wait(PATIENCE)
+        assert await calls.put("a", ["y"], b"meanwhile", now=0) is None
+        assert await calls.find("a", ["x", "y"], now=0) == {"y": b"meanwhile"}
+        (tmp_path / "socket").unlink(missing_ok=True)
+        servers.append(run_redis(redis_program, tmp_path))
+        watch[0] = 60.0
+        assert await calls.find("a", ["x", "y"], now=0) == {"y": b"meanwhile"}
+        await calls.write_held()
+        assert not calls.unwritten
+        assert store.find("a", ["x", "y"], now=0) == {"y": b"meanwhile"}, "other machines find it too"
+        calls.close()
+
+    servers = [run_redis(redis_program, tmp_path)]
+    try:
+        run(check(servers))
+    finally:
+        for server in servers:
+            server.kill()
+            server.wait(PATIENCE)
+    said = [record.message for record in caplog.records if "earlier reasoning" in record.message]
+    assert len(said) == 2, "once when it begins, and once when it is over"
