@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit second servers docs bench serve clean
+.PHONY: demo test lint types layers unit second servers docs bench fuzz serve clean
 
 demo: $(READY)
 	$(BIN)/bardo demo
@@ -53,6 +53,12 @@ $(DOCS)/.ready: pyproject.toml
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+# Broken inputs to everything that reads what comes from outside: make fuzz MINUTES=600, and another SEED for other inputs.
+MINUTES ?= 1
+SEED ?= 0
+fuzz: $(READY)
+	$(BIN)/python -m fuzzing --minutes $(MINUTES) --seed $(SEED)
 
 serve: $(READY)
 	$(BIN)/bardo serve

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.streams.frames import OversizedFrame, WholeBody
-from bardo.streams.stage import Chain
+from bardo.streams.eventstream import EventStreamDecoder, encode_event
+from bardo.streams.frames import Frame, FramingError, OversizedFrame, WholeBody
+from bardo.streams.json_array import JsonArrayDecoder
+from bardo.streams.ndjson import NdjsonDecoder
+from bardo.streams.sse import SseDecoder
+from bardo.streams.stage import Chain, Stage
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8))
@@ -63,3 +67,26 @@ def test_a_chain_of_nothing_changes_nothing() -> None:
     chain: Chain[str] = Chain([])
     assert list(chain.feed("1")) == ["1"]
     assert list(chain.finish()) == []
+
+
+FRAMINGS: dict[str, tuple[Callable[[], Stage[bytes, Frame]], bytes]] = {
+    "sse": (lambda: SseDecoder(50), b"data: a\n\ndata: " + b"b" * 100 + b"\n\n"),
+    "ndjson": (lambda: NdjsonDecoder(50), b"[1]\n" + b"2" * 100 + b"\n[3]\n"),
+    "json_array": (lambda: JsonArrayDecoder(50), b'[{"a":1},{"b":"' + b"x" * 100 + b'"},{"c":1}]'),
+    "event stream, too long": (lambda: EventStreamDecoder(50), encode_event(b"a", {}) + encode_event(b"b" * 100, {})),
+    "event stream, corrupt": (EventStreamDecoder, encode_event(b"a", {}) + b"\x00" * 20),
+}
+
+
+@pytest.mark.parametrize(("opened", "body"), FRAMINGS.values(), ids=FRAMINGS.keys())
+def test_a_bad_frame_behind_good_ones_is_told_at_the_end_where_nothing_follows(
+    opened: Callable[[], Stage[bytes, Frame]], body: bytes
+) -> None:
+    decoder = opened()
+    assert [frame.complete for frame in decoder.feed(body)] == [True]
+    with pytest.raises(FramingError):
+        decoder.finish()
+    decoder = opened()
+    decoder.feed(body)
+    with pytest.raises(FramingError):
+        decoder.feed(b"")

@@ -165,6 +165,18 @@ def test_the_time_grows_no_faster_than_the_text(piece: str) -> None:
     assert growth(read, 30_000, 240_000) < 25
 
 
+@pytest.mark.parametrize("piece", ['"b"} ', '["a" ', '{"'])
+def test_the_repair_library_reads_no_more_than_so_often_the_length_of_a_text(piece: str) -> None:
+    def read(size: int) -> None:
+        extract(
+            '{"n": NaN} or [1, 2, {"a": ' + piece * (size // len(piece)) + "}]",
+            {"type": "object", "required": ["never"]},
+        )
+
+    read(1000)
+    assert growth(read, 8_000, 64_000) < 25
+
+
 def test_values_beyond_the_bound_are_too_complex_and_the_last_of_those_below_it_is_the_answer() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     assert extract('{"a": 1}\n' * 200 + '{"a": 2}', schema).value == {"a": 2}

@@ -141,3 +141,9 @@ def test_the_live_value_grows_in_place() -> None:
     assert not partial.grow(' "b"')
     partial.grow(": 2}")
     assert live == {"a": 1, "b": 2}
+
+
+@pytest.mark.parametrize("text", ['{"a": "Ada \\ux": {"b": {"c": 1}}', '[["Ada \\u12g', '{"a": "x\\uzz {\\"b\\": 1}'])
+def test_a_string_that_breaks_while_it_grows_ends_in_the_same_value_in_any_cut(text: str) -> None:
+    whole = fed(PartialJson(strings_grow=True), text)
+    assert [text, letters(text, PartialJson(strings_grow=True))[-1]] == [text, whole[-1]]

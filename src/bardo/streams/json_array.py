@@ -28,6 +28,7 @@ class JsonArrayDecoder:
         self._in_string = False
         self._limit = limit
         self._oversized = False
+        self._told = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
         """Return the elements that `item` completes.
@@ -51,11 +52,15 @@ class JsonArrayDecoder:
         self._begin -= used
         self._oversized = self._oversized or len(self._held) > self._limit
         if self._oversized and not frames:
+            self._told = True
             raise OversizedFrame(self._limit)
         return frames
 
     def finish(self) -> Sequence[Frame]:
-        """Return what was left inside an element that did not end, or behind the last one."""
+        """Return what was left inside an element that did not end, or behind the last one. Raises OversizedFrame where no `feed` did."""
+        if self._oversized and not self._told:
+            self._told = True
+            raise OversizedFrame(self._limit)
         rest = bytes(self._held)
         self._held.clear()
         cut = rest[max(0, self._begin) :].strip(_BETWEEN) if self._depth > self._outside else b""

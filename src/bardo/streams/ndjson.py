@@ -15,6 +15,7 @@ class NdjsonDecoder:
         self._scanned = 0
         self._limit = limit
         self._oversized = False
+        self._told = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
         """Return the lines that `item` completes.
@@ -37,11 +38,15 @@ class NdjsonDecoder:
         self._scanned = len(held)
         self._oversized = self._oversized or len(held) > self._limit
         if self._oversized and not frames:
+            self._told = True
             raise OversizedFrame(self._limit)
         return frames
 
     def finish(self) -> Sequence[Frame]:
-        """Return a last line without its line end; it may be cut."""
+        """Return a last line without its line end; it may be cut. Raises OversizedFrame where no `feed` did."""
+        if self._oversized and not self._told:
+            self._told = True
+            raise OversizedFrame(self._limit)
         rest = bytes(self._held)
         self._held.clear()
         self._scanned = 0

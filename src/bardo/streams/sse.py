@@ -49,6 +49,7 @@ class SseDecoder:
         self._carriage_returns = False
         self._at_start = True
         self._oversized = False
+        self._told = False
 
     def feed(self, item: bytes) -> Sequence[Frame]:
         """Return the frames that `item` completes.
@@ -56,7 +57,7 @@ class SseDecoder:
         Raises OversizedFrame where one grows past the limit; frames before it are given first, and the next call raises.
         """
         if self._oversized:
-            raise OversizedFrame(self._limit)
+            raise self._refusal()
         if not self._carriage_returns and b"\r" in item:
             self._carriage_returns = True
         held = self._held
@@ -120,7 +121,9 @@ class SseDecoder:
         return place
 
     def finish(self) -> Sequence[Frame]:
-        """Return what was left without a closing blank line, as an incomplete frame."""
+        """Return what was left without a closing blank line, as an incomplete frame. Raises OversizedFrame where no `feed` did."""
+        if self._oversized and not self._told:
+            raise self._refusal()
         rest = bytes(self._held)
         self._held.clear()
         complete = 0 < len(rest) == self._end(rest, 0, final=True)
@@ -156,8 +159,12 @@ class SseDecoder:
     def _stop(self, frames: list[Frame]) -> list[Frame]:
         self._oversized = True
         if not frames:
-            raise OversizedFrame(self._limit)
+            raise self._refusal()
         return frames
+
+    def _refusal(self) -> OversizedFrame:
+        self._told = True
+        return OversizedFrame(self._limit)
 
     def _end(self, data: bytes | bytearray, start: int, *, final: bool = False) -> int:
         """Return where the first blank line from `start` on ends, -1 where there is none yet."""

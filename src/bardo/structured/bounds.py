@@ -17,6 +17,9 @@ MAX_READ = 1 << 18
 """Characters of broken text that are looked through for an answer."""
 MAX_REPAIR = 1 << 16
 """Characters given to the repair library, which takes milliseconds for each thousand."""
+REPAIR_STEPS = 40
+"""Characters that the repair library may look at for each character of a text, beside REPAIR_STEPS_BESIDE for each text."""
+REPAIR_STEPS_BESIDE = 50_000
 MAX_WORK = 1 << 15
 """Steps of looking for values in one text: one for a value that is JSON, more for any other, by its length."""
 MAX_JUDGED = 100

@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container, Iterator
+from typing import SupportsIndex
 
-from bardo.structured.bounds import MAX_DEPTH, MAX_REPAIR
+from bardo.structured.bounds import MAX_DEPTH, MAX_REPAIR, REPAIR_STEPS, REPAIR_STEPS_BESIDE
 from bardo.structured.completeness import is_closed, looks_like_data
 from bardo.structured.extraction import Json
 from bardo.structured.reading import FoundValue
@@ -119,12 +120,43 @@ def _repaired(text: str) -> Iterator[FoundValue]:
     if opener is None:
         return
     try:
-        value = json_repair.loads(text, skip_json_loads=True)
+        value = json_repair.loads(_CountedText(text), skip_json_loads=True)
     except (ValueError, RecursionError):
         return
     # Of {words in braces} the library makes a list.
     if isinstance(value, dict if opener.group() == "{" else list) and value:
         yield FoundValue(value, 0, len(text), unsure=True)
+
+
+class _CountedText(str):
+    """A text of which the repair library reads so many characters and no more: for some texts it would read the square of their length."""
+
+    __slots__ = ("_left",)
+    _left: list[int]
+
+    def __new__(cls, text: str, left: list[int] | None = None) -> _CountedText:
+        """Begin to count; `left` is shared with the text that this one was made of."""
+        made = super().__new__(cls, text)
+        made._left = [REPAIR_STEPS * len(text) + REPAIR_STEPS_BESIDE] if left is None else left
+        return made
+
+    def __getitem__(self, place: SupportsIndex | slice) -> str:
+        """Return characters. Raises ValueError where too many were asked for."""
+        left = self._left
+        left[0] -= 1
+        if left[0] < 0:
+            raise ValueError("the repair of this text takes too many steps")
+        found = super().__getitem__(place)
+        # The library joins what stands before a place with what it puts there, and goes on with that.
+        return _CountedText(found, left) if isinstance(place, slice) and place.start is None else found
+
+    def __add__(self, other: str) -> str:
+        """Return both texts, still counted."""
+        return _CountedText(super().__add__(other), self._left)
+
+    def __radd__(self, other: str) -> str:
+        """Return both texts, still counted."""
+        return _CountedText(other + str(self), self._left)
 
 
 _MAX_WRAPPERS = 4

@@ -133,6 +133,9 @@ class PartialJson:
     def _string(self, text: str, at: int) -> int:
         at = self._text.feed(text, at)
         if self._text.broken:
+            if self._strings_grow:
+                # In a smaller piece of the text it would have been shown before the mistake came.
+                self._show_string()
             return self._break(at)
         return self._end_string(at) if self._text.closed else at
 
