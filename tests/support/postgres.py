@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -37,8 +38,18 @@ def postgres_server() -> Iterator[str]:
     programs = _programs()
     if programs is None:
         pytest.skip("no programs of PostgreSQL are found")
-    with _running(programs) as address:
-        yield address
+    with _running(programs) as server:
+        yield server.address
+
+
+@pytest.fixture
+def own_postgres() -> Iterator[PostgresServer]:
+    """Return a server of this test alone, which it may stop and start."""
+    programs = _programs()
+    if programs is None:
+        pytest.skip("no programs of PostgreSQL are found")
+    with _running(programs) as server:
+        yield server
 
 
 @pytest.fixture
@@ -62,7 +73,7 @@ def _programs() -> Path | None:
 
 
 @contextmanager
-def _running(programs: Path) -> Iterator[str]:
+def _running(programs: Path) -> Iterator[PostgresServer]:
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
         as_user = _unprivileged(folder)
@@ -80,18 +91,40 @@ def _running(programs: Path) -> Iterator[str]:
             "--locale=C",
         ]
         subprocess.run(made, check=True, capture_output=True, cwd=folder, **as_user)
-        options = [part for option in (*_OPTIONS, f"unix_socket_directories={folder}") for part in ("-c", option)]
-        with (folder / "output").open("wb") as output:
-            server = subprocess.Popen(
-                [programs / "postgres", "-D", data, *options], stdout=output, stderr=output, cwd=folder, **as_user
-            )
+        server = PostgresServer(programs, folder, as_user)
+        server.start()
         try:
-            address = f"postgresql+psycopg://bardo@/postgres?host={folder}"
-            _wait_for(address, server, folder / "output")
-            yield address
+            yield server
         finally:
-            server.terminate()
-            server.wait(PATIENCE)
+            server.stop()
+
+
+class PostgresServer:
+    """A server whose files are in a folder, which may be stopped and started again."""
+
+    def __init__(self, programs: Path, folder: Path, as_user: dict[str, Any]) -> None:
+        self.address = f"postgresql+psycopg://bardo@/postgres?host={folder}"
+        self._programs, self._folder, self._as_user = programs, folder, as_user
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        options = [part for option in (*_OPTIONS, f"unix_socket_directories={self._folder}") for part in ("-c", option)]
+        command = [self._programs / "postgres", "-D", self._folder / "data", *options]
+        with (self._folder / "output").open("wb") as output:
+            self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder, **self._as_user)
+        try:
+            _wait_for(self.address, self._process, self._folder / "output")
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop it at once: open connections are closed."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGINT)
+            self._process.wait(PATIENCE)
+            self._process = None
 
 
 def _unprivileged(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,152 @@
+"""Two gateways over one PostgreSQL, and over one Redis, are as one: conversations, responses and budgets hold over both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from bardo.edge.log import LogReader
+from bardo.simulators import Simulator
+from support.gateway import Remembering
+from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
+from support.patience import PATIENCE
+from support.postgres import PostgresServer
+from surfaces.gateway.replay_loops import loses_reasoning, script, talk
+from surfaces.gateway.test_sdk_tool_loops import sealed_in
+
+STORES = """
+[replay]
+store_env = "SHARED"
+timeout_seconds = 30
+
+[responses]
+store_env = "SHARED"
+timeout_seconds = 30
+"""
+
+
+@contextmanager
+def machine(
+    folder: Path, simulator: Simulator, shared: str, further: str = "", **options: bool
+) -> Iterator[KeyedGateway]:
+    """Run a gateway that has files of its own, and shares its stores."""
+    folder.mkdir()
+    with keyed_gateway(folder, [simulator], toml=STORES + further, variables={"SHARED": shared}, **options) as running:
+        yield running
+
+
+def until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not true():
+        assert time.monotonic() < end, "it did not become true"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("shared", ["postgres_url", "redis_url"])
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_conversation_goes_on_at_another_machine_with_its_reasoning(
+    shared: str, stream: bool, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    address = str(request.getfixturevalue(shared))
+    simulators = [Remembering("anthropic", script=script()) for _ in range(2)]
+    with (
+        machine(tmp_path / "one", simulators[0], address, first_key=False) as one,
+        machine(tmp_path / "two", simulators[1], address, first_key=False) as two,
+        talk(one, stream=stream) as here,  # type: ignore[arg-type]
+        talk(two, stream=stream) as there,  # type: ignore[arg-type]
+    ):
+        here.step("anthropic")
+        here.step("anthropic")
+        sealed = [found[-1] for sent in simulators[0].sent if (found := sealed_in(bytes(sent)))]
+        assert len(sealed) == 2
+        there.history = here.history
+        assert there.step("anthropic")["tool_calls"]
+        asked = [one for one in two.servers["anthropic"].requests if one.method == "POST"]
+        assert sealed_in(asked[0].raw) == sealed
+        assert not loses_reasoning(there)
+
+
+@pytest.mark.parametrize("shared", ["postgres_url", "redis_url"])
+def test_a_response_is_gone_on_from_at_another_machine(
+    shared: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    address = str(request.getfixturevalue(shared))
+    with (
+        machine(tmp_path / "one", Simulator("deepseek"), address, first_key=False) as one,
+        machine(tmp_path / "two", Simulator("deepseek"), address, first_key=False) as two,
+    ):
+        first = post(one, "/v1/responses", "", model="deepseek/m1", input="Remember the word heron.").json()
+        assert first["store"] is True
+        again = post(two, "/v1/responses", "", model="deepseek/m1", input="Which?", previous_response_id=first["id"])
+        assert again.status_code == 200
+        assert "heron" in two.servers["deepseek"].requests[-1].raw.decode()
+
+
+def post(gateway: KeyedGateway, path: str, key: str, **body: object) -> httpx.Response:
+    headers = {"authorization": f"Bearer {key}"} if key else {}
+    return httpx.post(f"{gateway.address}{path}", json=body, headers=headers, timeout=PATIENCE)
+
+
+def chat(gateway: KeyedGateway, key: str) -> httpx.Response:
+    asked = [{"role": "user", "content": "hi"}]
+    return post(gateway, "/v1/chat/completions", key, model="deepseek/m1", messages=asked, max_tokens=20)
+
+
+def test_calls_go_on_while_the_database_is_stopped_and_none_is_lost_or_counted_twice(
+    own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    toml = f'{PRICE}\n[log]\nurl = "{own_postgres.address}"\n'
+    with (
+        machine(tmp_path / "one", Simulator("deepseek"), own_postgres.address, toml, first_key=False) as one,
+        machine(tmp_path / "two", Simulator("deepseek"), own_postgres.address, toml, first_key=False) as two,
+    ):
+        ids = [chat(gateway, "").headers["x-bardo-request-id"] for gateway in (one, two)]
+        own_postgres.stop()
+        answers = [chat(gateway, "") for gateway in (one, two) for _ in range(3)]
+        assert [answer.status_code for answer in answers] == [200] * 6
+        ids += [answer.headers["x-bardo-request-id"] for answer in answers]
+        kept = post(one, "/v1/responses", "", model="deepseek/m1", input="hi")
+        assert (kept.status_code, kept.json()["store"]) == (200, False)
+        ids.append(kept.headers["x-bardo-request-id"])
+        own_postgres.start()
+        ids += [chat(gateway, "").headers["x-bardo-request-id"] for gateway in (one, two)]
+        until(lambda: sorted(rows_of(own_postgres.address)) == sorted(ids))
+
+
+def rows_of(address: str) -> list[str]:
+    with LogReader(address) as reader:
+        rows = reader.recent(1000)
+        assert sum(group.sums.calls for group in reader.costs()) == len(rows), "sums and rows agree"
+    return [row.request_id for row in rows]
+
+
+def test_a_budget_holds_over_both_machines(postgres_url: str, tmp_path: Path) -> None:
+    toml = f'{PRICE}\n[log]\nurl = "{postgres_url}"\n'
+    with (
+        machine(tmp_path / "one", Simulator("deepseek"), postgres_url, toml) as one,
+        machine(tmp_path / "two", Simulator("deepseek"), postgres_url, toml) as two,
+    ):
+        key = make_key(one.state, name="team", usd_per_day="0.002")[1]
+        answered, refused = 0, set[int]()
+        for place in range(200):
+            answer = chat(one if place % 2 else two, key)
+            if answer.status_code == 200:
+                answered += 1
+            else:
+                assert answer.json()["error"]["code"] == "insufficient_quota"
+                refused.add(place % 2)
+            if refused == {0, 1}:
+                break
+        assert refused == {0, 1}, "neither lets calls through any longer"
+        until(lambda: len(costs_of(postgres_url)) == answered)
+    assert 0 < sum(costs_of(postgres_url)) <= 2_000_000, "no more than the budget was spent, in both together"
+
+
+def costs_of(address: str) -> list[int]:
+    with LogReader(address) as reader:
+        return [row.cost_nanos for row in reader.recent(1000) if row.cost_nanos]
