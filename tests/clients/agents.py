@@ -23,7 +23,7 @@ model_provider = "bardo"
 [model_providers.bardo]
 name = "bardo"
 base_url = "{address}/v1"
-env_key = "BARDO_KEY"
+env_key = "BARDO_API_KEY"
 wire_api = "responses"
 """
 _CODEX_ELSEWHERE = """
@@ -145,7 +145,7 @@ def codex(address: str, model: str, question: str, folder: Path) -> str:
     settings.mkdir(parents=True, exist_ok=True)
     (settings / "config.toml").write_text(_CODEX.format(model=model, address=address))
     said = [program("codex"), "exec", "--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox", question]
-    return _run(said, folder, {"BARDO_KEY": "k"}).stdout
+    return _run(said, folder, {"BARDO_API_KEY": "k"}).stdout
 
 
 def _run(arguments: list[str], folder: Path, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:

@@ -263,10 +263,10 @@ def _kept(memory: dict[str, T], name: str, value: T) -> T:
 
 
 def with_keys(keyring: Keyring) -> list[Provider]:
-    """Return the hosted providers whose keys are set, one for each address."""
+    """Return the hosted providers whose keys are set, one for each address; not those that may be asked without a key."""
     providers: list[Provider] = []
     for row in builtin().providers:
         taken = any(held.base_url == row.base_url for held in providers)
-        if row.base_url and not row.local and not taken and keyring.has(row):
+        if row.base_url and not row.local and row.auth != "none" and not taken and keyring.has(row):
             providers.append(Provider(id=row.id, row=row, base_url=row.base_url))
     return providers

@@ -13,6 +13,7 @@ import pytest
 
 from bardo.catalog.agent_rows import agent_rows
 from bardo.simulators import Simulator
+from bardo.surfaces.cli.running_gateway import gateway_key
 from surfaces.cli.support import bardo, line_with, running, simulated
 
 AGENT = f"""#!{sys.executable}
@@ -97,7 +98,7 @@ def test_codex_is_told_by_its_arguments() -> None:
     assert start.arguments[-2:] == ["exec", "hello"]
     assert 'model_providers.bardo.base_url="http://127.0.0.1:1/v1"' in start.arguments
     assert 'model="m"' in start.arguments
-    assert start.environment["BARDO_KEY"] == "k"
+    assert start.environment["BARDO_API_KEY"] == "k"
     assert "127.0.0.1" in start.environment["NO_PROXY"]
 
 
@@ -115,3 +116,10 @@ def test_keys_are_in_no_arguments() -> None:
     for row in agent_rows().values():
         start = row.start([], {}, address="A", key="THE-KEY", model="M")
         assert [one for one in start.arguments if "THE-KEY" in one] == []
+
+
+def test_the_key_of_the_gateway_has_one_name_and_an_older_one() -> None:
+    assert gateway_key(environment={"BARDO_API_KEY": " new ", "BARDO_KEY": "old"}) == "new"
+    assert gateway_key(environment={"BARDO_API_KEY": " ", "BARDO_KEY": "old"}) == "old"
+    assert gateway_key("given", {"BARDO_API_KEY": "new"}) == "given"
+    assert gateway_key(environment={}) == ""

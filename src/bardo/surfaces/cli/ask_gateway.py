@@ -9,9 +9,9 @@ import msgspec
 
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
 from bardo.edge.settings_addresses import is_http_address
+from bardo.surfaces.cli.running_gateway import KEY_VARIABLE
 from bardo.values.errors import InvalidRequest
 
-KEY_VARIABLE = "BARDO_API_KEY"
 PROVIDER = "gateway"
 _PRESET = "bardo-gateway"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 from collections.abc import Iterator, Sequence
 
@@ -13,15 +12,15 @@ from bardo.edge.cache_health import CacheHealth
 from bardo.edge.health_report import HealthReport, KeyHealth, ProviderHealth, TargetHealth
 from bardo.edge.http import Call, Deadlines, HttpTransport
 from bardo.edge.settings import Settings
+from bardo.surfaces.cli.running_gateway import address_of, gateway_key, not_running, refused
 from bardo.surfaces.render.console import console, show, show_text
 from bardo.surfaces.render.tables import Column, table
-from bardo.values.errors import BardoError, MalformedReply
+from bardo.values.errors import BardoError, MalformedReply, Unreachable
 
 PATH = "/v1/bardo/health"
-KEY_VARIABLE = "BARDO_API_KEY"
+_OPTION = "--url"
 _ASKING = Deadlines(connect=3.0, first_byte=10.0, idle=10.0)
 _MOST_BYTES = 8 * 1024 * 1024
-_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 _CLEAR = "\x1b[H\x1b[2J"
 _COLUMNS = (
     Column("state"),
@@ -34,12 +33,6 @@ _COLUMNS = (
     Column("again in", right=True),
     Column("why", wrap=True),
 )
-
-
-def address_of(settings: Settings) -> str:
-    """Return where the gateway of these settings is reached from this machine."""
-    host = _EVERYWHERE.get(settings.gateway.host, settings.gateway.host)
-    return f"http://{f'[{host}]' if ':' in host else host}:{settings.gateway.port}"
 
 
 def watch(settings: Settings, address: str | None, every: float, *, as_json: bool) -> None:
@@ -72,29 +65,23 @@ async def _ask_again(transport: HttpTransport, address: str) -> HealthReport | B
 
 async def ask(transport: HttpTransport, address: str) -> HealthReport:
     """Return the health that a gateway reports. Raises BardoError."""
-    key = os.environ.get(KEY_VARIABLE, "").strip()
+    key = gateway_key()
     headers = {"accept": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
     call = Call(method="GET", url=address + PATH, headers=headers, provider="the gateway")
-    reply = await transport.send(call, _ASKING)
+    try:
+        reply = await transport.send(call, _ASKING)
+    except Unreachable as problem:
+        raise not_running(address, problem, _OPTION) from problem
     try:
         body = await reply.read(_MOST_BYTES)
     finally:
         await reply.close()
     if reply.status != 200:
-        raise refused(address, reply.status)
+        raise refused(address, reply.status, _OPTION)
     try:
         return msgspec.json.decode(body, type=HealthReport)
     except msgspec.DecodeError as problem:
         raise MalformedReply(f"{address} reports no health that this version reads", hint=str(problem)) from problem
-
-
-def refused(address: str, status: int, option: str = "--url") -> MalformedReply:
-    """Return the error of a gateway that answers with no success, or of another server."""
-    if status in (401, 403):
-        return MalformedReply(
-            f"{address} wants a key", hint=f"set {KEY_VARIABLE} to the key of a client of this gateway"
-        )
-    return MalformedReply(f"{address} answered with status {status}", hint=f"name a bardo gateway with {option}")
 
 
 def _show(report: HealthReport | BardoError, address: str, *, as_json: bool) -> None:

@@ -20,10 +20,10 @@ from bardo.catalog.agent_rows import AgentStart, agent_rows
 from bardo.edge.accounts.opening import has_keys
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
+from bardo.surfaces.cli.running_gateway import KEY_VARIABLE, address_of, gateway_key
 from bardo.surfaces.render.console import say
 from bardo.values.errors import ConfigError
 
-KEY_VARIABLE = "BARDO_KEY"
 _NO_KEY = "any"
 _PATIENCE = 1.0
 _NOT_FOUND = 127
@@ -52,11 +52,11 @@ def run(
     settings = load_settings(config)
     program = shutil.which(command)
     if program is None:
-        say(f"bardo run: there is no program {command!r} on the path")
+        say(f"bardo: there is no program {command!r} on the path")
         raise typer.Exit(_NOT_FOUND)
     row = agent_rows().get(Path(command).name) or agent_rows()[""]
     with _gateway(settings, row.title, own=own) as address:
-        key = os.environ.get(KEY_VARIABLE) or _NO_KEY
+        key = gateway_key() or _NO_KEY
         own_arguments = arguments[1:] if arguments and arguments[0] == "--" else arguments or []
         start = row.start(own_arguments, os.environ, address=address, key=key, model=model)
         code = _run(program, start)
@@ -66,7 +66,7 @@ def run(
 @contextmanager
 def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
     """Give the address of the gateway that runs, or of one that runs meanwhile. Raises ConfigError where a key is missing."""
-    if has_keys(settings) and not os.environ.get(KEY_VARIABLE):
+    if has_keys(settings) and not gateway_key():
         raise ConfigError(
             "this gateway asks for keys", hint=f"put one into {KEY_VARIABLE}; `bardo keys create` makes one"
         )
@@ -86,10 +86,7 @@ def _gateway(settings: Settings, title: str, *, own: bool) -> Iterator[str]:
 
 def _running(settings: Settings) -> str:
     """Return the address of a gateway of these settings that answers; empty where none does."""
-    host = settings.gateway.host
-    if host in ("0.0.0.0", "::", ""):
-        host = "127.0.0.1"
-    address = f"http://{f'[{host}]' if ':' in host else host}:{settings.gateway.port}"
+    address = address_of(settings)
     try:
         with build_opener(ProxyHandler({})).open(f"{address}/healthz", timeout=_PATIENCE) as reply:
             answer = json.loads(reply.read(1000))

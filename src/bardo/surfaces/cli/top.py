@@ -18,8 +18,8 @@ from bardo.edge.health_report import HealthReport
 from bardo.edge.http import HttpTransport
 from bardo.edge.log import LogReader
 from bardo.edge.settings import Settings, load_settings
-from bardo.surfaces.cli.doctor_watch import address_of
 from bardo.surfaces.cli.options import Config
+from bardo.surfaces.cli.running_gateway import address_of
 from bardo.surfaces.cli.top_feed import GatewayFeed, Told
 from bardo.surfaces.cli.top_keys import pressed_keys
 from bardo.surfaces.render.console import console, full_screen_console, show_text

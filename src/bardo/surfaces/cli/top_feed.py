@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,8 +13,8 @@ from bardo.edge.http import Call, Deadlines, HttpTransport
 from bardo.edge.http_calls import Reply
 from bardo.streams.frames import OversizedFrame
 from bardo.streams.sse import SseDecoder
-from bardo.surfaces.cli.doctor_watch import KEY_VARIABLE, refused
-from bardo.values.errors import BardoError, MalformedReply
+from bardo.surfaces.cli.running_gateway import gateway_key, not_running, refused
+from bardo.values.errors import BardoError, MalformedReply, Unreachable
 from bardo.values.inference_events import PublishedEvent
 
 _EVENTS = "/v1/bardo/events"
@@ -38,7 +37,7 @@ class GatewayFeed:
     def __init__(self, transport: HttpTransport, address: str, key: str = "") -> None:
         self._transport = transport
         self._address = address.rstrip("/").removesuffix("/v1")
-        key = key or os.environ.get(KEY_VARIABLE, "").strip()
+        key = gateway_key(key)
         self._headers = {"authorization": f"Bearer {key}"} if key else {}
         self._last_id = ""
 
@@ -119,7 +118,10 @@ class GatewayFeed:
         """Send a request. Raises BardoError where the answer is no success."""
         fields = {**self._headers, "accept": accept, **({"last-event-id": after} if after else {})}
         call = Call(method="GET", url=self._address + path, headers=fields, provider="the gateway")
-        reply = await self._transport.send(call, deadlines)
+        try:
+            reply = await self._transport.send(call, deadlines)
+        except Unreachable as problem:
+            raise not_running(self._address, problem, _OPTION) from problem
         if reply.status == 200 or (missing_ok and reply.status == 404):
             return reply
         await reply.close()

@@ -1,0 +1,41 @@
+"""A gateway that runs, for commands that ask it: its address, the key for it, and the errors of one that gives no answer."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from bardo.edge.settings import Settings
+from bardo.values.errors import MalformedReply, Unreachable
+
+KEY_VARIABLE = "BARDO_API_KEY"
+_OLDER_VARIABLE = "BARDO_KEY"
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
+
+
+def address_of(settings: Settings) -> str:
+    """Return where the gateway of these settings is reached from this machine."""
+    host = _EVERYWHERE.get(settings.gateway.host, settings.gateway.host)
+    return f"http://{f'[{host}]' if ':' in host else host}:{settings.gateway.port}"
+
+
+def gateway_key(given: str = "", environment: Mapping[str, str] = os.environ) -> str:
+    """Return the key for a gateway: the one that was given, else that of the environment; empty where there is none."""
+    named = (environment.get(name, "").strip() for name in (KEY_VARIABLE, _OLDER_VARIABLE))
+    return given or next(filter(None, named), "")
+
+
+def not_running(address: str, problem: Unreachable, option: str) -> Unreachable:
+    """Return the error of a gateway that cannot be reached, with what to do about it."""
+    hint = f"start it with `bardo serve`, or name the one that runs with {option}"
+    return Unreachable(f"no gateway answers at {address}: {problem.message}", hint=hint, provider=problem.provider)
+
+
+def refused(address: str, status: int, option: str) -> MalformedReply:
+    """Return the error of a gateway that answers with no success, or of another server."""
+    if status in (401, 403):
+        return MalformedReply(
+            f"{address} wants a key of a client of this gateway",
+            hint=f"put one into {KEY_VARIABLE}; `bardo keys create` makes one",
+        )
+    return MalformedReply(f"{address} answered with status {status}", hint=f"name a bardo gateway with {option}")
