@@ -138,6 +138,15 @@ def test_what_is_too_old_is_not_found_and_is_removed(place: str) -> None:
         assert kept.memory.count(EpisodeSelection()) == 3
 
 
+def test_what_became_too_old_while_nothing_ran_is_removed_at_the_start(place: str) -> None:
+    with Kept(place, retention_days=30.0) as kept:
+        kept.add(draft("req_1", "word", "t"), draft("req_2", "word", "t", started_at=NOW + DAY))
+    with Kept(place, retention_days=30.0, now=NOW + 30.5 * DAY) as later:
+        later.writer.close()
+        assert later.memory.count(EpisodeSelection()) == 1
+        assert later.ids("word") == ["req_2"]
+
+
 def test_the_oldest_of_those_with_the_most_go_first(place: str) -> None:
     with Kept(place, max_episodes=6) as kept:
         store = kept.writer._store

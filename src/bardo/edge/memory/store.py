@@ -49,12 +49,12 @@ class MemoryWriter(BatchWriter[EpisodeDraft]):
     what = "memory"
 
     def __init__(self, store: EpisodeStore) -> None:
-        self._cleaning = store.cleaning
+        self._episodes = store
         super().__init__(store, batch=50, capacity=1_000)
 
     def clean_soon(self) -> None:
         """Have the index written anew, because something was deleted from it."""
-        self._cleaning.due = True
+        self._episodes.cleaning.due = True
 
     def keep(
         self,
@@ -74,6 +74,10 @@ class MemoryWriter(BatchWriter[EpisodeDraft]):
                 self.write(msgspec.structs.replace(draft, session=session))
         except Exception as problem:  # noqa: BLE001 - the call is over: it must not fail because of its memory.
             _log.error("the thinking of %s is not kept: %s", row.request_id, type(problem).__name__)
+
+    def _begin(self) -> None:
+        """Remove what became too old while nothing ran."""
+        self._episodes.sweep()
 
 
 def open_writer(
