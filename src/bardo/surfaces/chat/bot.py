@@ -18,7 +18,7 @@ from bardo.surfaces.chat.live_answer import LiveAnswer, patient, typing_in
 from bardo.surfaces.chat.port import ChatFailure, ChatPort
 from bardo.values.blocks import Block, ImageBlock, TextBlock
 from bardo.values.errors import BardoError, InternalError
-from bardo.values.pictures import picture_kind
+from bardo.values.file_kinds import picture_kind
 from bardo.values.reasoning import ReasoningChain, ReasoningVisibility
 from bardo.values.request import Message
 from bardo.values.response import Response

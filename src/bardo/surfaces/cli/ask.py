@@ -25,6 +25,7 @@ from bardo.surfaces.cli.ask_gateway import PROVIDER, through_gateway, with_key
 from bardo.surfaces.cli.ask_models import chosen_model
 from bardo.surfaces.cli.ask_prompt import question_of
 from bardo.surfaces.cli.options import STDIN, AsJson, policy_of, read_schema
+from bardo.surfaces.cli.running_gateway import not_running
 from bardo.surfaces.library.asking import Options, build_request
 from bardo.surfaces.library.stream import AsyncReplyStream
 from bardo.surfaces.library.typed import AnswerType, TypedResponse
@@ -33,7 +34,7 @@ from bardo.surfaces.render.console import say, say_problem, show_json
 from bardo.surfaces.render.replies import call_line, reasoning_words, reply_json
 from bardo.surfaces.render.wording import difference
 from bardo.values.blocks import TextBlock
-from bardo.values.errors import InvalidRequest
+from bardo.values.errors import InvalidRequest, Unreachable
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
 
@@ -155,6 +156,10 @@ async def _ask(
                 async for event in reply.events:
                     writer.feed(event)
                 return name, await reply.response()
+    except Unreachable as problem:
+        if only:
+            raise not_running(assembly.runner.directory.providers[0].base_url, problem, "--gateway") from problem
+        raise
     finally:
         await assembly.close()
 

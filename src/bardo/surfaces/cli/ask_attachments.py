@@ -11,19 +11,12 @@ from bardo.dialects.audio import sound_block
 from bardo.surfaces.cli.options import STDIN
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock
 from bardo.values.errors import InvalidRequest
+from bardo.values.file_kinds import file_kind
 
 _MEGABYTE = 1024 * 1024
 _MOST_BYTES = 20 * _MEGABYTE
 _MOST_TEXT = 2 * _MEGABYTE
 _MOST_IN_ALL = 40 * _MEGABYTE
-# By the bytes that their files begin with: the pictures that every provider with vision takes, and sound.
-_PICTURES = ((b"\x89PNG\r\n\x1a\n", "image/png"), (b"\xff\xd8\xff", "image/jpeg"), (b"GIF8", "image/gif"))
-_SOUNDS = (
-    (b"ID3", "audio/mpeg"), (b"\xff\xfb", "audio/mpeg"), (b"\xff\xf3", "audio/mpeg"), (b"\xff\xf2", "audio/mpeg"),
-    (b"fLaC", "audio/flac"), (b"OggS", "audio/ogg"),
-)  # fmt: skip
-_RIFF = {b"WEBP": "image/webp", b"WAVE": "audio/wav"}
-_PDF = b"%PDF-"
 _KINDS = "PNG, JPEG, GIF, WebP, PDF, WAV, MP3, FLAC, Ogg or text in UTF-8"
 
 
@@ -74,16 +67,15 @@ def _bytes_of(name: str) -> bytes:
 
 def _block(name: str, data: bytes) -> Block:
     shown = "stdin" if name == STDIN else Path(name).name
-    kind = next((kind for head, kind in (*_PICTURES, *_SOUNDS) if data.startswith(head)), "")
-    if data.startswith(b"RIFF"):
-        kind = _RIFF.get(data[8:12], "")
+    kind = file_kind(data)
+    if not kind:
+        return _text(name, shown, data)
+    encoded = b64encode(data).decode()
     if kind.startswith("image/"):
-        return ImageBlock(media_type=kind, data=b64encode(data).decode())
-    if kind:
-        return sound_block(kind, b64encode(data).decode())
-    if data.startswith(_PDF):
-        return DocumentBlock(media_type="application/pdf", data=b64encode(data).decode(), name=shown)
-    return _text(name, shown, data)
+        return ImageBlock(media_type=kind, data=encoded)
+    if kind.startswith("audio/"):
+        return sound_block(kind, encoded)
+    return DocumentBlock(media_type=kind, data=encoded, name=shown)
 
 
 def _text(name: str, shown: str, data: bytes) -> TextBlock:
