@@ -110,11 +110,14 @@ class PostgresServer:
     def start(self) -> None:
         """Start it, and wait until it answers."""
         options = [part for option in (*_OPTIONS, f"unix_socket_directories={self._folder}") for part in ("-c", option)]
-        command = [self._programs / "postgres", "-D", self._folder / "data", *options]
+        command: list[str | Path] = [self._programs / "postgres", "-D", self._folder / "data", *options]
         with (self._folder / "output").open("wb") as output:
-            self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder, **self._as_user)
+            process: subprocess.Popen[bytes] = subprocess.Popen(
+                command, stdout=output, stderr=output, cwd=self._folder, **self._as_user
+            )
+        self._process = process
         try:
-            _wait_for(self.address, self._process, self._folder / "output")
+            _wait_for(self.address, process, self._folder / "output")
         except BaseException:
             self.stop()
             raise

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import tempfile
 import time
@@ -60,18 +61,24 @@ def _program() -> str:
 
 def run_redis(program: str, folder: Path) -> subprocess.Popen[bytes]:
     """Start a server that listens at `socket` in a folder, and return it when it does."""
-    socket = folder / "socket"
+    place = folder / "socket"
     # No port, so that tests that run side by side share nothing; nothing of it outlives the tests.
-    options = ["--port", "0", "--unixsocket", str(socket), "--save", "", "--appendonly", "no", "--dir", str(folder)]
+    options = ["--port", "0", "--unixsocket", str(place), "--save", "", "--appendonly", "no", "--dir", str(folder)]
     with (folder / "output").open("wb") as output:
         server = subprocess.Popen([program, *options], stdout=output, stderr=output)
     until = time.monotonic() + PATIENCE
-    while not socket.exists():
+    while not _answers(place):
         if server.poll() is not None or time.monotonic() > until:
             server.kill()
             raise RuntimeError(f"{program} does not start: {(folder / 'output').read_text()}")
         time.sleep(0.01)
     return server
+
+
+def _answers(place: Path) -> bool:
+    # The file is there a moment before anyone listens.
+    with socket.socket(socket.AF_UNIX) as tried:
+        return tried.connect_ex(str(place)) == 0
 
 
 @contextmanager

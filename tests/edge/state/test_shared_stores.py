@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine, text
 
 from bardo.edge.replay_store import open_keeper
 from bardo.edge.response_store import open_responses
@@ -139,3 +140,31 @@ def test_a_server_that_is_stopped_in_the_middle_is_used_again_when_it_is_back(
             server.wait(PATIENCE)
     said = [record.message for record in caplog.records if "earlier reasoning" in record.message]
     assert len(said) == 2, "once when it begins, and once when it is over"
+
+
+def test_a_slow_database_holds_no_call_up(postgres_url: str) -> None:
+    watch = [0.0]
+
+    async def check() -> None:
+        store = open_store(postgres_url, Bounds())
+        assert store is not None
+        assert store.put("a", ["x"], b"before", now=0)
+        calls = StateCalls(
+            store, name="earlier reasoning", area="replay", seconds=0.2, holds_writes=True, watch=lambda: watch[0]
+        )
+        engine = create_engine(postgres_url)
+        with engine.begin() as connection:
+            connection.execute(text("LOCK TABLE bardo_replay_entries IN ACCESS EXCLUSIVE MODE"))
+            assert await calls.put("a", ["y"], b"meanwhile", now=0, reply="r") is None
+            assert await calls.find("a", ["x", "y"], now=0) == {"y": b"meanwhile"}
+            assert await calls.find("a", ["x"], now=0) is None
+        engine.dispose()
+        while calls.unwritten:
+            watch[0] += 60.0
+            await calls.find("a", ["x"], now=0)
+            await calls.write_held()
+        assert store.find("a", ["x", "y"], now=0) == {"x": b"before", "y": b"meanwhile"}
+        assert store.held("a")[0] == 2, "what was written late is there once"
+        calls.close()
+
+    run(check())

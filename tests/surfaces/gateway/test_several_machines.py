@@ -150,3 +150,17 @@ def test_a_budget_holds_over_both_machines(postgres_url: str, tmp_path: Path) ->
 def costs_of(address: str) -> list[int]:
     with LogReader(address) as reader:
         return [row.cost_nanos for row in reader.recent(1000) if row.cost_nanos]
+
+
+def test_calls_of_a_key_with_a_budget_survive_a_restart_of_the_database(
+    own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    toml = f'{PRICE}\n[log]\nurl = "{own_postgres.address}"\n'
+    with machine(tmp_path / "one", Simulator("deepseek"), own_postgres.address, toml) as one:
+        key = make_key(one.state, name="team", usd_per_day="5")[1]
+        assert chat(one, key).status_code == 200
+        own_postgres.stop()
+        assert chat(one, key).status_code == 200, "within what this process has of the budget"
+        own_postgres.start()
+        assert [chat(one, key).status_code for _ in range(3)] == [200] * 3
+        until(lambda: len(costs_of(own_postgres.address)) == 5)

@@ -21,7 +21,14 @@ from bardo.edge.database.problems import STATE, DatabaseUse
 from bardo.values.errors import OperatorError
 
 BUSY_SECONDS = 5.0
-_SECONDS_TO_CONNECT = 5
+# Of a server that a network no longer reaches libpq would wait for hours. These are its parameters; an address may name others.
+_SERVER_TIMEOUTS: dict[str, float] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 25_000,
+}
 
 _ADDRESSES = "give a file, or an address like postgresql://user@host/database"
 
@@ -105,7 +112,7 @@ def unusable(address: URL, error: BaseException, use: DatabaseUse = STATE) -> Op
 
 
 def _engine(address: URL, use: DatabaseUse) -> Engine:
-    timeout = {"timeout": BUSY_SECONDS} if is_file(address) else {"connect_timeout": _SECONDS_TO_CONNECT}
+    timeout = {"timeout": BUSY_SECONDS} if is_file(address) else _SERVER_TIMEOUTS
     timeout = {name: value for name, value in timeout.items() if name not in address.query}
     try:
         return create_engine(
@@ -113,6 +120,8 @@ def _engine(address: URL, use: DatabaseUse) -> Engine:
             hide_parameters=True,  # Rows may hold content, and error texts go to the operator's log.
             json_deserializer=msgspec.json.decode,
             connect_args=timeout,
+            # A server that was started anew has closed the connections that are kept: no call shall be the one to find out.
+            pool_pre_ping=not is_file(address),
         )
     except (ImportError, NoSuchModuleError) as error:
         raise use.unusable(
