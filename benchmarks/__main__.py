@@ -12,6 +12,7 @@ import msgspec
 from benchmarks import (
     affinity,
     cache,
+    chaos,
     context,
     control,
     decode,
@@ -25,6 +26,7 @@ from benchmarks import (
     routing,
     routing_quality,
     soak,
+    soak_mixed,
     stages,
     structured,
     telemetry,
@@ -60,6 +62,8 @@ def measure(
     eval_folder: Path | None = None,
     held_out_folder: Path | None = None,
     model_folder: Path | None = None,
+    soak_requests: int = 0,
+    plot_file: Path | None = None,
 ) -> Report:
     """Run the subjects, print each table as soon as it is there, and return everything."""
     watch = Watch()
@@ -69,6 +73,7 @@ def measure(
     pace = QUICK if quick else FULL
     folders = {"eval_folder": eval_folder, "held_out_folder": held_out_folder, "model_folder": model_folder}
     with Bench(pace, tell, **folders) as bench:
+        bench.soak_requests, bench.plot_file = soak_requests, plot_file
         for subject in (name for name in SUBJECTS if name in subjects):
             try:
                 found, aims = _RUN[subject](bench)
@@ -104,11 +109,18 @@ def _parse(bench: Bench) -> Found:
     return [table], targets
 
 
+def _soak(bench: Bench) -> Found:
+    if bench.soak_requests:
+        return soak_mixed.run(bench, bench.soak_requests, bench.plot_file)
+    return [soak.run(bench)], []
+
+
 _RUN: dict[str, Callable[[Bench], Found]] = {
     "gateway": _gateway,
     "stages": lambda bench: ([stages.run(bench)], []),
     "growth": lambda bench: growth.run(bench),
-    "soak": lambda bench: ([soak.run(bench)], []),
+    "soak": lambda bench: _soak(bench),
+    "chaos": chaos.run,
     "decode": lambda bench: ([decode.run(bench)], []),
     "parse": _parse,
     "structured": structured.run,
@@ -150,6 +162,10 @@ def main() -> None:
         metavar="FOLDER",
         help="quality: measure with this model in ONNX too, as `embedding` names it",
     )
+    parser.add_argument(
+        "--requests", type=int, default=0, metavar="N", help="soak: so many mixed requests, two workers"
+    )
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="soak with --requests: draw what is held, as SVG")
     given = parser.parse_args()
     unknown = [subject for subject in given.subjects if subject not in SUBJECTS]
     if unknown:
@@ -163,6 +179,8 @@ def main() -> None:
         eval_folder=given.eval,
         held_out_folder=given.held_out,
         model_folder=given.model,
+        soak_requests=given.requests,
+        plot_file=given.plot,
     )
     print(report.ending())
     if given.json is not None:

@@ -67,6 +67,8 @@ class Bench:
         self.model_folder = model_folder
         self.tell = tell
         self.cores = Cores.of_this_machine()
+        self.soak_requests = 0
+        self.plot_file: Path | None = None
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}
         self._left_out: set[str] = set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import json
+import os
 import threading
 
 from bardo.surfaces.gateway.http import Receive, Scope, Send
@@ -30,6 +31,7 @@ class CountingApp:
             return
         gc.collect()
         held = {
+            "pid": os.getpid(),
             "tasks": len(asyncio.all_tasks()),
             "threads": threading.active_count(),
             "objects": len(gc.get_objects()),

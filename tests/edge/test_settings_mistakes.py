@@ -108,3 +108,18 @@ def test_a_secret_in_a_header_is_answered_with_the_variable_to_use(tmp_path: Pat
     ran = bardo("doctor", "--config", str(tmp_path / "my.toml"))
     assert "export LAB_API_KEY=" in ran.out
     assert "recognisable" not in ran.out + ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "mistake"),
+    [
+        ("[" + "a." * 5000 + "a]", "nests deeper than 50 levels"),
+        ("a = " + "[" * 5000 + "]" * 5000, "nests deeper than 50 levels"),
+        ("[telegram]\nallowed_users = [" + "7" * 5000 + "]", "a number of too many digits"),
+        ('[inference.pipeline]\nembedding = "~nobody-of-that-name/model"', "no home folder for '~nobody-of-that-name'"),
+    ],
+    ids=["tables", "lists", "digits", "home"],
+)
+def test_a_file_that_no_reader_can_take_is_a_mistake_like_others(text: str, mistake: str) -> None:
+    with pytest.raises(ConfigError, match=mistake):
+        parse_settings(text)

@@ -25,6 +25,7 @@ from bardo.edge.listings import CatalogRefresh, HourlyRefresh, Listings, Listing
 from bardo.edge.listings.prices import feed_prices
 from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.model_facts import ModelFacts
+from bardo.edge.named_paths import named_path
 from bardo.edge.pipeline.pipeline import Pipeline
 from bardo.edge.price_book import PriceBook
 from bardo.edge.runner import Runner
@@ -240,4 +241,4 @@ def open_listings(settings: Settings, environment: Mapping[str, str] | None = No
     named = settings.refresh.folder
     log = log_path(settings, environment)
     beside = (log if isinstance(log, Path) else default_log_path(environment)).with_name("catalog")
-    return Listings(ListingStore(Path(named).expanduser() if named else beside))
+    return Listings(ListingStore(named_path(named) if named else beside))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bardo.catalog.classify_rows import classify_rows
 from bardo.context.classify.heads import Heads, decode_heads, shipped_heads
 from bardo.context.classify.layer import Classify
 from bardo.edge.embeddings import perform_embed
+from bardo.edge.named_paths import named_path
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.errors import ConfigError
 
@@ -57,7 +57,7 @@ def open_heads(file: str) -> Heads:
     """Return the heads of a file, or those that ship. Raises ConfigError."""
     if not file:
         return shipped_heads()
-    path = Path(file).expanduser()
+    path = named_path(file)
     hint = "write it with `bardo classify train FILE --out HEADS`"
     try:
         if path.stat().st_size > MOST_BYTES:

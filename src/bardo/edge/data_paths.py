@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from bardo.edge.named_paths import named_path
 from bardo.edge.settings import Settings, default_log_path
 from bardo.values.errors import ConfigError
 
@@ -16,7 +17,7 @@ def log_path(settings: Settings, environment: Mapping[str, str] | None = None) -
     named = _address(log.url_env, environment) or log.url or log.path
     if "://" in named:
         return named
-    return Path(named).expanduser() if named else default_log_path(environment)
+    return named_path(named) if named else default_log_path(environment)
 
 
 def state_path(settings: Settings, environment: Mapping[str, str] | None = None) -> Path | str:
@@ -25,7 +26,7 @@ def state_path(settings: Settings, environment: Mapping[str, str] | None = None)
     if "://" in named:
         return named
     if named:
-        return Path(named).expanduser()
+        return named_path(named)
     log = log_path(settings, environment)
     return log.with_name("state.db") if isinstance(log, Path) else log
 

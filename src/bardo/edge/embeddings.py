@@ -8,11 +8,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from bardo.context.embed import Embed, Embedded, Tier
 from bardo.context.layer import EffectFailed
+from bardo.edge.named_paths import named_path
 from bardo.embedding.static_embedding import wide_embedding
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def embedding_at(folder: str) -> TextEmbedding:
     # Loaded for those who have a model of their own.
     from bardo.edge.onnx_embedding import OnnxEmbedding
 
-    return OnnxEmbedding(Path(folder).expanduser(), setting="[inference.pipeline] embedding")
+    return OnnxEmbedding(named_path(folder), setting="[inference.pipeline] embedding")
 
 
 def perform_embed(parts: LayerParts) -> None:

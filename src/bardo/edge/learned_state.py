@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from bardo.edge.named_paths import named_path
 from bardo.edge.settings import Settings, default_log_path
 from bardo.embedding.static_embedding import shipped_embedding
 from bardo.routing.learned.clusters import Embedding
@@ -21,7 +22,7 @@ _DAY = 86_400.0
 def state_path(settings: Settings) -> Path:
     """Return where the state stands: where the configuration says, else beside the log's usual place."""
     named = settings.routing.learned.file
-    return Path(named).expanduser() if named else default_log_path().with_name("routing.json")
+    return named_path(named) if named else default_log_path().with_name("routing.json")
 
 
 def embedding_of(settings: Settings) -> Embedding:
@@ -32,7 +33,7 @@ def embedding_of(settings: Settings) -> Embedding:
     # Loaded for those who have a model of their own.
     from bardo.edge.onnx_embedding import OnnxEmbedding
 
-    return OnnxEmbedding(Path(folder).expanduser())
+    return OnnxEmbedding(named_path(folder))
 
 
 def load_state(path: Path, embedding: Embedding) -> LearnedState | None:

@@ -53,6 +53,7 @@ _NAMED_BY = {
     "prices": 'match = ["{}"]',
     "reasoning_formats": 'name = "{}"',
 }
+_MOST_LEVELS = 50
 _SYNTAX = (
     ("invalid value", 'texts stand in quotes: host = "127.0.0.1"; true and false are in small letters'),
     ("unescaped", r"a path of Windows stands in single quotes: path = 'C:\logs\bardo.db'"),
@@ -75,11 +76,39 @@ def read_text(file: Path) -> str:
 def read_tables(text: str, source: str) -> dict[str, Any]:
     """Return what a text says. Raises ConfigError where it is not TOML."""
     try:
-        return tomllib.loads(text.removeprefix("\ufeff"))
+        tables = tomllib.loads(text.removeprefix("\ufeff"))
     except tomllib.TOMLDecodeError as problem:
         said = str(problem).lower()
         hint = next((fix for word, fix in _SYNTAX if word in said), "correct that line")
         raise ConfigError(f"{source} is not valid TOML: {problem}", hint=hint) from problem
+    except RecursionError as problem:
+        raise _nested(source) from problem
+    except ValueError as problem:
+        raise ConfigError(
+            f"{source} holds a number of too many digits", hint="write a number that a setting takes"
+        ) from problem
+    if _is_deeper(tables, _MOST_LEVELS):
+        raise _nested(source)
+    return tables
+
+
+def _nested(source: str) -> ConfigError:
+    return ConfigError(
+        f"{source} nests deeper than {_MOST_LEVELS} levels",
+        hint="no setting nests so deep: look for a bracket or a dot too many",
+    )
+
+
+def _is_deeper(tables: dict[str, Any], levels: int) -> bool:
+    level: list[Any] = [tables]
+    for _ in range(levels):
+        level = [
+            inner
+            for one in level
+            for inner in (one.values() if isinstance(one, dict) else one)
+            if isinstance(inner, dict | list)
+        ]
+    return bool(level)
 
 
 class Mistakes:

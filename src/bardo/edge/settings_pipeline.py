@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -18,6 +17,7 @@ from bardo.context.steps.settings import (
     RelevanceSettings,
     ReorderSettings,
 )
+from bardo.edge.named_paths import named_path
 from bardo.edge.settings_affinity import AffinitySettings
 from bardo.edge.settings_cache import CacheSettings, check_cache
 from bardo.edge.settings_classify import ClassifySettings, check_classify
@@ -88,7 +88,7 @@ def check_pipeline(settings: Settings, place: Place) -> None:
         # Read for those who have a model of their own.
         from bardo.edge.onnx_embedding import model_files
 
-        model_files(Path(own.embedding).expanduser(), f"{place.of('embedding')}: embedding")
+        model_files(named_path(own.embedding), f"{place.of('embedding')}: embedding")
     if own.privacy != PrivacySettings():
         from bardo.edge.personal_data import check_privacy
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from bardo.catalog.matching import matches_any
+from bardo.edge.named_paths import named_path
 from bardo.engine.token_counting import estimate_request
 from bardo.values.errors import ConfigError
 from bardo.values.request import Request
@@ -45,7 +45,7 @@ def _load(path: str) -> Any:
         message = f"{setting} needs the package tokenizers"
         raise ConfigError(message, hint="pip install 'bardo[onnx]'") from problem
     try:
-        return Tokenizer.from_file(str(Path(path).expanduser()))
+        return Tokenizer.from_file(str(named_path(path)))
     except Exception as problem:
         raise ConfigError(
             f"{setting}: {path} is no tokenizer: {problem}"[:400], hint="name a tokenizer.json"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bardo.dialects.openai_chat import DIALECT
+from bardo.engine.reply_reader import ReplyReader
 from bardo.streams.frames import Frame
+from bardo.surfaces.library.decoding import provider_row
 from bardo.values.events import Failed, Finish, ThinkEnd, ThinkStart, ToolCallEnd, ToolCallStart
 from bardo.values.fold import fold
 from dialects.openai_chat.chat import REQUEST, ROW, chunk, events_of_frames, written
@@ -79,3 +82,14 @@ def test_blocks_begin_once_and_end_once(bodies_given: list[dict[str, Any]]) -> N
         assert sorted(begun) == sorted(event.block for event in found if isinstance(event, ends))
     if bodies_given and not any(isinstance(event, Failed) for event in found):
         assert any(isinstance(event, Finish) for event in found)
+
+
+@pytest.mark.parametrize("kind", [[], {}, None, 1], ids=repr)
+def test_a_reasoning_detail_whose_type_is_no_word_is_one_of_its_own(kind: object) -> None:
+    pieces = [{"type": "reasoning.text", "text": "a"}, {"type": kind, "text": "b"}]
+    frames = [{"choices": [{"index": 0, "delta": {"reasoning_details": [piece]}}]} for piece in pieces]
+    body = b"".join(b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames)
+    reader = ReplyReader(provider_row("openrouter"), streamed=True)
+    reader.feed(body)
+    reader.finish()
+    assert reader.fields_to_return() == {0: {"reasoning_details": pieces}}

@@ -256,10 +256,11 @@ class ReturnedDetails:
         return [self._whole(piece, texts) for piece, texts in zip(self._pieces, self._texts, strict=True)]
 
     def _joins(self, detail: dict[str, Any]) -> bool:
-        if not self._pieces or detail.get("type") not in _TEXTS:
+        kind = detail.get("type")
+        if not self._pieces or not isinstance(kind, str) or kind not in _TEXTS:
             return False
         last = self._pieces[-1]
-        return (last.get("type"), last.get("index")) == (detail.get("type"), detail.get("index"))
+        return (last.get("type"), last.get("index")) == (kind, detail.get("index"))
 
     def _join(self, detail: dict[str, Any]) -> None:
         last, field = self._pieces[-1], _TEXTS[str(detail["type"])]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from bardo.context.cache.entries import CacheBounds, ReplyStore
+from bardo.edge.named_paths import named_path
 from bardo.edge.reply_cache.memory import MemoryReplies
 from bardo.edge.settings_cache import CacheSettings
 from bardo.edge.settings_stores import REDIS
@@ -23,7 +22,7 @@ def open_replies(where: str, bounds: CacheBounds, *, timeout: float = 5.0) -> Re
         return RedisReplies(where, bounds, timeout=timeout)
     from bardo.edge.reply_cache.sql import SqlReplies
 
-    return SqlReplies(where if "://" in where else Path(where).expanduser(), bounds)
+    return SqlReplies(where if "://" in where else named_path(where), bounds)
 
 
 def bounds_of(settings: CacheSettings) -> CacheBounds:

@@ -1,7 +1,6 @@
 """State that outlives a request, bounded and expiring: in memory, in an SQLite file, or in a server that several machines share."""
 
-from pathlib import Path
-
+from bardo.edge.named_paths import named_path
 from bardo.edge.settings_stores import POSTGRESQL, REDIS
 from bardo.edge.state.memory import MemoryStore
 from bardo.edge.state.sqlite import SqliteStore
@@ -26,4 +25,4 @@ def open_store(where: str, bounds: Bounds, *, space: str = "replay") -> KeyedSto
         from bardo.edge.state.sql import PostgresStore
 
         return PostgresStore(where, bounds, space=space)
-    return SqliteStore(Path(where).expanduser(), bounds) if where else None
+    return SqliteStore(named_path(where), bounds) if where else None

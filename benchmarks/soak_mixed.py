@@ -1,0 +1,186 @@
+"""Subject `soak` with `--requests N`: mixed load against two workers, what each holds on the way, and whether the log has every call.
+
+Flat is: over the last half of the samples, the line of least squares rises by no more than its allowance, which is 5 % of the mean or a few
+units, whichever is more.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from benchmarks.bench import Bench
+from benchmarks.contestants import CannotStart
+from benchmarks.figures import Figure, Row, Table, Target
+from benchmarks.ledger import Ledger, read_ledger
+from benchmarks.mixed_client import MixedJob, MixedResult
+from benchmarks.mixed_place import CannotRun, MixedPlace, mixed_place
+from benchmarks.plot import Line, plot
+
+WORKERS = 2
+_STEPS = 24
+_CONCURRENCY = 16
+_UNITS = {"resident memory": "MB"}
+_ALLOWED = {"resident memory": 3.0, "open files": 6.0, "threads": 2.0, "tasks": 6.0}
+"""How much a line may rise over the last half, where 5 % of its mean are less."""
+
+Curve = dict[str, list[float]]
+
+
+def run(bench: Bench, requests: int, plot_file: Path | None) -> tuple[list[Table], list[Target]]:
+    """Send all requests and return what was held, whether it is flat, and whether the log is right."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="bardo-soak-") as name:
+        try:
+            with mixed_place(Path(name), workers=WORKERS) as place:
+                curves, sums = _send(bench, place, requests)
+                place.stop_gateway()
+                ledger, journals = read_ledger(Path(name) / "log.db"), place.journals()
+        except CannotRun as problem:
+            raise CannotStart(str(problem)) from problem
+    seconds = time.monotonic() - began
+    step = requests // _STEPS
+    mistakes = _mistakes(ledger, journals, sums)
+    if plot_file is not None:
+        plot_file.write_text(_drawn(curves, step), encoding="utf-8")
+    flat = [
+        Target(
+            says=f"rise of {measure} over the last half, {worker}",
+            limit=limit,
+            unit=_UNITS.get(measure, ""),
+            found=rise,
+        )
+        for worker, curve in curves.items()
+        for measure, rise, limit in _rises(curve)
+    ]
+    right = Target(says="mistakes in the log", limit=0, unit="", found=float(len(mistakes)))
+    return [_table(curves, step, _notes(sums, ledger, mistakes, seconds))], [*flat, right]
+
+
+class Sums(msgspec.Struct):
+    """What all clients saw together."""
+
+    sent: int = 0
+    ends: dict[str, int] = {}
+    answered: list[str] = []
+    headed: list[str] = []
+    quiet: list[str] = []
+
+    def add(self, result: MixedResult) -> None:
+        """Take one more result."""
+        self.sent += result.sent
+        for end, count in result.ends.items():
+            self.ends[end] = self.ends.get(end, 0) + count
+        self.answered += result.answered
+        self.headed += result.headed
+        self.quiet += result.quiet
+
+
+def _send(bench: Bench, place: MixedPlace, requests: int) -> tuple[dict[str, Curve], Sums]:
+    curves: dict[str, Curve] = {f"worker {at + 1}": {} for at in range(WORKERS)}
+    sums, step = Sums(), requests // _STEPS
+    for number in range(_STEPS):
+        job = MixedJob(port=place.port, requests=step, concurrency=_CONCURRENCY, seed=number, keep_ids=True)
+        sums.add(ask(place, job))
+        states = place.state()
+        for worker, pid in zip(curves, place.workers(), strict=True):
+            for measure, value in _held(pid, states.get(pid, {})).items():
+                curves[worker].setdefault(measure, []).append(value)
+        bench.tell(
+            f"soak: {sums.sent:,} requests, "
+            + ", ".join(f"{curve['resident memory'][-1]:.0f} MB" for curve in curves.values())
+        )
+    return curves, sums
+
+
+def ask(place: MixedPlace, job: MixedJob) -> MixedResult:
+    """Have the clients send one job."""
+    return msgspec.json.decode(place.clients.tell(msgspec.json.encode(job).decode()), type=MixedResult)
+
+
+def _held(pid: int, state: Mapping[str, int]) -> dict[str, float]:
+    folder = Path("/proc") / str(pid)
+    pages = int((folder / "statm").read_text().split()[1])
+    return {
+        "resident memory": pages * os.sysconf("SC_PAGE_SIZE") / 1e6,
+        "open files": len(list((folder / "fd").iterdir())),
+        "threads": len(list((folder / "task").iterdir())),
+        "tasks": state.get("tasks", 0),
+    }
+
+
+def rise(values: Sequence[float]) -> float:
+    """Return by how much the line of least squares through the last half of the values rises from its beginning to its end."""
+    half = values[len(values) // 2 :]
+    places = range(len(half))
+    slope = statistics.linear_regression(places, half).slope if len(half) > 1 else 0.0
+    return slope * (len(half) - 1)
+
+
+def _rises(curve: Curve) -> list[tuple[str, float, float]]:
+    return [
+        (measure, rise(values), max(_ALLOWED[measure], 0.05 * statistics.fmean(values)))
+        for measure, values in curve.items()
+    ]
+
+
+def _mistakes(ledger: Ledger, journals: Sequence[str], sums: Sums) -> list[str]:
+    """Return what is wrong. A client that left before it had a head may have had a call, or not; every other call is known."""
+    found = ledger.mistakes(sums.headed, journals)
+    refused = sum(count for end, count in sums.ends.items() if end.startswith("refused"))
+    left = sum(count for end, count in sums.ends.items() if end == "leave: left")
+    least, most = sums.sent - refused - left, sums.sent - refused
+    if not least <= ledger.rows <= most:
+        found.append(f"{ledger.rows} rows for {least} to {most} calls")
+    if ledger.lost:
+        found.append(f"{ledger.lost} calls have no end, and no worker was killed")
+    return found + [f"a reply that ended quietly: {one}" for one in sums.quiet]
+
+
+def _notes(sums: Sums, ledger: Ledger, mistakes: Sequence[str], seconds: float) -> tuple[str, ...]:
+    ends = "; ".join(f"{end} {count:,}" for end, count in sorted(sums.ends.items()))
+    return (
+        f"{sums.sent:,} requests in {seconds:,.0f} s, {_CONCURRENCY} at a time, {WORKERS} workers. What clients saw: {ends}",
+        f"{ledger.rows:,} rows in the log ({', '.join(f'{name} {count:,}' for name, count in sorted(ledger.outcomes.items()))})",
+        f"Mistakes: {'; '.join(mistakes) or 'none'}",
+        "A refused request reaches no provider and has no row. One that left before the head of its reply may have had no call yet.",
+    )
+
+
+def _table(curves: dict[str, Curve], step: int, notes: tuple[str, ...]) -> Table:
+    shown = [0, _STEPS // 4 - 1, _STEPS // 2 - 1, 3 * _STEPS // 4 - 1, _STEPS - 1]
+    rows = [
+        Row(measure=f"{measure}, {worker}", unit=_UNITS.get(measure, "number"), figures=_figures(values, shown, step))
+        for worker, curve in curves.items()
+        for measure, values in curve.items()
+    ]
+    columns = tuple(f"{(place + 1) * step:,}" for place in shown)
+    return Table(
+        subject="soak",
+        title="soak: what two workers hold after so many mixed requests",
+        columns=columns,
+        rows=tuple(rows),
+        notes=notes,
+    )
+
+
+def _figures(values: Sequence[float], shown: Sequence[int], step: int) -> dict[str, Figure]:
+    found = {f"{(place + 1) * step:,}": Figure.of([values[place]]) for place in shown}
+    return {label: figure for label, figure in found.items() if figure is not None}
+
+
+def _drawn(curves: dict[str, Curve], step: int) -> str:
+    panels = {
+        f"{measure}, {_UNITS.get(measure, 'number')}": [
+            Line(name=worker, points=tuple((step * (at + 1), value) for at, value in enumerate(curve[measure])))
+            for worker, curve in curves.items()
+        ]
+        for measure in _ALLOWED
+    }
+    return plot("Soak: what each worker holds", "requests", panels)
