@@ -122,6 +122,14 @@ def test_what_is_no_database_is_said_so(tmp_path: Path) -> None:
         open_for_reading(address_of(tmp_path / "absent.db"))
 
 
+def test_a_file_that_is_read_is_shown_by_its_path(tmp_path: Path) -> None:
+    place = tmp_path / "100% of it.db"
+    open_database(place).dispose()
+    engine = open_for_reading(address_of(place))
+    assert shown(engine.url) == str(place)
+    engine.dispose()
+
+
 def test_an_address_is_shown_without_its_password() -> None:
     assert "hush" not in shown(address_of("postgresql+psycopg://somebody:hush@host/keys?sslkey=hush"))
 

@@ -9,7 +9,7 @@ import sqlite3
 import time
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 import msgspec
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -61,7 +61,8 @@ def address_of(path: str | Path, use: DatabaseUse = STATE) -> URL:
 def shown(address: URL) -> str:
     """Return the address for a message, without what may be secret."""
     if is_file(address) and address.database:
-        return address.database
+        # A file that is read has the form of a URI.
+        return unquote(address.database.removeprefix("file:")) if "uri" in address.query else address.database
     return address.set(query={}).render_as_string(hide_password=True)
 
 

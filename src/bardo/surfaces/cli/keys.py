@@ -91,7 +91,7 @@ def create(
     say(f"the key {made.id} is shown this once: keep it where secrets are kept")
     show_text(key.text)
     if is_first:
-        say("a gateway that runs already asks for keys once it is started again")
+        say("a gateway that is running now asks for keys only after it is started again")
 
 
 def list_keys(config: Config = None, as_json: AsJson = False) -> None:

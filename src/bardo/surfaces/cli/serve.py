@@ -123,6 +123,8 @@ def _announce(address: str, settings: Settings) -> None:
             fix = how_to_remove(entry, found, provider_of(entry, settings.source).row.key_variables)
             say(f"warning: a secret stands in {settings.source}: {', '.join(found)} of {entry.id}; {fix}")
     say(f"point an OpenAI SDK at it: OPENAI_BASE_URL={address}/v1 OPENAI_API_KEY=any")
+    if settings.gateway.panel:
+        say(f"watch it in a browser: {address}/panel")
 
 
 def _providers(settings: Settings) -> str:

@@ -71,7 +71,7 @@ class ReloadingGateway:
             try:
                 settings = await asyncio.to_thread(self._read, before.settings)
                 if settings == before.settings:
-                    _log.warning("the configuration was read again, and nothing in it has changed")
+                    _log.warning("the configuration was read again, and nothing changes for new requests")
                     return True
                 following = ConfiguredGateway(settings, before=before)
             except BardoError as problem:
