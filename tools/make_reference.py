@@ -176,6 +176,8 @@ MEANINGS = {
     "http.client": "what calls providers that need no proxy: `direct`, bardo's own client, or `aiohttp`, which calls the others always",
     "log.enabled": "whether calls are logged at all",
     "log.path": "the log's file; empty: `bardo/log.db` in `XDG_DATA_HOME`, else in `~/.local/share`",
+    "log.retention_days": "after how many days a call is [removed](../how-to/export-the-log.md), with content, feedback and episode; the "
+    "sums of costs stay. `0`: never",
     "log.content": "whether prompts and replies are kept too",
     "replay.store": "where the reasoning of replies is kept for clients that drop it: `memory` (several workers share a temporary "
     "SQLite file, gone when `bardo serve` ends), an SQLite file of yours, the address of PostgreSQL, Redis or Valkey "

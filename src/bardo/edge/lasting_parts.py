@@ -16,6 +16,7 @@ from bardo.edge.health import HealthKeeper
 from bardo.edge.http import HttpTransport, Transport
 from bardo.edge.replay_store import ReplayKeeper, open_keeper
 from bardo.edge.response_store import ResponseStore, open_responses
+from bardo.edge.retention import LogKeeper
 from bardo.edge.runner_parts import CallMemory
 from bardo.edge.settings import Settings
 from bardo.edge.settings_health import policy_of
@@ -36,6 +37,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     "learned": ("routing", "log"),
     "payments": ("payments", "http", "state", "log"),
     "episodes": ("memory", "log", "inference"),
+    "retention": ("log",),
     "log": ("log",),
     "health": ("health",),
     "telemetry": ("telemetry",),
@@ -74,6 +76,7 @@ class LastingParts:
         self.telemetry: Telemetry | None = None
         self.log: LogWriter | None = None
         self.episodes: MemoryWriter | None = None
+        self.retention: LogKeeper | None = None
         self.replay: ReplayKeeper | None = None
         self.responses: ResponseStore | None = None
 
@@ -86,6 +89,7 @@ class LastingParts:
             self.telemetry = self._part("telemetry", lambda: _telemetry(settings))
             self.log = self._part("log", lambda: open_log(settings, environment))
             self.episodes = self._part("episodes", lambda: _episodes(settings, environment))
+            self.retention = self._part("retention", lambda: _retention(settings, environment))
             self.replay = self._part("replay", lambda: open_keeper(settings.replay, environment=environment))
             self.responses = self._part(
                 "responses", lambda: open_responses(settings.responses, environment=environment)
@@ -112,7 +116,7 @@ class LastingParts:
 
     def abandon(self) -> None:
         """Close what was opened for a configuration that is not used. No call was made with it."""
-        for name in ("replay", "responses", "episodes", "log", "telemetry", "payments", "learned"):
+        for name in ("replay", "responses", "retention", "episodes", "log", "telemetry", "payments", "learned"):
             if name not in self._taken and (part := self._parts.get(name)) is not None:
                 part.close()
 
@@ -124,7 +128,7 @@ class LastingParts:
                 continue
             if name == "transport":
                 await part.close()
-            elif name in ("telemetry", "replay", "responses"):
+            elif name in ("telemetry", "retention", "replay", "responses"):
                 await asyncio.to_thread(part.close)
             else:
                 part.close()
@@ -145,6 +149,14 @@ def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -
     from bardo.edge.log import LogWriter
 
     return LogWriter(log_path(settings, environment), keep_content=settings.log.content)
+
+
+def _retention(settings: Settings, environment: Mapping[str, str] | None) -> LogKeeper | None:
+    """Return what removes old calls; None where all are kept."""
+    log = settings.log
+    return (
+        LogKeeper(log_path(settings, environment), log.retention_days) if log.enabled and log.retention_days else None
+    )
 
 
 def _episodes(settings: Settings, environment: Mapping[str, str] | None) -> MemoryWriter | None:

@@ -28,7 +28,7 @@ from bardo.edge.settings_failover import FailoverSettings, check_failover
 from bardo.edge.settings_gateway import Count, Seconds, Silence, check_gateway
 from bardo.edge.settings_gateway import GatewaySettings as GatewaySettings
 from bardo.edge.settings_health import HealthSettings, check_health
-from bardo.edge.settings_memory import MemorySettings, check_memory
+from bardo.edge.settings_memory import Days, MemorySettings, check_memory
 from bardo.edge.settings_mistakes import Mistakes, read_tables, read_text
 from bardo.edge.settings_payments import PaymentSettings, check_payments
 from bardo.edge.settings_pipeline import PipelineSettings, check_pipeline
@@ -84,7 +84,8 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The inference log, in the file `path` or the database `url`. `content` keeps prompts and replies too, which is off by default.
 
-    `url` is an address like postgresql://user@host/database; `url_env` names the variable that holds one with a password.
+    `url` is an address like postgresql://user@host/database; `url_env` names the variable that holds one with a password. Calls that are
+    older than `retention_days` are removed; 0 keeps all.
     """
 
     enabled: bool = True
@@ -92,6 +93,7 @@ class LogSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     url: str = ""
     url_env: str = ""
     content: bool = False
+    retention_days: Days = 0.0
 
 
 class ReplaySettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -22,8 +22,13 @@ def extent(connection: Connection, address: URL) -> LogExtent:
     sums = select(func.coalesce(func.sum(column.calls), 0), func.min(column.day), func.max(column.day))
     rows, first, last = connection.execute(sums).one()
     dropped = connection.scalar(select(func.coalesce(func.sum(inference_log_gaps.c.rows), 0)))
-    size = _file_size(address) if is_file(address) else _table_size(connection)
+    size = size_of(connection, address)
     return LogExtent(rows=int(rows), dropped=int(dropped or 0), bytes=size, first=first, last=last)
+
+
+def size_of(connection: Connection, address: URL) -> int | None:
+    """Return how many bytes the log at `address` takes; None where that is not known."""
+    return _file_size(address) if is_file(address) else _table_size(connection)
 
 
 def _file_size(address: URL) -> int | None:

@@ -5,6 +5,7 @@ LogProblem
 ├── LogNewer            written by a newer bardo
 ├── LogUnusable         cannot be opened, read or written: permissions, no directory, not a log
 ├── AmbiguousRequest    the beginning of several request ids
+├── ExportFailed        rows cannot be copied to where they should go
 ├── StoreUnavailable    a write failed and may work later: a full disk, a lock, a lost connection
 └── RowsRefused         the database will never take these rows
 
@@ -32,6 +33,10 @@ class LogUnusable(LogProblem):
 
 class AmbiguousRequest(LogProblem):
     """Several request ids begin with what was given."""
+
+
+class ExportFailed(LogProblem):
+    """Rows of the log cannot be copied to where they should go."""
 
 
 class StoreUnavailable(LogProblem):

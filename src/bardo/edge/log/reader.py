@@ -8,6 +8,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import msgspec
+
 from bardo.edge.log.rollup import CostGroup, Dimension
 from bardo.edge.log.row import (
     CacheTotal,
@@ -25,6 +27,8 @@ from bardo.edge.log.row import (
 
 if TYPE_CHECKING:
     from sqlalchemy import Connection
+
+    from bardo.edge.log.export_queries import RowPiece, RowSpan
 
 
 class LogReader:
@@ -169,6 +173,37 @@ class LogReader:
 
         with self._reading() as connection:
             return queries.gaps(connection)
+
+    def export_span(self, *, since: float | None = None, until: float | None = None) -> RowSpan:
+        """Return the span of the rows of calls that began from `since` to before `until`, as far as they are stored now."""
+        from bardo.edge.log import export_queries
+
+        with self._reading() as connection:
+            return export_queries.span_of(connection, since=since, until=until)
+
+    def export_pieces(self, span: RowSpan, names: Sequence[str]) -> Iterator[RowPiece]:
+        """Yield the rows of a span, oldest first, as tuples of the columns `names`, a bounded number at a time."""
+        from bardo.edge.log import export_queries
+
+        while span.after < span.last:
+            with self._reading() as connection:
+                piece = export_queries.next_piece(connection, span, names)
+            yield piece
+            span = msgspec.structs.replace(span, after=piece.row_number)
+
+    def is_another_log(self, row_number: int, request_id: str) -> bool:
+        """Whether this is not the log in which row `row_number` was that of `request_id`, even where that row was removed since."""
+        from bardo.edge.log import export_queries
+
+        with self._reading() as connection:
+            return export_queries.is_another_log(connection, row_number, request_id)
+
+    def id_of_row(self, row_number: int) -> str | None:
+        """Return the request id of the last row up to a number."""
+        from bardo.edge.log import export_queries
+
+        with self._reading() as connection:
+            return export_queries.id_of_row(connection, row_number)
 
     def close(self) -> None:
         """Close the database."""

@@ -36,7 +36,7 @@ _column = episodes.c
 
 def erase(engine: Engine, wanted: Sequence[ColumnElement[bool]]) -> tuple[int, int]:
     """Remove the episodes that fit, and the content of their calls. Returns how many episodes, and how many calls lost content."""
-    _overwrite_words(engine)
+    overwrite_words(engine)
     removed = calls = 0
     while True:
         with engine.begin() as connection:
@@ -52,7 +52,7 @@ def erase(engine: Engine, wanted: Sequence[ColumnElement[bool]]) -> tuple[int, i
 
 def remove_surplus(engine: Engine, settings: MemorySettings, now: float) -> int:
     """Remove episodes that are older than they may become, then the oldest of the tenant with the most while there are too many."""
-    _overwrite_words(engine)
+    overwrite_words(engine)
     removed = 0
     for wanted in expired(settings, now):
         while True:
@@ -125,7 +125,7 @@ def _without_content(connection: Connection, request_ids: Sequence[str]) -> int:
     return connection.execute(cleared.values(request_content=None, reply_content=None)).rowcount
 
 
-def _overwrite_words(engine: Engine) -> None:
+def overwrite_words(engine: Engine) -> None:
     """Have the index of words overwrite what is deleted from now on, where this SQLite can."""
     if engine.dialect.name == "sqlite" and sqlite3.sqlite_version_info >= _OWN_ERASURE:
         with engine.begin() as connection:
@@ -162,6 +162,11 @@ def clean_index(engine: Engine) -> None:
 def rewrite(engine: Engine) -> bool:
     """Write index and file anew, without any trace of what was removed. False where the file is in use, and for PostgreSQL."""
     clean_index(engine)
+    return write_anew(engine)
+
+
+def write_anew(engine: Engine) -> bool:
+    """Write SQLite's file anew, without the room of what was removed. False where the file is in use, and for PostgreSQL."""
     return engine.dialect.name == "sqlite" and _run_alone(engine, "VACUUM") and empty_journal(engine)
 
 

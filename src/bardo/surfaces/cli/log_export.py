@@ -1,0 +1,205 @@
+"""`bardo log export`: copy the log to a file or to ClickHouse."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import os
+import sys
+import time
+from contextlib import ExitStack
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Annotated, cast
+
+import typer
+
+from bardo.edge.data_paths import data_folder, log_path
+from bardo.edge.log import LogReader
+from bardo.edge.settings import Settings, load_settings
+from bardo.surfaces.cli.options import STDIN, AsJson, Config, Since, since_time
+from bardo.surfaces.render.console import say, show_json
+from bardo.surfaces.render.wording import count, printable
+from bardo.values.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer as ReadableBuffer
+
+    from bardo.edge.export.clickhouse import ClickHouseTarget
+    from bardo.edge.export.exporting import Exported, FileExport, SinceLast
+    from bardo.edge.log.export_queries import RowSpan
+
+STATE_FILE = "log-exports.json"
+Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only calls before then.")]
+
+
+class Format(StrEnum):
+    """What a file may be."""
+
+    PARQUET = "parquet"
+    JSONL = "jsonl"
+    CSV = "csv"
+
+
+def export(
+    target: Annotated[
+        str | None, typer.Argument(metavar="FILE|URL", help="A file, - for stdout, or ClickHouse.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", metavar="URL", help="The same, for ClickHouse.")] = None,
+    since: Since = None,
+    until: Until = None,
+    since_last: Annotated[bool, typer.Option("--since-last", help="Only what the last export there has not.")] = False,
+    file_format: Annotated[
+        Format | None, typer.Option("--format", help="By default the file's ending says it.")
+    ] = None,
+    content: Annotated[bool, typer.Option("--content", help="With what was asked and answered.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    state: Annotated[Path | None, typer.Option("--state", metavar="FILE", help="Where --since-last is noted.")] = None,
+    as_json: AsJson = False,
+    config: Config = None,
+) -> None:
+    """Copy calls to Parquet, JSON lines or CSV, or to a table of ClickHouse.
+
+    URL: https://host:8443/?database=logs&table=calls, with the password in BARDO_CLICKHOUSE_PASSWORD.
+    """
+    place = _place(target, to)
+    if since_last and (since or until):
+        raise InvalidRequest("--since-last and a time exclude each other", hint="leave --since and --until out")
+    settings, now = load_settings(config), time.time()
+    begin, end = since_time(since, now), since_time(until, now, option="--until")
+    job = _Job(place, settings, file_format, content=content, force=force)
+    with ExitStack() as stack:
+        reader = stack.enter_context(LogReader(log_path(settings)))
+        follow = job.since_last(reader, stack, state) if since_last else None
+        span, anew = (reader.export_span(since=begin, until=end), False) if follow is None else follow.span()
+        if anew:
+            say("the log is another one than the last time: all of it is exported")
+        done = job.run(reader, span, follow)
+    _tell(done, job.name, as_json=as_json, quiet=place == STDIN)
+
+
+def _place(target: str | None, to: str | None) -> str:
+    if (not target and not to) or (target and to):
+        raise InvalidRequest(
+            "it must be said where the log is copied to", hint="give a file, -, or an address of ClickHouse"
+        )
+    return target or to or ""
+
+
+def _tell(done: Exported | None, name: str, *, as_json: bool, quiet: bool) -> None:
+    rows = 0 if done is None else done.rows
+    if as_json and not quiet:
+        show_json({"rows": rows, "target": name, "row_number": None if done is None else done.row_number})
+    elif rows == 0 and done is None:
+        say("no calls since the last export")
+    else:
+        say(f"{count(rows)} call{'' if rows == 1 else 's'} copied to {name}")
+
+
+class _Job:
+    """One export: where it goes, and how."""
+
+    def __init__(self, place: str, settings: Settings, wanted: Format | None, *, content: bool, force: bool) -> None:
+        from bardo.edge.export.clickhouse import target_of
+        from bardo.edge.export.exporting import FileExport
+
+        self._settings = settings
+        self._content = content
+        self._table: ClickHouseTarget | None = None
+        self._path: Path | None = None
+        if "://" in place:
+            if wanted is not None or force:
+                raise InvalidRequest("--format and --force are for files", hint="leave them out")
+            self._table = target_of(place)
+            self.name = self._table.name
+            return
+        self._path = None if place == STDIN else Path(place)
+        self.name = "stdout" if self._path is None else place
+        self._file = FileExport(format=_format(self._path, wanted).value, content=content)
+        if self._path is not None and self._path.exists() and not force:
+            raise InvalidRequest(f"{place} exists", hint="name another file, or replace it with --force")
+
+    def since_last(self, reader: LogReader, stack: ExitStack, state: Path | None) -> SinceLast:
+        """Return where this export begins, held against others with the same state."""
+        from bardo.edge.export.exporting import SinceLast
+        from bardo.edge.export.progress import ExportState
+
+        if self._table is None and self._path is None:
+            raise InvalidRequest("--since-last needs a file or a table", hint="nobody knows what became of a stream")
+        stored = ExportState(state or data_folder(self._settings) / STATE_FILE)
+        stack.enter_context(stored.alone())
+        return SinceLast(reader, stored, self._target())
+
+    def _target(self) -> str:
+        """Return what the state knows the target by: a table, or a folder and a format, since each file has a name of its own."""
+        if self._path is None:
+            return self.name
+        return f"{self._path.absolute().parent} {self._file.format}"
+
+    def run(self, reader: LogReader, span: RowSpan, follow: SinceLast | None) -> Exported | None:
+        """Copy the rows; None where there are none since the last time."""
+        if follow is not None and span.after >= span.last:
+            return None
+        if self._table is not None:
+            return asyncio.run(self._send(reader, span, self._table, follow))
+        if self._path is None:
+            return _write_stdout(reader, span, self._file)
+        done = self._file.write(reader, span, self._path)
+        if follow is not None:
+            follow.note(done.row_number)
+        return done
+
+    async def _send(
+        self, reader: LogReader, span: RowSpan, table: ClickHouseTarget, follow: SinceLast | None
+    ) -> Exported:
+        from bardo.edge.export.clickhouse import PASSWORD_VARIABLE
+        from bardo.edge.export.exporting import export_to_clickhouse
+        from bardo.edge.http import HttpTransport
+
+        transport = HttpTransport(self._settings.http.client)
+        try:
+            return await export_to_clickhouse(
+                reader,
+                span,
+                table,
+                transport=transport,
+                password=os.environ.get(PASSWORD_VARIABLE, ""),
+                content=self._content,
+                note=follow.note if follow is not None else lambda row_number: None,
+            )
+        finally:
+            await transport.close()
+
+
+def _format(path: Path | None, wanted: Format | None) -> Format:
+    from bardo.edge.export.files import SUFFIXES
+
+    found = SUFFIXES.get(path.suffix.lower()) if path is not None else "jsonl"
+    if wanted is None and found is None:
+        raise InvalidRequest(f"nothing says what {path} is to be", hint="add --format parquet, jsonl or csv")
+    made = wanted or Format(found or "jsonl")
+    if path is None and made is Format.PARQUET:
+        raise InvalidRequest("Parquet is not written to stdout", hint="name a file")
+    return made
+
+
+def _write_stdout(reader: LogReader, span: RowSpan, file: FileExport) -> Exported:
+    """Write to a pipe as it is, and to a terminal what can do nothing to it."""
+    if not sys.stdout.isatty():
+        done = file.write_to(reader, span, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+        return done
+    return file.write_to(reader, span, cast("IO[bytes]", _Terminal()))
+
+
+class _Terminal(io.RawIOBase):
+    """The terminal as a file: nothing of a row can play with it."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        encoded = bytes(data)
+        sys.stdout.write(printable(encoded.decode("utf-8", "replace")))
+        sys.stdout.flush()
+        return len(encoded)
