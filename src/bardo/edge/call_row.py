@@ -15,6 +15,7 @@ from bardo.values.cost import UNKNOWN_COST, CallCost
 from bardo.values.errors import BardoError
 from bardo.values.request import Request
 from bardo.values.response import Response
+from bardo.values.shown import shown_url
 
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
@@ -97,7 +98,7 @@ def log_row(
         if layers.answer is not None:
             fields |= _USED_NOTHING
     if keep_content:
-        fields |= _contents(request, response, layers)
+        fields |= _contents(request, response, layers, attempt)
     return LogRow(**fields)
 
 
@@ -112,14 +113,27 @@ _USED_NOTHING: dict[str, Any] = {
 """A reply that was kept says what its model used when it was made; the call that gets it used nothing."""
 
 
-def _contents(request: Request, response: Response | None, layers: CallLayers | None) -> dict[str, str]:
-    """Return what was said as texts; nothing where it must not be kept."""
+def _contents(
+    request: Request, response: Response | None, layers: CallLayers | None, attempt: Attempt | None
+) -> dict[str, str]:
+    """Return what was said and sent as texts; nothing where it must not be kept."""
     said = said_in(request, response, layers)
     if said is None:
         return {}
     request, response = said
-    asked = {"request_content": msgspec.json.encode(request.body or request.messages).decode()}
-    return asked if response is None else {**asked, "reply_content": msgspec.json.encode(response.blocks).decode()}
+    kept = {"request_content": msgspec.json.encode(request.body or request.messages).decode()}
+    if attempt is not None:
+        kept["sent_content"] = _sent(attempt)
+    return kept if response is None else {**kept, "reply_content": msgspec.json.encode(response.blocks).decode()}
+
+
+def _sent(attempt: Attempt) -> str:
+    """Return the request of the last attempt as JSON, without the headers that prove who pays."""
+    head = {"url": shown_url(attempt.url), "headers": attempt.headers}
+    try:
+        return msgspec.json.encode({**head, "body": msgspec.Raw(attempt.wire.body)}).decode()
+    except UnicodeDecodeError:
+        return msgspec.json.encode({**head, "body": attempt.wire.body.decode("utf-8", "replace")}).decode()
 
 
 def said_in(

@@ -109,6 +109,7 @@ def test_the_log_of_a_real_gateway_is_complete_once_it_has_stopped(tmp_path: Pat
         assert rows["ok"].request_id == good.headers["x-bardo-request-id"]
         assert rows["ok"].reasoning_tokens == 30
         assert (QUESTION in str(rows["ok"].request_content)) is content
+        assert (QUESTION in str(rows["ok"].sent_content)) is content
         assert ("1161" in str(rows["ok"].reply_content)) is content
         assert (rows["error"].status, rows["error"].error_class) == (429, "UpstreamRefused")
     assert SECRET.encode() not in path.read_bytes()

@@ -211,7 +211,7 @@ def _take_lock_of_windows(file: int) -> bool:
 
 def _written(row: LogRow) -> bytes:
     if row.request_content is not None or row.reply_content is not None:
-        row = msgspec.structs.replace(row, request_content=None, reply_content=None)
+        row = msgspec.structs.replace(row, request_content=None, reply_content=None, sent_content=None)
     try:
         line = _encode(row)
     except (UnicodeEncodeError, TypeError, ValueError, RecursionError):

@@ -21,8 +21,9 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
     `reasoning_*` is the receipt of the call's thinking in words: the policy, what was sent of it, who decided, and the verdict.
     `operation` is what was asked for: generate, complete (OpenAI's older form of it), embed or count_tokens. `error_message` must hold no
     secret: the caller removes them. `tenant` is a digest of the key that a client came with, empty where it came without one. `route` is
-    how it was found who answers, for a call that said what it needs. `request_content` and `reply_content` are stored only by a writer
-    that was told to keep them. `pipeline` are the receipts of the layers that worked on the call. `cache` is what the cache of replies
+    how it was found who answers, for a call that said what it needs. `request_content`, `reply_content` and
+    `sent_content`, which is the request of the last attempt as its provider got it, are stored only by a writer that was told to keep
+    them. `pipeline` are the receipts of the layers that worked on the call. `cache` is what the cache of replies
     did: `hit`, `similar`, `miss` or `refused:` and the reason, and `reply_saved_nanos` what the reply that it gave had cost.
     """
 
@@ -90,6 +91,8 @@ class LogRow(msgspec.Struct, frozen=True, kw_only=True):
         """Fill in the exact cost of a row that tells it in dollars alone, as journals of earlier versions do."""
         if self.cost_nanos is None and self.cost_usd is not None and 0 <= self.cost_usd <= _LARGEST_COST:
             msgspec.structs.force_setattr(self, "cost_nanos", nanos_of(self.cost_usd))
+
+    sent_content: str | None = None
 
 
 class CallFilter(msgspec.Struct, frozen=True, kw_only=True):

@@ -111,6 +111,7 @@ inference_log = Table(
     Column("pipeline", ExactJson),
     Column("cache", Text),
     Column("reply_saved_nanos", BigInteger),
+    Column("sent_content", Text),
     # Numbers of removed rows are never given again, so a follower cannot miss a row.
     sqlite_autoincrement=True,
 )

@@ -28,9 +28,10 @@ LONGEST_TEXTS = {
     "error_message": LONGEST_MESSAGE,
     "request_content": LONGEST_CONTENT,
     "reply_content": LONGEST_CONTENT,
+    "sent_content": LONGEST_CONTENT,
 }
 """Characters of the texts that are not cut at LONGEST_NAME."""
-CONTENTS = ("request_content", "reply_content")
+CONTENTS = ("request_content", "reply_content", "sent_content")
 LISTS = ("tags", "attempt_records")
 """Lists that most rows do not have: an empty one takes no room."""
 _SURROGATES = re.compile("[\ud800-\udfff]")

@@ -49,7 +49,9 @@ def draft_of(
     if chain.visibility is ReasoningVisibility.NONE:
         return None
     return EpisodeDraft(
-        row=msgspec.structs.replace(row, request_content=None, reply_content=None, usage_raw=None, receipt=None),
+        row=msgspec.structs.replace(
+            row, request_content=None, reply_content=None, sent_content=None, usage_raw=None, receipt=None
+        ),
         session=session,
         question=mended_text(question_of(request), LONGEST_QUESTION),
         # Blocks are what layers mask; the chain of the client's reply holds values that were put back.

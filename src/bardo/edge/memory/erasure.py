@@ -122,7 +122,7 @@ def _without_content(connection: Connection, request_ids: Sequence[str]) -> int:
     call = inference_log.c
     kept = call.request_content.is_not(None) | call.reply_content.is_not(None)
     cleared = update(inference_log).where(call.request_id.in_(request_ids), kept)
-    return connection.execute(cleared.values(request_content=None, reply_content=None)).rowcount
+    return connection.execute(cleared.values(request_content=None, reply_content=None, sent_content=None)).rowcount
 
 
 def overwrite_words(engine: Engine) -> None:

@@ -24,9 +24,7 @@ from bardo.values.shown import shown_url
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("conform", epilog="Example: bardo conform http://127.0.0.1:8484/v1 --model deepseek/deepseek-v4-pro")(
-        conform
-    )
+    app.command("conform", epilog="Example: bardo conform http://127.0.0.1:8484/v1 --model lab/m1")(conform)
 
 
 def conform(

@@ -119,6 +119,7 @@ def call_words(row: LogRow, now: float, feedback: Sequence[Feedback] = ()) -> li
         ("usage as sent", _json(row.usage_raw)),
         ("request", printable(row.request_content or "")),
         ("reply", printable(row.reply_content or "")),
+        ("sent", printable(row.sent_content or "")),
     ]
     return [(name, value) for name, value in pairs if value]
 

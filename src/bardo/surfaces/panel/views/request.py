@@ -35,13 +35,18 @@ _LOOKS, _SECONDS_BETWEEN_LOOKS = 6, 0.3
 _EFFORT_OFF = "off"
 
 
+def without_content(row: LogRow) -> LogRow:
+    """Return a row without what was asked, answered and sent."""
+    return msgspec.structs.replace(row, request_content=None, reply_content=None, sent_content=None)
+
+
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page of one request. Raises NotStored where the viewer may see none of this id."""
     row, feedback = await _read(panel, request, request.parameters["id"])
     earlier = request.query.get("of", "")
     before = (await _read(panel, request, earlier))[0] if earlier else None
     now = panel.context.runner.clock()
-    words = call_words(msgspec.structs.replace(row, request_content=None, reply_content=None), now, feedback)
+    words = call_words(without_content(row), now, feedback)
     kept = panel.keeps_content
     values = {
         "row": row,
@@ -56,7 +61,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
         "turns": asked_turns(row) if kept else (),
         "answer": answered_parts(row) if kept else (),
         "opaque": row.visibility == "opaque" and bool(row.reasoning_tokens),
-        "raw": list(_raw(row)),
+        "raw": list(_raw(row if kept else without_content(row))),
         "comparison": None if before is None else _comparison(before, row),
         "of": None if before is None else before.request_id,
         "may_repeat": kept and row.operation == "generate" and past_request(row) is not None,
@@ -190,10 +195,19 @@ def _costs(row: LogRow) -> Table:
     return Table(name="costs", caption="Cost by cause", heads=heads, rows=parts, foot=total)
 
 
+def _json(text: str) -> Any:
+    """Return a JSON value; the text itself where it was too long to be kept whole."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
+
+
 def _raw(row: LogRow) -> Iterator[tuple[str, Any]]:
     """Give what the log holds as JSON: receipts are more exact than words."""
     named = (("Receipt", row.receipt), ("Route", row.route), ("Layers", row.pipeline), ("Usage as sent", row.usage_raw))
-    for title, value in named:
+    sent = () if row.sent_content is None else (("Request to the provider", _json(row.sent_content)),)
+    for title, value in (*sent, *named):
         if value is not None:
             yield title, value
 
