@@ -26,7 +26,7 @@ from sqlalchemy.types import TypeEngine
 from bardo.edge.log.rollup import CAUSES, SUMS, RollupKey, part_column
 from bardo.edge.log.stored import from_json
 
-CURRENT_REVISION = "0008"
+CURRENT_REVISION = "0009"
 
 
 class ExactJson(TypeDecorator[Any]):
