@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import socket
 import threading
@@ -13,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from bardo.edge.direct_connection import DirectConnection
 from bardo.edge.fake import FakeReply
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply
 from bardo.values.errors import BrokenStream
@@ -43,6 +45,22 @@ def test_a_connection_the_provider_closed_is_not_used_again() -> None:
             await asyncio.wait_for(provider.all_closed.wait(), PATIENCE)
         assert (len(provider.calls), provider.connections) == (3, 3)
 
+    provider = TinyProvider(answering(OK), hangs_up=True)
+    real(provider, scene)
+
+
+def test_connections_that_a_provider_closes_are_not_held() -> None:
+    async def scene(transport: HttpTransport, url: str) -> None:
+        for _ in range(12):
+            assert await asked(transport, url) == b"ok"
+            await asyncio.wait_for(provider.all_closed.wait(), PATIENCE)
+        assert open_connections() - before <= 2
+
+    def open_connections() -> int:
+        gc.collect()
+        return sum(isinstance(one, DirectConnection) for one in gc.get_objects())
+
+    before = open_connections()
     provider = TinyProvider(answering(OK), hangs_up=True)
     real(provider, scene)
 

@@ -112,18 +112,24 @@ class Incoming:
 
 
 class DirectConnection(asyncio.Protocol):
-    """One connection. `release` is called with it whenever it may serve again; `served`: it carried a request before.
+    """One connection. `release` is called with it whenever it may serve again, `forget` once it is lost; `served`: it carried a request.
 
     `heard`: a byte came since the last request. `idle_limit` is how many seconds the server keeps it silent, where it said so.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, release: Callable[[DirectConnection], None]) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        release: Callable[[DirectConnection], None],
+        forget: Callable[[DirectConnection], object] = lambda _: None,
+    ) -> None:
         self.loop = loop
         self.served = False
         self.heard = False
         self.last_heard = 0.0
         self.idle_limit: float | None = None
         self._release = release
+        self._forget = forget
         self._transport: asyncio.Transport | None = None
         self._parser = HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
@@ -213,6 +219,7 @@ class DirectConnection(asyncio.Protocol):
 
     def connection_lost(self, failure: Exception | None) -> None:
         self._transport = None
+        self._forget(self)
         incoming, self._incoming = self._incoming, None
         if incoming is None or incoming.complete:
             return

@@ -173,7 +173,8 @@ class DirectTransport:
         carrier = await start_connection(
             infos, happy_eyeballs_delay=_ATTEMPT_SECONDS, interleave=1, loop=self._loop, socket_factory=watched_socket
         )
-        connection = DirectConnection(self._loop, self._release)
+        connection = DirectConnection(self._loop, self._release, self._forget)
+        self._addresses[connection] = address
         try:
             await self._loop.create_connection(
                 lambda: connection,
@@ -182,9 +183,9 @@ class DirectTransport:
                 server_hostname=address.host if address.secure else None,
             )
         except BaseException:
+            self._forget(connection)
             carrier.close()
             raise
-        self._addresses[connection] = address
         return connection
 
     async def _resolved(self, address: Address) -> Sequence[Any]:
@@ -224,8 +225,11 @@ class DirectTransport:
         if self._sweeping is None:
             self._sweeping = self._loop.call_later(IDLE_SECONDS, self._sweep)
 
+    def _forget(self, connection: DirectConnection) -> None:
+        self._addresses.pop(connection, None)
+
     def _sweep(self) -> None:
-        """Close the connections that were silent for long, and forget those that are lost."""
+        """Close the connections that were silent for long."""
         now, self._sweeping = self._loop.time(), None
         for address, kept in list(self._idle.items()):
             stale = [one for one in kept if one.transport is None or now - one.last_heard >= IDLE_SECONDS]
@@ -234,7 +238,6 @@ class DirectTransport:
                 kept.remove(connection)
             if not kept:
                 del self._idle[address]
-        self._addresses = {one: where for one, where in self._addresses.items() if one.transport is not None}
         if self._addresses:
             self._sweeping = self._loop.call_later(IDLE_SECONDS, self._sweep)
 
