@@ -75,7 +75,7 @@ async def _serve(client: DiscordBot, token: str, chat: DiscordSettings) -> None:
             DiscordWebSocket.DEFAULT_GATEWAY = URL(address)
         await client.connect()
     except discord.LoginFailure as problem:
-        hint = "copy it anew from the developer portal"
+        hint = "copy it again from the developer portal"
         raise ConfigError(f"Discord does not take the token in {chat.token_env}", hint=hint) from problem
     except (discord.HTTPException, discord.GatewayNotFound, discord.ConnectionClosed, aiohttp.ClientError) as problem:
         raise ConfigError(

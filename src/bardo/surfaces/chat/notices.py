@@ -45,7 +45,7 @@ def _sentence(problem: BardoError) -> str:
         case RateLimited():
             return f"You have asked as often as you may for now. Try again in {_span(problem.retry_after)}."
         case OverBudget():
-            return f"Your budget for today is used up. It begins anew in {_span(problem.retry_after)}."
+            return f"Your budget for today is used up. It starts again in {_span(problem.retry_after)}."
         case ContextOverflow():
             return "This conversation is longer than the model can read. Begin a new one with /new."
         case UpstreamRefused() if problem.overflow is not None:

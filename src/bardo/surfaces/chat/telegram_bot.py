@@ -76,7 +76,7 @@ async def _log_in(updater: Updater, chat: TelegramSettings) -> None:
     try:
         await updater.initialize()
     except InvalidToken as problem:
-        hint = "copy it anew from BotFather"
+        hint = "copy it again from BotFather"
         raise ConfigError(f"Telegram does not take the token in {chat.token_env}", hint=hint) from problem
     except TelegramError as problem:
         raise ConfigError("Telegram cannot be reached", hint="look at the network, and at api_url") from problem

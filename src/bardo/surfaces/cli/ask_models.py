@@ -33,7 +33,7 @@ async def chosen_model(directory: Directory, keyring: Keyring, wanted: str, *, o
         try:
             await directory.placement(wanted)
         except UnknownModel as problem:
-            found = await _matched(directory, keyring, wanted, problem, only=only)
+            found = await _find_match(directory, keyring, wanted, problem, only=only)
             if found is None:
                 return f"{only}/{wanted}"
             name = found
@@ -43,7 +43,7 @@ async def chosen_model(directory: Directory, keyring: Keyring, wanted: str, *, o
     return name
 
 
-async def _matched(
+async def _find_match(
     directory: Directory, keyring: Keyring, wanted: str, problem: UnknownModel, *, only: str
 ) -> str | None:
     """Return the one served model that a part of a name means; None where the only provider may know it. Raises as `best_match`."""

@@ -20,7 +20,7 @@ from bardo.edge.log import LogReader
 from bardo.edge.settings import Settings, load_settings
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.cli.running_gateway import address_of
-from bardo.surfaces.cli.top_feed import GatewayFeed, Told
+from bardo.surfaces.cli.top_feed import FeedItem, GatewayFeed
 from bardo.surfaces.cli.top_keys import pressed_keys
 from bardo.surfaces.render.console import console, full_screen_console, show_text
 from bardo.surfaces.render.top_screen import TopView, screen_of
@@ -59,13 +59,13 @@ def top(
     """
     settings = load_settings(config)
     view = TopView(address=gateway or address_of(settings))
-    spent = None if gateway else _seeded(view, settings)
+    spent = None if gateway else _load_log(view, settings)
     live = not once and sys.stdout.isatty()
     with suppress(KeyboardInterrupt):
         asyncio.run(_Top(view, settings, spent, key).run(live=live))
 
 
-def _seeded(view: TopView, settings: Settings) -> float | None:
+def _load_log(view: TopView, settings: Settings) -> float | None:
     """Take the last calls of this machine's log, and return what was spent today; None without a log."""
     today = time.mktime((*time.localtime()[:3], 0, 0, 0, 0, 0, -1))
     try:
@@ -85,7 +85,7 @@ class _Top:
         self._settings = settings
         self._spent_before = spent_before
         self._key = key
-        self._waiting: deque[Told] = deque(maxlen=_MOST_WAITING)
+        self._waiting: deque[FeedItem] = deque(maxlen=_MOST_WAITING)
         self._due = asyncio.Event()
         self._ended = False
 
@@ -115,7 +115,7 @@ class _Top:
             else:
                 self._take(told)
 
-    def _take(self, told: Told) -> None:
+    def _take(self, told: FeedItem) -> None:
         if isinstance(told, PublishedEvent):
             self._view.calls.take(told)
         elif told == "missed":

@@ -27,7 +27,7 @@ _LISTENING = Deadlines(connect=3.0, first_byte=10.0, idle=45.0)
 _MOST_BYTES = 8 * 1024 * 1024
 _WAITS = (0.2, 0.5, 1.0, 2.0, 5.0)
 
-Told = PublishedEvent | str
+FeedItem = PublishedEvent | str
 """An event, or what became of the connection: `connected`, `missed`, or why there is none."""
 
 
@@ -63,7 +63,7 @@ class GatewayFeed:
         found = await self._json(_USAGE, missing_ok=True)
         return found if isinstance(found, dict) else None
 
-    async def told(self) -> AsyncIterator[Told]:
+    async def told(self) -> AsyncIterator[FeedItem]:
         """Yield what the gateway tells, for ever: a connection that breaks is made again, from where it stopped."""
         tries = 0
         while True:
@@ -80,7 +80,7 @@ class GatewayFeed:
             await asyncio.sleep(_WAITS[min(tries, len(_WAITS) - 1)])
             tries += 1
 
-    async def _listen(self) -> AsyncIterator[Told]:
+    async def _listen(self) -> AsyncIterator[FeedItem]:
         reply = await self._get(_EVENTS, _LISTENING, accept="text/event-stream", after=self._last_id)
         decoder = SseDecoder()
         try:
