@@ -129,9 +129,17 @@ class LastingParts:
             if name == "transport":
                 await part.close()
             elif name in ("telemetry", "retention", "replay", "responses"):
-                await asyncio.to_thread(part.close)
+                await _close_beside(part.close)
             else:
                 part.close()
+
+
+async def _close_beside(close: Callable[[], None]) -> None:
+    """Close a part off the event loop; here, where the interpreter ends and starts no thread any more."""
+    try:
+        await asyncio.to_thread(close)
+    except RuntimeError:
+        close()
 
 
 def _same(name: str, before: Settings, now: Settings) -> bool:

@@ -133,9 +133,10 @@ def test_every_field_but_the_content_comes_back(tmp_path: Path) -> None:
         "started_at",
         "request_content",
         "reply_content",
+        "sent_content",
     }
     store, journal = Stored(), CallJournal(tmp_path)
-    journal.end(ended("a", **whole, request_content="secret", reply_content="secret"))
+    journal.end(ended("a", **whole, request_content="secret", reply_content="secret", sent_content="secret"))
     journal.abandon()
     assert b"secret" not in next(tmp_path.iterdir()).read_bytes()
     recover(tmp_path, store)
