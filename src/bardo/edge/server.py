@@ -131,6 +131,8 @@ class Supervisor(Multiprocess):
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket.socket]) -> None:
         super().__init__(config, sockets)
+        self.could_not_start = False
+        """Whether one of the first workers failed at its start, which ended all of them."""
         self._first: tuple[Process, ...] = ()
         self._failed: dict[Process, float] = {}
 
@@ -159,6 +161,7 @@ class Supervisor(Multiprocess):
         if worker.exitcode != STARTUP_FAILURE:
             return True
         if worker in self._first:
+            self.could_not_start = True
             self.should_exit.set()
             return False
         return time.monotonic() >= self._failed.setdefault(worker, time.monotonic()) + _RESTART_SECONDS
@@ -177,5 +180,5 @@ def serve_with_workers(
     served = config(create, factory=True, workers=workers, log_level=log_level, stop_seconds=stop_seconds)
     supervisor = Supervisor(served, [listener])
     supervisor.run()
-    if any(process.exitcode == STARTUP_FAILURE for process in supervisor.processes):
+    if supervisor.could_not_start:
         raise SystemExit(1)
