@@ -121,6 +121,37 @@ def wait_for(address: str, providers: set[str]) -> None:
         time.sleep(0.05)
 
 
+def workers_of(gateway: subprocess.Popen[bytes]) -> list[int]:
+    children = Path(f"/proc/{gateway.pid}/task/{gateway.pid}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def wait_for_workers(gateway: subprocess.Popen[bytes], count: int) -> list[int]:
+    """Wait until so many workers serve: only then do they take SIGHUP, as the system tells, and return their ids."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        serving = [worker for worker in workers_of(gateway) if _takes_hangups(worker)]
+        if len(serving) == count:
+            return serving
+        assert time.monotonic() < until, serving
+        time.sleep(0.05)
+
+
+def _takes_hangups(worker: int) -> bool:
+    try:
+        status = Path(f"/proc/{worker}/status").read_text()
+    except OSError:
+        return False
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) & (1 << (signal.SIGHUP - 1)))
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="the system does not tell the children of a process"
+)
+
+
+@needs_proc
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_sighup_applies_the_file_in_every_worker_and_ends_no_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: str
@@ -133,6 +164,8 @@ def test_sighup_applies_the_file_in_every_worker_and_ends_no_stream(
         with running("serve", "--config", str(config), "--port", "0", "--workers", workers) as gateway:
             address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
             wait_for(address, {"lab"})
+            if workers == "2":
+                wait_for_workers(gateway, 2)
             gate = simulator.hold(after=2)
             body = {"model": "lab/kimi-k3", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
             callers = [Caller(address, "/v1/chat/completions", body) for _ in range(4)]
@@ -154,12 +187,7 @@ def test_sighup_applies_the_file_in_every_worker_and_ends_no_stream(
             assert gateway.wait(60) == 0
 
 
-def workers_of(gateway: subprocess.Popen[bytes]) -> list[int]:
-    children = Path(f"/proc/{gateway.pid}/task/{gateway.pid}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
-@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell the children of a process")
+@needs_proc
 def test_a_killed_worker_is_replaced_also_while_the_file_is_wrong(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,18 +197,13 @@ def test_a_killed_worker_is_replaced_also_while_the_file_is_wrong(
         config.write_text(config_of(provider, "lab"))
         with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
             address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
-            wait_for(address, {"lab"})
+            first = wait_for_workers(gateway, 2)
             config.write_text("[providers]\nwrong")
-            first = workers_of(gateway)
-            assert len(first) == 2
             os.kill(first[0], signal.SIGKILL)
             line_with(gateway.stderr, "a worker cannot start: ")
             assert providers_of(address) == {"lab"}, "the other worker goes on"
             config.write_text(config_of(provider, "lab"))
-            until = time.monotonic() + PATIENCE
-            while len(workers_of(gateway)) < 2:
-                assert time.monotonic() < until
-                time.sleep(0.1)
+            wait_for_workers(gateway, 2)
             assert providers_of(address) == {"lab"}
             gateway.send_signal(signal.SIGTERM)
             assert gateway.wait(60) == 0
