@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import threading
@@ -191,6 +192,28 @@ def test_nothing_is_left_of_an_earlier_configuration(
     for name in ("log", "log0", "log1", "log2"):
         with LogReader(tmp_path / f"{name}.db") as log:
             assert [row.outcome for row in log.recent(10)] == ["ok"]
+
+
+def test_a_gateway_that_ends_closes_an_earlier_configuration_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    began = threading.Event()
+    ended: list[str] = []
+    stop = ConfiguredGateway.stop
+
+    async def stop_slowly(configured: ConfiguredGateway) -> None:
+        began.set()
+        await asyncio.sleep(0.3)
+        await stop(configured)
+        ended.append(configured.settings.providers[0].id)
+
+    monkeypatch.setattr(ConfiguredGateway, "stop", stop_slowly)
+    with Simulator("moonshot").running() as near:
+        text = log_at(tmp_path) + provider("near", near.base_url)
+        with served(tmp_path, text, monkeypatch, caplog) as gateway:
+            gateway.write(text.replace('"near"', '"again"'))
+            assert began.wait(PATIENCE)
+    assert ended == ["near", "again"]
 
 
 def test_reloading_can_be_left_to_the_signal(

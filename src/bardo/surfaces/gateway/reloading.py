@@ -41,6 +41,7 @@ class ReloadingGateway:
         self._earlier: deque[ConfiguredGateway] = deque()
         self._reloading = asyncio.Lock()
         self._retiring = asyncio.Lock()
+        self._ending = asyncio.Event()
         self._tasks: set[asyncio.Task[object]] = set()
         source = first.settings.source
         self._file = Path(source) if source and first.settings.gateway.reload_on_change else None
@@ -95,7 +96,10 @@ class ReloadingGateway:
         """Close the configurations that no request needs any more, the oldest first: later ones share what they hold."""
         async with self._retiring:
             while self._earlier and self._earlier[0].is_idle:
-                await self._earlier.popleft().stop()
+                try:
+                    await self._earlier[0].stop()
+                finally:
+                    self._earlier.popleft()
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -105,8 +109,8 @@ class ReloadingGateway:
                 self._begin(self._watch(self._file))
             await send({"type": "lifespan.startup.complete"})
             await receive()
-        for task in tuple(self._tasks):
-            task.cancel()
+        self._ending.set()
+        # Not cancelled: a configuration of which only a part is closed would leave rows of the log unwritten.
         await asyncio.gather(*self._tasks, return_exceptions=True)
         while self._earlier:
             await self._earlier.popleft().stop()
@@ -116,12 +120,17 @@ class ReloadingGateway:
     async def _watch(self, file: Path) -> None:
         """Reload when the file has changed and is the same at two looks: whoever writes it may take a moment."""
         seen = self._read_as
-        while True:
-            await asyncio.sleep(LOOK_SECONDS)
+        while not await self._ends_within(LOOK_SECONDS):
             before, seen = seen, await asyncio.to_thread(_signature, file)
             if seen is not None and seen != self._read_as and seen == before:
                 self._read_as = seen
                 await self.reload()
+
+    async def _ends_within(self, seconds: float) -> bool:
+        """Return whether the gateway ends before that time is over."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._ending.wait(), seconds)
+        return self._ending.is_set()
 
     def _begin(self, work: Coroutine[object, object, object]) -> None:
         task = asyncio.get_running_loop().create_task(work)
