@@ -27,6 +27,6 @@ def test_a_promise_has_its_test(file: str, test: str) -> None:
 
 
 def test_every_line_of_the_table_is_a_promise_with_a_test() -> None:
-    table = PAGE.partition("## What is promised")[2].partition("## ")[0]
+    table = PAGE.partition("## Promises")[2].partition("## ")[0]
     rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
     assert len(rows) == len(PROMISES) >= 25
