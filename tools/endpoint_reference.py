@@ -60,8 +60,7 @@ def openai_fields() -> Iterator[tuple[str, str, str]]:
     from openai.types.chat import completion_create_params as chat
     from openai.types.responses import response_create_params as responses
 
-    shared = shared_between(CHAT, RESPONSES)
-    assert shared is not None
+    shared = shared_between(CHAT, RESPONSES)[0]
     of_chat = set(chat.CompletionCreateParamsBase.__annotations__) | {"stream"}
     of_responses = set(responses.ResponseCreateParamsBase.__annotations__) | {"stream"}
     same = {path.partition(".")[0] for path in shared.same}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 import bardo
 from bardo.catalog.shared_fields import shared_rows
 from bardo.edge.settings import parse_settings
@@ -70,5 +72,51 @@ def test_the_rows_hold_what_both_have_in_openais_own_types() -> None:
         of_chat.CompletionCreateParamsBase.__annotations__.keys()
         & of_responses.ResponseCreateParamsBase.__annotations__.keys()
     )
-    (group,) = shared_rows()
-    assert {path for path in group.same if "." not in path} == both - SAID_ELSEWHERE
+    group = shared_rows()[0]
+    assert {path.partition(".")[0] for path in group.same} - {"stream_options"} == both - SAID_ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    "words", [{"service_tier": "ultrafast"}, {"prompt_cache_options": {"ttl": "12h"}}], ids=["tier", "time of a cache"]
+)
+def test_a_value_that_only_responses_has_is_not_sent_to_chat(words: dict[str, Any]) -> None:
+    found = explained(RESPONSES, CHAT, {"input": "hi", **words})
+    assert not words.keys() & found.body.keys()
+    assert [one.why for one in found.degraded] == ["this endpoint has no such value"]
+
+
+def test_cache_options_that_both_have_reach_chat_and_those_of_responses_alone_are_reported() -> None:
+    found = explained(
+        RESPONSES, CHAT, {"input": "hi", "prompt_cache_options": {"mode": "explicit", "ttl": "30m", "prewarm": True}}
+    )
+    assert found.body["prompt_cache_options"] == {"mode": "explicit", "ttl": "30m"}
+    assert [(one.what, one.asked) for one in found.degraded] == [("prompt_cache_options", {"prewarm": True})]
+
+
+@pytest.mark.parametrize("dialect", [CHAT, RESPONSES])
+def test_a_tier_of_openai_reaches_converse(dialect: str) -> None:
+    said = chat() if dialect == CHAT else {"input": "hi"}
+    found = explained(dialect, "bedrock_converse", {**said, "service_tier": "flex"}, preset="bedrock")
+    assert found.body["serviceTier"] == {"type": "flex"}
+    assert not [one for one in found.degraded if "tier" in one.what.lower()]
+
+
+def test_a_tier_that_says_nothing_is_left_out_and_one_that_converse_lacks_is_reported() -> None:
+    automatic = explained(CHAT, "bedrock_converse", chat(service_tier="auto"), preset="bedrock")
+    assert "serviceTier" not in automatic.body
+    assert automatic.degraded == ()
+    fast = explained(CHAT, "bedrock_converse", chat(service_tier="fast"), preset="bedrock")
+    assert "serviceTier" not in fast.body
+    assert [one.what for one in fast.degraded] == ["serviceTier.type"]
+
+
+def test_openrouter_takes_its_mode_of_reasoning_from_a_client_of_responses() -> None:
+    found = explained(RESPONSES, CHAT, {"input": "hi", "reasoning": {"mode": "pro"}, "user": "u"}, preset="openrouter")
+    assert found.body["reasoning"]["mode"] == "pro"
+    assert found.body["user"] == "u"
+    assert found.degraded == ()
+
+
+def test_a_mode_of_reasoning_is_reported_where_it_is_not_taken() -> None:
+    found = explained(RESPONSES, CHAT, {"input": "hi", "reasoning": {"mode": "pro"}}, preset="deepseek")
+    assert "mode" in str([one.what for one in found.degraded])

@@ -11,9 +11,11 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
+from bardo.catalog.prompt_caching import least_cached
 from catalog.wire_checks import (
     asked_at,
     bound,
+    ciphertext_is_read,
     effort_of,
     fills_the_cache,
     finish_of,
@@ -28,9 +30,11 @@ from catalog.wire_checks import (
     row,
     rule,
     said_by_anthropic,
+    shared,
     state_why,
     steps_are_read,
     system_turns,
+    thoughts_of_agents_are_read,
     tools_off,
     usage_of,
 )
@@ -48,26 +52,9 @@ def keys() -> list[str]:
     return found
 
 
-NO_READER = "nothing in bardo acts on it: the field goes on as the caller wrote it"
-ADDRESSES = "an address of each customer's own: base_url in bardo.toml names it"
-
 OPEN: Mapping[str, str] = {
-    "openai response.responses": "replies are read whether or not the ciphertext was asked for; nothing else follows from it",
-    "openai caching.fields[2]": NO_READER,
-    "openai service_tier": NO_READER,
-    "anthropic api_version": "bardo sends 2023-06-01 itself; what the newer version refuses is refused by the models that have it",
-    "anthropic speed": NO_READER,
-    "anthropic caching.min_tokens": "bardo sets no cache markers of its own, so no least length decides anything",
-    "google wire[1].values": "a level goes out where a model's row has it: see gemini-4-hydrogen*",
-    "google wire[3].values": "a level goes out where a model's row has it: see gemini-4-hydrogen*",
-    "google finish": "the token goes back to Gemini's own clients as it came; nobody else could send it again",
-    "mistral endpoints": "Chat carries all that its Responses does, so a call gains nothing by another endpoint",
-    "perplexity endpoints": "Chat carries all that is asked here; the agent's own events have no counterpart",
-    "bedrock serviceTier": NO_READER,
-    "openrouter wire[+]": NO_READER,
-    "dashscope endpoints": ADDRESSES,
-    "claude-on-google-cloud (new provider)": ADDRESSES,
-    "bedrock-mantle (base url)": ADDRESSES,
+    "anthropic api_version": "2023-06-01 is sent; where the headers of a provider name the newer one, a refused field is repaired",
+    "anthropic speed": "a faster and dearer answer that no other field asks for: it goes on as the caller wrote it, with its beta",
 }
 """Entries that are no row, each with why."""
 
@@ -77,6 +64,7 @@ VERTEX_HOSTS = {
     "eu": "aiplatform.eu.rep.googleapis.com",
 }
 Check = Callable[[], bool]
+CHAT, RESPONSES = "openai_chat", "openai_responses"
 LOW_UP = ("low", "medium", "high", "xhigh", "max")
 CHECKS: Mapping[str, Check] = {
     "openai models[+]": lambda: all(
@@ -318,6 +306,68 @@ CHECKS: Mapping[str, Check] = {
         and provider("azure").auth == "api-key"
         and asked_at("azure-anthropic", "claude-opus-5", {"resource": "r"})
         == "https://r.services.ai.azure.com/anthropic/v1/messages"
+    ),
+    "openai response.responses": ciphertext_is_read,
+    "openai caching.fields[2]": lambda: (
+        shared("openai", RESPONSES, CHAT, prompt_cache_options={"mode": "explicit", "ttl": "30m"}) == ()
+        and shared("openai", RESPONSES, CHAT, prompt_cache_options={"ttl": "12h"}) == ("prompt_cache_options.ttl",)
+    ),
+    "openai service_tier": lambda: (
+        shared("openai", RESPONSES, CHAT, service_tier="fast") == ()
+        and shared("openai", RESPONSES, CHAT, service_tier="ultrafast") == ("service_tier",)
+    ),
+    "anthropic caching.min_tokens": lambda: all(
+        least_cached(name) == tokens
+        for name, tokens in (
+            ("claude-opus-5", 512),
+            ("claude-fable-5", 512),
+            ("claude-mythos-5-2", 512),
+            ("claude-sonnet-5", 1024),
+            ("claude-sonnet-4-6", 1024),
+            ("claude-opus-4-8", 1024),
+            ("claude-opus-4-7", 2048),
+            ("claude-opus-4-6", 4096),
+            ("claude-haiku-4-5", 4096),
+        )
+    ),
+    "google wire[1].values": lambda: (
+        effort_of("gemini", "gemini", "gemini-4-hydrogen", "xhigh")
+        == {"generationConfig": {"thinkingConfig": {"thinkingLevel": "xhigh"}}}
+    ),
+    "google wire[3].values": lambda: (
+        effort_of("gemini-interactions", "gemini_interactions", "gemini-4-hydrogen", "xhigh")
+        == {"generation_config": {"thinking_level": "xhigh"}}
+    ),
+    "google finish": lambda: finish_of("gemini", "CONTINUATION") == "pause",
+    "mistral endpoints": lambda: (
+        provider("mistral-responses").dialect == RESPONSES
+        and provider("mistral-responses").counts_tokens
+        and effort_of("mistral-responses", RESPONSES, "mistral-large-4", "medium")
+        == {"reasoning": {"effort": "medium"}}
+    ),
+    "perplexity endpoints": lambda: (
+        provider("perplexity-agent").base_url == "https://api.perplexity.ai/v1" and thoughts_of_agents_are_read()
+    ),
+    "bedrock serviceTier": lambda: (
+        shared("bedrock", CHAT, "bedrock_converse", service_tier="priority") == ()
+        and shared("bedrock", CHAT, "bedrock_converse", service_tier="scale") == ("serviceTier.type",)
+    ),
+    "openrouter wire[+]": lambda: shared("openrouter", RESPONSES, CHAT, reasoning={"mode": "pro"}) == (),
+    "dashscope endpoints": lambda: (
+        asked_at("qwen-workspace", "qwen3-max", {"workspace": "w", "region": "eu-central-1"})
+        == "https://w.eu-central-1.maas.aliyuncs.com/compatible-mode/v1/chat/completions"
+        and row("qwen-workspace", "qwen3-max") is row("qwen", "qwen3-max")
+    ),
+    "claude-on-google-cloud (new provider)": lambda: (
+        asked_at("claude-google-cloud", "claude-opus-5", {"project": "p", "location": "global", "workspace": "w"})
+        == "https://claude.googleapis.com/v1/projects/p/locations/global/workspaces/w/invoke/v1/messages"
+        and provider("claude-google-cloud").auth == "google"
+    ),
+    "bedrock-mantle (base url)": lambda: (
+        asked_at("bedrock-mantle-anthropic", "anthropic.claude-opus-5", {"region": "us-east-1"})
+        == "https://bedrock-mantle.us-east-1.api.aws/anthropic/v1/messages"
+        and provider("bedrock-mantle-anthropic").auth == "aws"
+        and row("bedrock-mantle-anthropic", "anthropic.claude-opus-5") is row("anthropic", "claude-opus-5")
     ),
     "together base_url": lambda: provider("together").base_url == "https://api.together.ai/v1",
 }

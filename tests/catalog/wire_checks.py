@@ -16,6 +16,7 @@ from bardo.catalog.replay import Reader, builtin_replay
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.constants import REASONS
 from bardo.dialects.anthropic_messages.decode_request import decode_request
+from bardo.dialects.gemini.constants import REASONS as GEMINI_REASONS
 from bardo.dialects.openai_chat.usage import decode_usage
 from bardo.dialects.openai_responses.reply_end import LENGTH_WORDS
 from bardo.edge.introspect.live import LiveFacts
@@ -23,10 +24,12 @@ from bardo.edge.introspect.readers import READERS
 from bardo.edge.settings import parse_settings
 from bardo.reasoning.control import ControlTarget, fit_parameters, plan_reasoning
 from bardo.structured.modes import SchemaTarget, rungs_of
+from bardo.values.blocks import ReasoningBlock
 from bardo.values.events import ThinkChunk
 from bardo.values.request import Effort, ReasoningPolicy, Request, Tool
 from bardo.values.wire import Arrival
 from dialects.openai_chat.chat import events
+from dialects.openai_responses.replies import read as read_reply
 
 OFF = ReasoningPolicy(mode="off")
 
@@ -132,6 +135,8 @@ def ladder_of(provider: str, model: str) -> str:
 
 def finish_of(dialect: str, word: str) -> str:
     """Return bardo's word for a reason to end."""
+    if dialect == "gemini":
+        return GEMINI_REASONS.get(word, "unknown")
     if dialect == "openai_responses":
         return "length" if word in LENGTH_WORDS else "unknown"
     return REASONS.get(word, "unknown")
@@ -162,3 +167,33 @@ def said_by_anthropic(**types: bool) -> LiveFacts:
     told = {name: {"supported": value} for name, value in types.items()}
     thinking = {"supported": True, "types": told}
     return live("anthropic", capabilities={"thinking": thinking}, max_tokens=128_000, retires_at="2027-01-31T00:00:00Z")
+
+
+def shared(preset: str, client: str, upstream: str, **fields: Any) -> tuple[str, ...]:
+    """Return what of a client's fields a provider does not get."""
+    text = f'[[providers]]\nid = "one"\npreset = "{preset}"\ndialect = "{upstream}"\nbase_url = "http://lab/v1"\n'
+    said = {"input": "x"} if client == "openai_responses" else {"messages": [{"role": "user", "content": "x"}]}
+    asked = {**said, **fields, "model": "one/gpt-4.1", "bardo": {"allow_loss": ["*"]}}
+    return tuple(one.what for one in bardo.explain(asked, client, "", config=parse_settings(text)).degraded)
+
+
+def ciphertext_is_read() -> bool:
+    """Return whether the ciphertext of a Responses reply is kept where nobody asked for it."""
+    item = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "c"}
+    done = {"type": "response.output_item.done", "output_index": 0, "item": item}
+    (block,) = read_reply(done, {"type": "response.completed", "response": {"output": [item]}}).blocks
+    return isinstance(block, ReasoningBlock) and "c" in [one.data for one in block.opaque]
+
+
+def thoughts_of_agents_are_read() -> bool:
+    """Return whether the thoughts of Perplexity's agents are read as thinking."""
+    reply = read_reply(
+        {"type": "response.reasoning.started", "thought": "Look it up."},
+        {"type": "response.reasoning.search_queries", "thought": "One page.", "queries": ["q"]},
+        {"type": "response.reasoning.stopped"},
+        {"type": "response.completed", "response": {"output": []}},
+    )
+    return [block.text.strip() for block in reply.blocks if isinstance(block, ReasoningBlock)] == [
+        "Look it up.",
+        "One page.",
+    ]

@@ -117,6 +117,7 @@ def test_a_session_sends_its_token_and_signs_it() -> None:
         ("bedrock-runtime.cn-north-1.amazonaws.com.cn", Scope("cn-north-1", "bedrock")),
         ("bedrock.ap-southeast-2.amazonaws.com", Scope("ap-southeast-2", "bedrock")),
         ("bedrock-runtime.eu-west-1.api.aws", Scope("eu-west-1", "bedrock")),
+        ("bedrock-mantle.eu-west-1.api.aws", Scope("eu-west-1", "bedrock-mantle")),
         ("proxy.us-east-1.internal", Scope("eu-central-1", "bedrock")),
         ("vpce-0a1.proxy.internal", Scope("eu-central-1", "bedrock")),
         ("127.0.0.1:8080", Scope("eu-central-1", "bedrock")),

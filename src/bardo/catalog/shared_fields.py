@@ -27,7 +27,8 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """What `dialects` have in common.
 
     `same` are dotted paths that they share, `moved` the paths of one field by dialect. `providers` are ids of the rows that are known to
-    take them from a client of the other dialect.
+    take them from a client of the other dialect. `words` are by dialect the only values that a field takes there, and `silent` those that
+    say nothing.
     """
 
     dialects: tuple[str, ...]
@@ -35,15 +36,22 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     same: tuple[str, ...] = ()
     moved: tuple[dict[str, str], ...] = ()
     switch: tuple[ListSwitch, ...] = ()
+    words: dict[str, dict[str, tuple[str, ...]]] = {}
+    silent: tuple[str, ...] = ()
+
+    def takes(self, dialect: str, path: str, value: object) -> bool:
+        """Whether a field takes this value in a dialect."""
+        words = self.words.get(dialect, {}).get(path)
+        return words is None or value in words
 
     def paths(self, source: str, target: str) -> list[tuple[str, str]]:
         """Return where each field stands in the one dialect, and where in the other."""
         return [*((path, path) for path in self.same), *((one[source], one[target]) for one in self.moved)]
 
 
-def shared_between(source: str, target: str) -> SharedFields | None:
-    """Return what two dialects have in common; None where no row speaks of them."""
-    return _by_pair().get((source, target))
+def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
+    """Return the rows that say what two dialects have in common."""
+    return _by_pair().get((source, target), ())
 
 
 @cache
@@ -54,7 +62,6 @@ def shared_rows() -> tuple[SharedFields, ...]:
 
 
 @cache
-def _by_pair() -> dict[tuple[str, str], SharedFields]:
-    return {
-        (one, other): row for row in shared_rows() for one in row.dialects for other in row.dialects if one != other
-    }
+def _by_pair() -> dict[tuple[str, str], tuple[SharedFields, ...]]:
+    pairs = {(one, other) for row in shared_rows() for one in row.dialects for other in row.dialects if one != other}
+    return {pair: tuple(row for row in shared_rows() if {*pair} <= {*row.dialects}) for pair in pairs}

@@ -19,24 +19,46 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
 
     A provider that is not known to take them does not get them, which is reported.
     """
-    shared = shared_between(request.dialect, row.dialect) if request.extra else None
-    if shared is None:
+    request, of_reasoning = _carry_of_reasoning(request, row)
+    rows = shared_between(request.dialect, row.dialect) if request.extra else ()
+    extra: dict[str, Any] = copy.deepcopy(request.extra) if rows else {}
+    fields: dict[str, Any] = of_reasoning
+    untouched = True
+    for shared in sorted(rows, key=lambda one: row.id not in one.providers):
+        found = _found(extra, shared, request.dialect, row.dialect)
+        untouched = untouched and not found
+        for path, value in found.items():
+            why = _refused(shared, row, path, value)
+            if not why:
+                fields = merge_fields(fields, nested(path, value))
+            elif value not in shared.silent:
+                losses.lose(path, value, why)
+    return (request if untouched else msgspec.structs.replace(request, extra=extra)), fields
+
+
+def _carry_of_reasoning(request: Request, row: ProviderRow) -> tuple[Request, dict[str, Any]]:
+    """Return the request without the words beside its reasoning policy that the target takes too, and these as they are written there."""
+    policy = request.reasoning
+    if policy is None or policy.carried is None or policy.carried.dialect != request.dialect:
         return request, {}
-    extra: dict[str, Any] = copy.deepcopy(request.extra)
+    rows = [one for one in shared_between(request.dialect, row.dialect) if row.id in one.providers]
+    there = dict(pair for one in rows for pair in one.paths(request.dialect, row.dialect))
+    own = policy.carried.fields
+    left = {path: value for path, value in own.items() if path not in there}
+    if len(left) == len(own):
+        return request, {}
     fields: dict[str, Any] = {}
-    found = _moved(extra, shared, request.dialect, row.dialect)
-    for switch in shared.switch:
-        if {request.dialect, row.dialect} == {switch.dialect, switch.in_dialect}:
-            found |= _switched(extra, found, switch, request.dialect)
-    if not found:
-        return request, {}
-    if row.id in shared.providers:
-        for path, value in found.items():
-            fields = merge_fields(fields, nested(path, value))
-    else:
-        for path, value in found.items():
-            losses.lose(path, value, f"{row.id} is not known to take it")
-    return msgspec.structs.replace(request, extra=extra), fields
+    for path in own.keys() - left.keys():
+        fields = merge_fields(fields, nested(there[path], own[path]))
+    carried = msgspec.structs.replace(policy.carried, fields=left) if left else None
+    return msgspec.structs.replace(request, reasoning=msgspec.structs.replace(policy, carried=carried)), fields
+
+
+def _refused(shared: SharedFields, row: ProviderRow, path: str, value: Any) -> str:
+    """Return why a provider does not get a field that its dialect has; empty where it does."""
+    if row.id not in shared.providers:
+        return f"{row.id} is not known to take it"
+    return "" if shared.takes(row.dialect, path, value) else "this endpoint has no such value"
 
 
 def with_shared(body: dict[str, Any], carried: dict[str, Any]) -> dict[str, Any]:
@@ -47,6 +69,15 @@ def with_shared(body: dict[str, Any], carried: dict[str, Any]) -> dict[str, Any]
         if isinstance(value, list) and isinstance(body.get(name), list)
     }
     return merge_fields(body, {**carried, **lists})
+
+
+def _found(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:
+    """Take all that is shared out of `extra`, and return it by its paths in the target."""
+    found = _moved(extra, shared, source, target)
+    for switch in shared.switch:
+        if {source, target} == {switch.dialect, switch.in_dialect}:
+            found |= _switched(extra, found, switch, source)
+    return found
 
 
 def _moved(extra: dict[str, Any], shared: SharedFields, source: str, target: str) -> dict[str, Any]:

@@ -26,9 +26,10 @@ REGIONS = ("AWS_REGION", "AWS_DEFAULT_REGION")
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
 _SAFE = "-_.~"
-# Bedrock's hosts and the name under which it signs: bedrock-runtime.us-east-1.amazonaws.com is `bedrock`.
+# Bedrock's hosts and the names under which they sign: bedrock-runtime.us-east-1.amazonaws.com is `bedrock`, and
+# bedrock-mantle.us-east-1.api.aws is `bedrock-mantle` (anthropic 2.12.0, lib/bedrock/_mantle.py).
 _HOST = re.compile(
-    r"(?P<service>[a-z0-9-]+?)(?:-runtime|-mantle)?(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)\."
+    r"(?P<service>[a-z0-9-]+?)(?:-runtime)?(?:-fips)?\.(?P<region>[a-z]{2}(?:-[a-z]+)+-\d+)\."
     r"(?:amazonaws\.com(?:\.cn)?|api\.aws)"
 )
 # Proxies on the way may change these, so they are not signed.

@@ -181,6 +181,11 @@ class OutputDecoder(PlainReplyDecoder):
         if isinstance(text, str) and text and not self._items.holds(ReasoningItem):
             self._items.add_reasoning().complete({"content": [text]}, out)
 
+    def _take_thought(self, value: dict[str, Any], out: list[Event]) -> None:
+        thought = value.get("thought")
+        if isinstance(thought, str) and thought:
+            self._items.add_reasoning().complete({"content": [thought + "\n\n"]}, out)
+
     def _take_added(self, value: dict[str, Any], out: list[Event]) -> None:
         # Some servers announce an item without saying which.
         if value.get("item") is not None:
@@ -254,6 +259,18 @@ _TAKE: dict[str, Callable[[OutputDecoder, dict[str, Any], list[Event]], None]] =
     **dict.fromkeys(
         ("response.completed", "response.incomplete", "response.failed", "response.cancelled", "response.done"),
         OutputDecoder._take_ending,
+    ),
+    # What an agent of Perplexity thinks at each of its steps: perplexityai 0.46.1, types/response_stream_chunk.py.
+    **dict.fromkeys(
+        (
+            "response.reasoning.started",
+            "response.reasoning.search_queries",
+            "response.reasoning.search_results",
+            "response.reasoning.fetch_url_queries",
+            "response.reasoning.fetch_url_results",
+            "response.reasoning.stopped",
+        ),
+        OutputDecoder._take_thought,
     ),
     **dict.fromkeys(DELTA_KINDS, OutputDecoder._take_delta),
     **dict.fromkeys(DONE_KINDS, OutputDecoder._take_text_done),
