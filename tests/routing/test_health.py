@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -23,6 +24,7 @@ from bardo.values.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from support.two_gateways import TwoGateways
 
 OK = AttemptOutcome(seconds=0.5)
 SERVER = AttemptOutcome(error="server", status=500)
@@ -30,10 +32,15 @@ LOST = AttemptOutcome(error="connection")
 POLICY = HealthPolicy()
 
 
-@pytest.fixture
-def store() -> HealthStore:
-    """Return the store under test: a shared one is tested by the same tests."""
-    return MemoryHealth()
+@pytest.fixture(params=["memory", "shared"])
+def store(request: pytest.FixtureRequest) -> Iterator[HealthStore]:
+    """Return the store under test: in one process, or two gateways over one server, of which each makes every second call."""
+    if request.param == "memory":
+        yield MemoryHealth()
+        return
+    gateways = TwoGateways(str(request.getfixturevalue("redis_url")))
+    yield gateways
+    gateways.close()
 
 
 def note(

@@ -68,6 +68,8 @@ class Assembly:
 
     def start(self) -> None:
         """Begin what goes on beside the calls, in the running event loop."""
+        if self.lasting.sharing is not None:
+            self.lasting.sharing.start()
         if self._pings is not None:
             self._pings.start()
         if self._refresh is not None:

@@ -21,6 +21,7 @@ from bardo.routing.candidates import Health
 from bardo.routing.health import HealthStore, MemoryHealth, state_of
 from bardo.routing.key_rests import Rest
 from bardo.routing.latency import Latency
+from bardo.routing.shared_health import SharedHealth
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
 from bardo.values.inference_events import HealthChanged
@@ -44,6 +45,12 @@ class HealthKeeper:
         """What is told of one of several servers that was not there, or closed its connection; None where nobody asks."""
 
     @property
+    def sharing(self) -> str:
+        """`shared` where other gateways' calls count here too, `alone` while these cannot be reached, empty where none are asked."""
+        store = self.store
+        return ("shared" if store.in_step else "alone") if isinstance(store, SharedHealth) else ""
+
+    @property
     def revision(self) -> int:
         """A number that changes when a target goes down or comes back, or answers much faster or slower than before."""
         return self.store.revision
@@ -65,6 +72,19 @@ class HealthKeeper:
             self._publish(provider, model, reason, now)
         if outcome.error == "key_refused":
             self._warn_of_key(provider, model, outcome, now)
+
+    def tell_of_others(self, provider: str, model: str, now: float, *, is_down: bool) -> None:
+        """Log and publish that a target went down or came back by what other gateways saw; `model` is empty for the whole provider."""
+        what = f"{provider}/{model}" if model else provider
+        if not is_down:
+            _log.info(
+                "%s is up again: another gateway was answered", what, extra={"provider": provider, "model": model}
+            )
+            self._publish(provider, model, "", now)
+            return
+        reason = f"{what} is down: calls of other gateways to it fail"
+        _log.warning("%s", reason, extra={"provider": provider, "model": model})
+        self._publish(provider, model, reason, now)
 
     def _publish(self, provider: str, model: str, reason: str, now: float) -> None:
         if self.events is not None and self.events.active:

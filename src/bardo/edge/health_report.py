@@ -86,10 +86,14 @@ class ProviderHealth(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The health of all providers, at Unix time `at`."""
+    """The health of all providers, at Unix time `at`.
+
+    `sharing` is `shared` where it holds what other gateways see too, `alone` while these cannot be reached, and empty where none are asked.
+    """
 
     at: float
     providers: tuple[ProviderHealth, ...]
+    sharing: str = ""
 
 
 class ReportContext(Protocol):
@@ -111,7 +115,7 @@ def health_report(context: ReportContext) -> HealthReport:
         if model:
             called[provider].append(model)
     providers = [_provider(context, one, called, now, at) for one in context.directory.providers]
-    return HealthReport(at=at, providers=tuple(providers))
+    return HealthReport(at=at, providers=tuple(providers), sharing=context.health.sharing)
 
 
 def _provider(

@@ -19,11 +19,11 @@ from bardo.edge.response_store import ResponseStore, open_responses
 from bardo.edge.retention import LogKeeper
 from bardo.edge.runner_parts import CallMemory
 from bardo.edge.settings import Settings
-from bardo.edge.settings_health import policy_of
+from bardo.edge.settings_health import health_store
 from bardo.edge.settings_memory import embedding_folder
-from bardo.routing.health import MemoryHealth
 
 if TYPE_CHECKING:
+    from bardo.edge.health_sharing import HealthSharing
     from bardo.edge.learned_routing import LearnedRouting
     from bardo.edge.log import LogWriter
     from bardo.edge.memory.store import MemoryWriter
@@ -39,6 +39,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
     "episodes": ("memory", "log", "inference"),
     "retention": ("log",),
     "log": ("log",),
+    "sharing": ("health",),
     "health": ("health",),
     "telemetry": ("telemetry",),
     "memory": (),
@@ -69,8 +70,9 @@ class LastingParts:
         self._taken: set[str] = set()
         self._given: set[str] = set()
         self.transport: Transport = transport or self._part("transport", lambda: HttpTransport(settings.http.client))
-        self.health: HealthKeeper = self._part("health", lambda: _health(settings))
+        self.health: HealthKeeper = self._part("health", lambda: HealthKeeper(health_store(settings.health)))
         self.memory: CallMemory = self._part("memory", CallMemory)
+        self.sharing: HealthSharing | None = None
         self.learned: LearnedRouting | None = None
         self.payments: Payments | None = None
         self.telemetry: Telemetry | None = None
@@ -84,6 +86,7 @@ class LastingParts:
         """Open files and databases, and start what writes them. Raises ConfigError and LogProblem; nothing is left open then."""
         settings, environment = self._settings, self._environment
         try:
+            self.sharing = self._part("sharing", lambda: _sharing(settings, self.health, environment))
             self.learned = self._part("learned", lambda: _learned(settings))
             self.payments = self._part("payments", lambda: _payments(settings, self.transport, environment))
             self.telemetry = self._part("telemetry", lambda: _telemetry(settings))
@@ -126,7 +129,7 @@ class LastingParts:
             part = self._parts.get(name)
             if part is None or name in self._given or name in ("health", "memory"):
                 continue
-            if name == "transport":
+            if name in ("transport", "sharing"):
                 await part.close()
             elif name in ("telemetry", "retention", "replay", "responses"):
                 await _close_beside(part.close)
@@ -146,8 +149,13 @@ def _same(name: str, before: Settings, now: Settings) -> bool:
     return all(attrgetter(section)(before) == attrgetter(section)(now) for section in _SETTINGS[name])
 
 
-def _health(settings: Settings) -> HealthKeeper:
-    return HealthKeeper(MemoryHealth(policy_of(settings.health)))
+def _sharing(settings: Settings, keeper: HealthKeeper, environment: Mapping[str, str] | None) -> HealthSharing | None:
+    """Return what shares health with other gateways; None where that is not wanted: without it nothing of this is loaded."""
+    if not settings.health.store and not settings.health.store_env:
+        return None
+    from bardo.edge.health_sharing import open_sharing
+
+    return open_sharing(settings.health, keeper, environment)
 
 
 def open_log(settings: Settings, environment: Mapping[str, str] | None = None) -> LogWriter | None:

@@ -8,7 +8,10 @@ import msgspec
 
 from bardo.edge.settings_gateway import Seconds
 from bardo.edge.settings_problems import Place
+from bardo.edge.settings_stores import REDIS
 from bardo.routing.circuit import HealthPolicy
+from bardo.routing.health import HealthStore, MemoryHealth
+from bardo.routing.shared_health import SharedHealth
 from bardo.values.errors import ConfigError
 
 _Rate = Annotated[float, msgspec.Meta(gt=0, lt=1)]
@@ -20,7 +23,12 @@ class HealthSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     It is tried again after `rest_seconds`, then after twice that, up to `most_rest_seconds`. `ping`: providers whose list of models is free
     are asked for it every `ping_seconds`, to see whether they are there; no call that costs anything is made to find out.
+    `store` is the address of Redis or Valkey over which gateways tell each other what they see, or empty; `store_env` names the variable
+    that holds it, for an address with a password.
     """
+
+    store: str = ""
+    store_env: str = ""
 
     error_rate: _Rate = 0.05
     window_seconds: Seconds = 300.0
@@ -42,8 +50,17 @@ def policy_of(health: HealthSettings) -> HealthPolicy:
     )
 
 
+def health_store(health: HealthSettings) -> HealthStore:
+    """Return where the health of targets is kept: in this process, in step with other gateways where these share a server."""
+    own = MemoryHealth(policy_of(health))
+    return SharedHealth(own) if health.store or health.store_env else own
+
+
 def check_health(health: HealthSettings, place: Place) -> None:
-    """Raise ConfigError where the longest rest is shorter than the first."""
+    """Raise ConfigError where the longest rest is shorter than the first, or the store is none that gateways share health over."""
+    if health.store and not health.store.startswith(REDIS):
+        message = f"{place.of('store')}: health is shared over Redis or Valkey, and not over {health.store.partition('://')[0]!r}"
+        raise ConfigError(message, hint=f"write an address that begins with {', '.join(REDIS)}, or leave it out")
     if health.most_rest_seconds < health.rest_seconds:
         message = f"{place.of('most_rest_seconds')}: the longest rest, {health.most_rest_seconds:g} s, is shorter than the first"
         raise ConfigError(message, hint=f"make it {health.rest_seconds:g} or more, or rest_seconds smaller")

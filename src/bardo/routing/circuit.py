@@ -5,6 +5,8 @@ Time is an argument, of a clock that may jump: a target that went down later tha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from bardo.routing.health_window import Fault, HealthWindow, wilson_lower_bound
@@ -60,8 +62,7 @@ class Circuit:
             return False
         if not self.is_due(now):
             return False
-        self.down_since, self._trial_until, self._closed_at = None, None, now
-        self.window.clear()
+        self._close(now)
         self.window.note_success(now)
         return True
 
@@ -77,6 +78,36 @@ class Circuit:
         if not self.fails_too_often():
             return False
         self._open(now, self._next_rest(now))
+        return True
+
+    def note_counts(self, answered: int, faults: Mapping[Fault, int], now: float) -> bool:
+        """Note calls that others made, which tried nothing that is down. Returns whether the target went down by them."""
+        self.window.note_counts(answered, faults, now)
+        if faults:
+            self.last_fault = list(faults)[-1]
+        if self.down_since is not None or not faults or not self.fails_too_often():
+            return False
+        self._open(now, self._next_rest(now))
+        return True
+
+    @property
+    def rest_seconds(self) -> float:
+        """For how long the target rests, or rested last."""
+        return self._rest
+
+    def open_as_others(self, rest_seconds: float, due_at: float, fault: Fault | None, now: float) -> bool:
+        """Take over that the target is down for others, who try it again at `due_at`. Returns whether it was not down here."""
+        was_up = self.down_since is None
+        if due_at > now and (was_up or rest_seconds > self._rest or self.is_due(now)):
+            self._open(now, rest_seconds)
+            self.due_at, self.last_fault = due_at, fault or self.last_fault
+        return was_up and self.down_since is not None
+
+    def close_as_others(self, closed_at: float, now: float) -> bool:
+        """Take over that the target answered others again at `closed_at`. Returns whether it was down here, and since before that."""
+        if self.down_since is None or closed_at < self.down_since <= now:
+            return False
+        self._close(now)
         return True
 
     def end_trial(self) -> None:
@@ -120,6 +151,11 @@ class Circuit:
         if closed is not None and 0 <= now - closed < self.policy.window_seconds:
             return min(2 * self._rest, self.policy.most_rest_seconds)
         return self.policy.rest_seconds
+
+    def _close(self, now: float) -> None:
+        self.down_since, self._trial_until, self._closed_at = None, None, now
+        self.consecutive_failures = 0
+        self.window.clear()
 
     def _open(self, now: float, rest: float) -> None:
         self.down_since = self.down_since if self.down_since is not None and self.down_since <= now else now

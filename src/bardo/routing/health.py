@@ -6,17 +6,18 @@ nobody, and a rate limit is a rest of the key that met it. Time is an argument, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.candidates import Health
 from bardo.routing.circuit import Circuit, HealthPolicy
+from bardo.routing.health_news import TargetCounts, TargetDown
 from bardo.routing.health_window import Fault
 from bardo.routing.key_rests import KeyRests, Rest
 from bardo.routing.latency import UNKNOWN_LATENCY, Latency, LatencyRing
 
-_OF_A_KEY = frozenset({"rate_limited", "key_refused", "overloaded"})
+OF_A_KEY = frozenset({"rate_limited", "key_refused", "overloaded"})
 MOST_MODELS = 1024
 """Clients choose the names of models: of more of them, those that nobody calls are forgotten."""
 
@@ -93,7 +94,7 @@ class MemoryHealth:
                 self.rests.note(provider, model, outcome, now)
             return
         self._note_error(provider, model, outcome, now)
-        if error in _OF_A_KEY:
+        if error in OF_A_KEY:
             self.rests.note(provider, model, outcome, now)
 
     def down(self, provider: str, model: str, now: float) -> float | None:
@@ -144,6 +145,60 @@ class MemoryHealth:
         yield from ((provider, "") for provider in self._providers)
         yield from list(self._models)
 
+    def note_counts(self, counts: TargetCounts, now: float) -> Sequence[str]:
+        """Note calls that others made. Returns the models of what went down by them, "" for the whole provider."""
+        provider, model = counts.provider, counts.model
+        whole = self._providers.get(provider)
+        if whole is None and (counts.answered or "connection" in counts.faults):
+            whole = self._made_provider(provider)
+        lost = counts.faults.get("connection", 0)
+        own: dict[Fault, int] = {fault: count for fault, count in counts.faults.items() if fault != "connection"}
+        reached = counts.answered + counts.refused + sum(own.values()) - own.get("timeout", 0)
+        opened = []
+        if whole is not None and whole.note_counts(reached, {"connection": lost} if lost else {}, now):
+            opened.append("")
+            self._open(whole)
+        if not counts.answered and not own:
+            return opened
+        target = self._models.get((provider, model)) or self._made(provider, model, now)
+        if target.circuit.note_counts(counts.answered, own, now):
+            opened.append(model)
+            self._open(target.circuit)
+        self.revision += sum(target.latency.note(*sample) for sample in counts.samples)
+        return opened
+
+    def open_as_others(self, news: TargetDown, due_at: float, now: float) -> bool:
+        """Take over that a target is down for others. Returns whether it was not down here."""
+        circuit = self._circuit_of(news.provider, news.model, now)
+        opened = circuit.open_as_others(news.rest_seconds, due_at, news.fault, now)
+        if opened:
+            self._open(circuit)
+        return opened
+
+    def close_as_others(self, provider: str, model: str, closed_at: float, now: float) -> bool:
+        """Take over that a target answered others again. Returns whether it was down here."""
+        circuit = self.circuit(provider, model, now)
+        closed = circuit is not None and circuit.close_as_others(closed_at, now)
+        if closed and circuit is not None:
+            self._close(circuit)
+        return closed
+
+    def down_targets(self) -> Iterator[tuple[str, str, Circuit]]:
+        """Yield every target that is down; a model of "" is the whole provider."""
+        if not self._down:
+            return
+        for provider, whole in self._providers.items():
+            if whole.down_since is not None:
+                yield provider, "", whole
+        for (provider, model), one in self._models.items():
+            if one.circuit.down_since is not None:
+                yield provider, model, one.circuit
+
+    def _circuit_of(self, provider: str, model: str, now: float) -> Circuit:
+        if not model:
+            return self._made_provider(provider)
+        return (self._models.get((provider, model)) or self._made(provider, model, now)).circuit
+
     def _note_success(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
         whole = self._providers.get(provider) or self._made_provider(provider)
         target = self._models.get((provider, model)) or self._made(provider, model, now)
@@ -170,8 +225,11 @@ class MemoryHealth:
 
     def _fail(self, circuit: Circuit, fault: Fault, now: float) -> None:
         if circuit.note_fault(fault, now):
-            self._down.add(circuit)
-            self.revision += 1
+            self._open(circuit)
+
+    def _open(self, circuit: Circuit) -> None:
+        self._down.add(circuit)
+        self.revision += 1
 
     def _close(self, circuit: Circuit) -> None:
         self._down.discard(circuit)

@@ -6,6 +6,7 @@ Time is an argument, in seconds of a clock that may jump: a window that sees tim
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Literal
 
 Fault = Literal["connection", "timeout", "overloaded", "server", "malformed", "broken"]
@@ -56,6 +57,17 @@ class HealthWindow:
         bucket = self._faults[self._epoch % BUCKETS]
         bucket[fault] = bucket.get(fault, 0) + 1
         self.failed += 1
+
+    def note_counts(self, answered: int, faults: Mapping[Fault, int], now: float) -> None:
+        """Count several calls at once: those that went well, and how often each fault occurred."""
+        self.look(now)
+        place, failed = self._epoch % BUCKETS, sum(faults.values())
+        self._calls[place] += answered + failed
+        self.calls += answered + failed
+        self.failed += failed
+        bucket = self._faults[place]
+        for fault, count in faults.items():
+            bucket[fault] = bucket.get(fault, 0) + count
 
     def look(self, now: float) -> None:
         """Forget what is older than the window."""

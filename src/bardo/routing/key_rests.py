@@ -66,6 +66,16 @@ class KeyState:
             self._forget(now)
         self.rests[model] = Rest(now + waits, now, "rate limit")
 
+    def rest_as_others(self, model: str, rest: Rest, times_rested: int) -> None:
+        """Take over a rest that others noted, unless the one that is known lasts longer."""
+        before = self.rests.get(model)
+        if before is not None and before.until >= rest.until and before.lasts(rest.since):
+            return
+        if len(self.rests) >= _MOST_MODELS and model not in self.rests:
+            self._forget(rest.since)
+        self.rests[model] = rest
+        self.times_rested = max(self.times_rested, min(times_rested, 10))
+
     def note_success(self) -> None:
         """Note that the key was taken."""
         self.refusals = self.times_rested = 0
@@ -105,10 +115,27 @@ class KeyRests:
             if not any(rest.lasts(now) for rest in state.rests.values()):
                 del self.states[where]
 
+    def rest_as_others(self, provider: str, key: str, model: str, rest: Rest, times_rested: int) -> None:
+        """Take over that a key rests for others, at a model or ("") at all."""
+        self._made((provider, key)).rest_as_others(model, rest, times_rested)
+
+    def end_as_others(self, provider: str, key: str) -> None:
+        """Take over that a key which was refused was taken from others again."""
+        state = self.states.get((provider, key))
+        if state is not None:
+            state.note_success()
+            if not state.rests:
+                del self.states[provider, key]
+
     def rest(self, provider: str, key: str, model: str, now: float) -> Rest | None:
         """Return until when a key rests at a model; None where it may be used."""
         state = self.states.get((provider, key))
         return None if state is None else state.rest_at(model, now)
+
+    def is_refused(self, provider: str, key: str) -> bool:
+        """Whether a key was refused the last time it was used."""
+        state = self.states.get((provider, key))
+        return state is not None and _EVERY in state.rests
 
     def rest_of_all(self, provider: str, model: str, now: float) -> Rest | None:
         """Return the rest of a provider at a model, which ends with that of the first key; None where a key may be used."""

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 
 from bardo.edge.log import LogReader
-from bardo.simulators import Simulator
+from bardo.simulators import Fault, Simulator
 from support.gateway import Remembering
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 from support.patience import PATIENCE
@@ -168,3 +169,32 @@ def test_calls_of_a_key_with_a_budget_survive_a_restart_of_the_database(
         own_postgres.start()
         assert [chat(one, key).status_code for _ in range(3)] == [200] * 3
         until(lambda: len(costs_of(own_postgres.address)) == 5)
+
+
+def test_a_provider_that_fails_at_one_machine_is_asked_last_at_the_other(redis_url: str, tmp_path: Path) -> None:
+    toml = '[health]\nstore_env = "SHARED"\n'
+    failing = Simulator("deepseek", fault=Fault("status", status=500))
+    with (
+        machine(tmp_path / "one", failing, redis_url, toml, first_key=False) as one,
+        machine(tmp_path / "two", Simulator("deepseek"), redis_url, toml, first_key=False) as two,
+    ):
+        until(lambda: {sharing_of(gateway) for gateway in (one, two)} == {"shared"})
+        assert [chat(one, "").status_code for _ in range(5)] == [500] * 5
+        until(lambda: state_at(two) == "down")
+        assert two.servers["deepseek"].requests == [], "it was not asked to find out"
+        assert chat(two, "").status_code == 200, "down means last: it is asked where nobody else is left"
+
+
+def health_of(gateway: KeyedGateway) -> dict[str, Any]:
+    found = httpx.get(f"{gateway.address}/v1/bardo/health", timeout=PATIENCE).json()
+    assert isinstance(found, dict)
+    return found
+
+
+def sharing_of(gateway: KeyedGateway) -> str:
+    return str(health_of(gateway)["sharing"])
+
+
+def state_at(gateway: KeyedGateway) -> str:
+    (provider,) = health_of(gateway)["providers"]
+    return next((str(one["state"]) for one in provider["models"]), "")
