@@ -93,6 +93,16 @@ def test_thinking_that_cannot_be_read_shows_its_tokens(chromium: Chromium, gatew
         assert tab.barriers() == []
 
 
+def test_a_call_that_no_provider_was_asked_for_says_which_model_was_meant(
+    chromium: Chromium, gateway: KeyedGateway
+) -> None:
+    with live_tab(chromium, gateway) as tab:
+        assert ask(gateway.address, "openai_chat", "nowhere").status == 404
+        tab.until("document.querySelector('.call .state')?.textContent === 'error'")
+        assert tab.run("document.querySelector('.call .model').textContent") == "nowhere"
+        assert tab.run("document.querySelector('.call .how').textContent") == "openai_chat · no provider was asked"
+
+
 def test_the_page_is_worked_by_the_keyboard(chromium: Chromium, gateway: KeyedGateway) -> None:
     with live_tab(chromium, gateway, width=375) as tab:
         ask(gateway.address, "openai_chat", "deepseek/m", stream=True)

@@ -26,14 +26,30 @@ class EventSink(Protocol):
 
     def add(self, event: PublishedEvent) -> None: ...
 
+    def miss(self) -> None:
+        """Take note that events of another worker were lost."""
+
     def close(self) -> None: ...
 
 
+class SinkWatcher(Protocol):
+    """Something that gives the sinks of a bus the events of other workers."""
+
+    def sinks_changed(self, somebody: bool) -> None: ...
+
+    async def connected(self) -> None: ...
+
+
 class EventBus:
-    """Gives each published event to every subscriber."""
+    """Gives each published event to every subscriber.
+
+    Sinks look on at the whole gateway: they get the events of other workers, too. Subscriptions get those of this process alone.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._subscribers: tuple[EventSink, ...] = ()
+        self._sinks: tuple[EventSink, ...] = ()
+        self._watcher: SinkWatcher | None = None
         self._clock = clock
 
     @property
@@ -72,12 +88,46 @@ class EventBus:
         return subscription
 
     def attach(self, sink: EventSink) -> None:
-        """Give all events from now on to a sink, until it is removed."""
+        """Give all events from now on to a sink, those of other workers among them, until it is removed."""
         self._subscribers = (*self._subscribers, sink)
+        self._sinks = (*self._sinks, sink)
+        self._tell_watcher()
 
     def remove(self, subscription: EventSink) -> None:
         """Forget a subscriber."""
         self._subscribers = tuple(one for one in self._subscribers if one is not subscription)
+        if subscription in self._sinks:
+            self._sinks = tuple(one for one in self._sinks if one is not subscription)
+            self._tell_watcher()
+
+    @property
+    def has_other_workers(self) -> bool:
+        """Whether sinks are told what happens in the other workers of the gateway."""
+        return self._watcher is not None
+
+    def watch(self, watcher: SinkWatcher | None) -> None:
+        """Tell `watcher` at each change whether any sink is attached, and now; None ends it."""
+        self._watcher = watcher
+        self._tell_watcher()
+
+    def deliver(self, event: PublishedEvent) -> None:
+        """Give an event of another worker to the sinks."""
+        for sink in self._sinks:
+            sink.add(event)
+
+    def miss(self) -> None:
+        """Tell the sinks that events of another worker were lost."""
+        for sink in self._sinks:
+            sink.miss()
+
+    def _tell_watcher(self) -> None:
+        if self._watcher is not None:
+            self._watcher.sinks_changed(bool(self._sinks))
+
+    async def connected(self) -> None:
+        """Wait until the sinks are told what happens in all workers, but not long."""
+        if self._watcher is not None:
+            await self._watcher.connected()
 
     def close(self) -> None:
         """End every subscription: each gives what it still holds."""
@@ -103,6 +153,20 @@ class AsyncEventStream:
             self.dropped += 1
         self._waiting.append(event)
         self._came.set()
+
+    def miss(self) -> None:
+        """Do nothing: a subscription has no events of other workers."""
+
+    def take(self) -> list[PublishedEvent]:
+        """Return what waits, without waiting for more."""
+        taken = list(self._waiting)
+        self._waiting.clear()
+        return taken
+
+    def take_dropped(self) -> int:
+        """Return how many events were lost since this was asked last."""
+        dropped, self.dropped = self.dropped, 0
+        return dropped
 
     def close(self) -> None:
         """Take no more events. What is held can still be read."""

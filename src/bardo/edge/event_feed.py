@@ -1,4 +1,4 @@
-"""The events of this process as a feed that can be read on from where a reader stopped: the last ones are kept, while anybody reads.
+"""The events of a gateway as a feed that can be read on from where a reader stopped: the last ones are kept, while anybody reads.
 
 Each event has an id of this process and a number. A reader that comes back with the last id it saw gets what it missed, or is told that it
 missed something.
@@ -59,7 +59,7 @@ class EventFeed:
         self._attached = False
         self._name = f"{CHANCE.getrandbits(48):012x}"
         self._last = 0
-        self._kept: deque[PublishedEvent] = deque(maxlen=MOST_KEPT)
+        self._kept: deque[PublishedEvent | None] = deque(maxlen=MOST_KEPT)
         self._readers: set[asyncio.Event] = set()
         self._end: asyncio.TimerHandle | None = None
         self._closed = False
@@ -71,6 +71,13 @@ class EventFeed:
 
     def add(self, event: PublishedEvent) -> None:
         """Keep an event, and wake those who read."""
+        self._keep(event)
+
+    def miss(self) -> None:
+        """Have readers told that events of another worker were lost."""
+        self._keep(None)
+
+    def _keep(self, event: PublishedEvent | None) -> None:
         self._last += 1
         self._kept.append(event)
         for reader in self._readers:
@@ -82,6 +89,10 @@ class EventFeed:
         self._stop()
         for reader in self._readers:
             reader.set()
+
+    async def connected(self) -> None:
+        """Wait until a reader is told what happens in all workers, but not long."""
+        await self._bus.connected()
 
     async def read(self, wanted: EventFilter, after: str = "") -> AsyncGenerator[FeedEvent, None]:
         """Yield the events that are wanted: those after an id, where it is given, else those from now on."""
@@ -100,7 +111,7 @@ class EventFeed:
                 while place < self._last and place >= self._last - len(self._kept):
                     event = self._kept[place - (self._last - len(self._kept))]
                     place += 1
-                    if wanted.takes(event):
+                    if event is None or wanted.takes(event):
                         yield FeedEvent(self._id(place), event)
                 if place >= self._last:
                     came.clear()
@@ -147,6 +158,8 @@ def finished_event(row: LogRow) -> CallFinished:
         subsystem=row.subsystem or "",
         provider=row.provider,
         model=row.model,
+        model_asked=row.model_asked,
+        client_dialect=row.client_dialect,
         outcome=row.outcome,
         error=row.error_class,
         seconds=row.seconds,

@@ -98,7 +98,8 @@ class ReasoningText(_Event, frozen=True, kw_only=True, tag="call:reasoning"):
 class CallFinished(_Event, frozen=True, kw_only=True, tag="call:finished"):
     """A call has ended, as its row in the log says. A number that is None is unknown. `degraded` names what was changed or lost.
 
-    `visibility` says whether its thinking can be read: `visible`, `summarized`, `opaque`, or None where there was none.
+    `visibility` says whether its thinking can be read: `visible`, `summarized`, `opaque`, or None where there was none. `model_asked` and
+    `client_dialect` are what the client said: all that is known of a call that no provider was asked for.
     """
 
     provider: str
@@ -114,6 +115,8 @@ class CallFinished(_Event, frozen=True, kw_only=True, tag="call:finished"):
     verdict: str | None
     degraded: tuple[str, ...]
     visibility: str | None = None
+    model_asked: str = ""
+    client_dialect: str = ""
 
 
 class HealthChanged(_Event, frozen=True, kw_only=True, tag="health:changed"):

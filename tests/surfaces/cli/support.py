@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
+import pytest
 from typer.testing import CliRunner
 
 from bardo.edge.data_paths import log_path
@@ -145,3 +146,34 @@ def logged() -> list[LogRow]:
     """Return the rows where the commands look, oldest first."""
     with LogReader(log_path(Settings())) as reader:
         return reader.recent(1000)[::-1]
+
+
+def workers_of(gateway: subprocess.Popen[bytes]) -> list[int]:
+    """Return the ids of a gateway's workers."""
+    children = Path(f"/proc/{gateway.pid}/task/{gateway.pid}/children").read_text().split()
+    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
+
+
+def wait_for_workers(gateway: subprocess.Popen[bytes], count: int) -> list[int]:
+    """Wait until so many workers serve: only then do they take SIGHUP, as the system tells, and return their ids."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        serving = [worker for worker in workers_of(gateway) if _takes_hangups(worker)]
+        if len(serving) == count:
+            return serving
+        assert time.monotonic() < until, serving
+        time.sleep(0.05)
+
+
+def _takes_hangups(worker: int) -> bool:
+    try:
+        status = Path(f"/proc/{worker}/status").read_text()
+    except OSError:
+        return False
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) & (1 << (signal.SIGHUP - 1)))
+
+
+needs_proc = pytest.mark.skipif(
+    not Path("/proc/self/task").exists(), reason="the system does not tell the children of a process"
+)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 import signal
-import subprocess
 import time
 import urllib.request
 from pathlib import Path
@@ -17,7 +16,7 @@ import pytest
 from bardo.simulators import Running, Script, Simulator, ToolCall, Turn
 from support.patience import PATIENCE
 from support.talk import Caller
-from surfaces.cli.support import line_with, running
+from surfaces.cli.support import line_with, needs_proc, running, wait_for_workers
 
 CONVERSATIONS = 12
 TOOL = {"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}
@@ -119,36 +118,6 @@ def wait_for(address: str, providers: set[str]) -> None:
     while (found := providers_of(address)) != providers:
         assert time.monotonic() < until, found
         time.sleep(0.05)
-
-
-def workers_of(gateway: subprocess.Popen[bytes]) -> list[int]:
-    children = Path(f"/proc/{gateway.pid}/task/{gateway.pid}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()]
-
-
-def wait_for_workers(gateway: subprocess.Popen[bytes], count: int) -> list[int]:
-    """Wait until so many workers serve: only then do they take SIGHUP, as the system tells, and return their ids."""
-    until = time.monotonic() + PATIENCE
-    while True:
-        serving = [worker for worker in workers_of(gateway) if _takes_hangups(worker)]
-        if len(serving) == count:
-            return serving
-        assert time.monotonic() < until, serving
-        time.sleep(0.05)
-
-
-def _takes_hangups(worker: int) -> bool:
-    try:
-        status = Path(f"/proc/{worker}/status").read_text()
-    except OSError:
-        return False
-    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-    return bool(int(caught.split()[1], 16) & (1 << (signal.SIGHUP - 1)))
-
-
-needs_proc = pytest.mark.skipif(
-    not Path("/proc/self/task").exists(), reason="the system does not tell the children of a process"
-)
 
 
 @needs_proc

@@ -66,6 +66,15 @@ def test_a_call_is_told_from_its_beginning_to_its_end(stream: bool) -> None:
         assert "call:reasoning" not in {one["name"] for one in found}
 
 
+def test_a_call_that_no_provider_was_asked_for_is_told_by_what_the_client_said() -> None:
+    with house([Simulator("deepseek")]) as running, listening(running.address) as reader:
+        answer = ask(running.address, "anthropic_messages", "nowhere")
+        (told,) = reader.until("call:finished")
+        assert answer.status == 404
+        assert (told["event"]["provider"], told["event"]["error"]) == ("", "UnknownModel")
+        assert (told["event"]["model_asked"], told["event"]["client_dialect"]) == ("nowhere", "anthropic_messages")
+
+
 def test_thinking_is_told_only_where_content_is_kept() -> None:
     with house([Simulator("deepseek")], keep_content=True) as running, listening(running.address) as reader:
         ask(running.address, "openai_chat", "deepseek/m", stream=True)

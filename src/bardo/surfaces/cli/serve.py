@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,12 +23,16 @@ from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_gateway import check_bind
 from bardo.edge.settings_secrets import how_to_remove, secrets_of
 from bardo.edge.settings_stores import StorePlace
+from bardo.edge.worker_events import FOLDER_VARIABLE, LONGEST_PATH
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import say
 from bardo.values.shown import shown_url
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Where prometheus-client keeps what each worker counted, so that each answers for all."""
+_FOLDERS = {_METRICS_FOLDER: "metrics", FOLDER_VARIABLE: "events"}
+# bardo-12345678/events/1234567.sock, with the separators
+_SOCKET_NAME = 40
 APP = "bardo.surfaces.gateway.main:create_app"
 
 
@@ -83,13 +88,15 @@ def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
     }
     own = [variable for variable, one in stores.items() if one.store == "memory" and not one.store_env]
     shared = own if workers > 1 else []
+    if workers > 1 and hasattr(socket, "AF_UNIX"):
+        shared.append(FOLDER_VARIABLE)
     if settings.telemetry.metrics and workers > 1 and _METRICS_FOLDER not in os.environ:
         shared.append(_METRICS_FOLDER)
     if not shared:
         yield
         return
     # The folder is readable by its owner alone.
-    with tempfile.TemporaryDirectory(prefix="bardo-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bardo-", dir=_short_folder()) as folder:
         os.environ.update({variable: _place_of(variable, Path(folder)) for variable in shared})
         try:
             yield
@@ -99,12 +106,18 @@ def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
 
 
 def _place_of(variable: str, folder: Path) -> str:
-    """Return the file, or of metrics the folder, that workers share."""
-    if variable != _METRICS_FOLDER:
+    """Return the file, or the folder, that workers share."""
+    name = _FOLDERS.get(variable)
+    if name is None:
         return str(folder / f"{variable.lower()}.db")
-    metrics = folder / "metrics"
-    metrics.mkdir()
-    return str(metrics)
+    (folder / name).mkdir()
+    return str(folder / name)
+
+
+def _short_folder() -> str | None:
+    """Return a folder for temporary files whose name leaves room for that of a socket; None where the usual one does."""
+    usual = tempfile.gettempdir()
+    return "/tmp" if len(os.fsencode(usual)) + _SOCKET_NAME > LONGEST_PATH and os.access("/tmp", os.W_OK) else None
 
 
 def _check_log(settings: Settings) -> None:

@@ -36,11 +36,14 @@ async def send_events(context: GatewayContext, route: Route, scope: Scope, recei
     async def work() -> None:
         # Who only looks on keeps no batch waiting.
         context.open_requests -= 1
-        await answer.start((), SSE)
-        await answer.piece(b": bardo's events\n\n")
         events = feed.read(wanted, after[:_LONGEST])
-        coming: asyncio.Future[FeedEvent] | None = None
+        coming: asyncio.Future[FeedEvent] | None = asyncio.ensure_future(anext(events))
         try:
+            # Once the answer has begun, nothing that happens in any worker is left out.
+            await asyncio.sleep(0)
+            await feed.connected()
+            await answer.start((), SSE)
+            await answer.piece(b": bardo's events\n\n")
             while True:
                 coming = coming or asyncio.ensure_future(anext(events))
                 done, _ = await asyncio.wait((coming,), timeout=ALIVE_SECONDS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 import threading
 from collections import deque
@@ -21,6 +22,7 @@ from bardo.edge.accounts.opening import has_keys
 from bardo.edge.server_limits import ErrorReply, ServerBounds
 from bardo.edge.settings import Settings
 from bardo.edge.settings_gateway import check_bind
+from bardo.edge.worker_events import FOLDER_VARIABLE, WorkerEvents
 from bardo.surfaces.gateway.access import Pairs
 from bardo.surfaces.gateway.configured import ConfiguredGateway
 from bardo.surfaces.gateway.http import Receive, Scope, Send
@@ -104,6 +106,7 @@ class ReloadingGateway:
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         await self._now.start()
+        events = await _worker_events(self._now)
         with _on_hangup(lambda: self._begin(self.reload())):
             if self._file is not None:
                 self._begin(self._watch(self._file))
@@ -112,6 +115,8 @@ class ReloadingGateway:
         self._ending.set()
         # Not cancelled: a configuration of which only a part is closed would leave rows of the log unwritten.
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if events is not None:
+            await events.stop()
         while self._earlier:
             await self._earlier.popleft().stop()
         await self._now.stop()
@@ -155,6 +160,19 @@ def with_fixed_settings(settings: Settings, before: Settings) -> Settings:
     if changed:
         _log.warning("this changes only when bardo is started again: %s", ", ".join(changed))
     return fixed
+
+
+async def _worker_events(gateway: ConfiguredGateway) -> WorkerEvents | None:
+    """Begin to share events with the other workers of `bardo serve`, and return what does; None where there are none.
+
+    Later configurations keep the bus.
+    """
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if not folder:
+        return None
+    events = WorkerEvents(gateway.assembly.runner.events, Path(folder))
+    await events.start()
+    return events
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The calls of this process as they go on, each with its thinking so far, and the changes for each page that is open, in batches.
+"""The calls of a gateway as they go on, each with its thinking so far, and the changes for each page that is open, in batches.
 
 Nothing is kept before the first page is opened, and some minutes after the last one is closed nothing more. The board knows a text only
 where the operator keeps content: elsewhere no event holds one.
@@ -98,6 +98,10 @@ class LiveBoard:
         self._readers.append(reader)
         return reader
 
+    async def connected(self) -> None:
+        """Wait until a page is told what happens in all workers, but not long."""
+        await self._bus.connected()
+
     def leave(self, reader: LiveReader) -> None:
         """Forget a page. Some minutes after the last one all is forgotten."""
         self._readers.remove(reader)
@@ -124,6 +128,9 @@ class LiveBoard:
             for reader in self._readers:
                 if reader.may_see(call.key_id):
                     reader.note(call, field, value)
+
+    def miss(self) -> None:
+        """Do nothing: a page shows what it was told of, and the log has the rest."""
 
     def close(self) -> None:
         """End every page's stream."""

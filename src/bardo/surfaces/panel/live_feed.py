@@ -36,6 +36,7 @@ async def send_live_events(
         panel.context.open_requests -= 1
         reader = board.open(viewer.key_id)
         try:
+            await board.connected()
             await answer.start((("x-content-type-options", "nosniff"),), _SSE)
             await answer.piece(_message("snapshot", board.calls(reader)))
             alive = time.monotonic()

@@ -129,7 +129,7 @@ async def _serve(panel: Panel, scope: Scope, receive: Receive, answer: Answer) -
         signed_in = partial(_is_signed_in, panel, session)
         await send_live_events(panel, viewer, signed_in, receive, answer)
     elif path.startswith(_THINKING):
-        page = show_thinking(panel, viewer, path.removeprefix(_THINKING))
+        page = await show_thinking(panel, viewer, path.removeprefix(_THINKING))
         await _send(answer, 200, await panel.render(page, request), headers=[])
     else:
         await _show(panel, request, answer, cookie)

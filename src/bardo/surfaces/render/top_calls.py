@@ -167,6 +167,7 @@ class TopCalls:
     def _finish(self, published: PublishedEvent, event: CallFinished) -> None:
         call = self._call(published)
         call.provider, call.model = event.provider or call.provider, event.model or call.model
+        call.asked, call.dialect = event.model_asked or call.asked, event.client_dialect or call.dialect
         call.state, call.running, call.seconds = event.outcome, False, event.seconds
         call.input_tokens, call.output_tokens = event.input_tokens, event.output_tokens
         call.reasoning_tokens, call.cost_usd = event.reasoning_tokens, event.cost_usd

@@ -78,7 +78,10 @@
     }
     row.state.textContent = finished.outcome;
     row.state.classList.add(finished.outcome === "ok" ? "ok" : finished.outcome === "cancelled" ? "warn" : "bad");
-    if (finished.provider || finished.model) row.model.textContent = clean((finished.provider ? finished.provider + "/" : "") + finished.model);
+    // A call that no provider was asked for has the model that the client named.
+    const model = finished.model || finished.model_asked;
+    if (model) row.model.textContent = clean((finished.provider ? finished.provider + "/" : "") + model);
+    if (!row.started) row.how.textContent = clean([finished.client_dialect, finished.provider ? "" : "no provider was asked"].filter(Boolean).join(" · "));
     const count = (number) => (number === null ? "–" : number.toLocaleString("en"));
     const words = [seconds(finished.seconds), count(finished.input_tokens) + " in", count(finished.output_tokens) + " out",
       finished.cost_usd === null ? "cost unknown" : dollars(finished.cost_usd),

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from bardo.surfaces.panel.call_content import answered_parts
 from bardo.surfaces.panel.live_board import MOST_TEXT
 from bardo.surfaces.panel.pages import Page, PanelRequest, Viewer
+from bardo.surfaces.panel.views.request import read_call
 from bardo.values.errors import NotStored
 
 if TYPE_CHECKING:
@@ -15,13 +17,32 @@ if TYPE_CHECKING:
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page, which a script fills."""
     providers = [provider.id for provider in panel.context.runner.directory.providers]
-    return Page("live.html", "Live", {"providers": providers, "workers": panel.settings.gateway.workers})
+    return Page("live.html", "Live", {"providers": providers, "workers": _workers_apart(panel)})
 
 
-def show_thinking(panel: Panel, viewer: Viewer, request_id: str) -> Page:
-    """Return the thinking of a call that is on the page, as a piece of HTML. Raises NotStored."""
+def _workers_apart(panel: Panel) -> int:
+    """Return how many workers there are where the page shows the calls of one alone, else 1."""
+    return 1 if panel.context.runner.events.has_other_workers else panel.settings.gateway.workers
+
+
+async def show_thinking(panel: Panel, viewer: Viewer, request_id: str) -> Page:
+    """Return the thinking of a call that is on the page, as a piece of HTML. Raises NotStored.
+
+    The page may be one of another worker, which alone was told of the call: the log has its thinking, then.
+    """
     call = panel.board.find(request_id, viewer.key_id)
     if call is None:
-        raise NotStored("this call is no longer among the live ones", hint="look for it among the requests")
-    values = {"thinking": "".join(call.text), "cut": max(0, call.length - MOST_TEXT)}
-    return Page("live_thinking.html", "", values)
+        thinking, cut = await _kept_thinking(panel, viewer, request_id), 0
+    else:
+        thinking, cut = "".join(call.text), max(0, call.length - MOST_TEXT)
+    return Page("live_thinking.html", "", {"thinking": thinking, "cut": cut})
+
+
+async def _kept_thinking(panel: Panel, viewer: Viewer, request_id: str) -> str:
+    """Return the thinking of a call of the log. Raises NotStored where the viewer may see none."""
+    if panel.keeps_content:
+        row = await read_call(panel, viewer, request_id)
+        thinking = [one.text for one in answered_parts(row) if one.kind == "thinking"]
+        if thinking:
+            return "\n\n".join(thinking)
+    raise NotStored("this call is no longer among the live ones", hint="look for it among the requests")

@@ -12,7 +12,7 @@ import msgspec
 from bardo.edge.log import LogReader
 from bardo.edge.log.row import Feedback, LogRow
 from bardo.surfaces.panel.call_content import answered_parts, asked_turns, past_request
-from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect
+from bardo.surfaces.panel.pages import Page, PanelRequest, Redirect, Viewer
 from bardo.surfaces.panel.tables import Cell, Head, Table
 from bardo.surfaces.render.calls import call_words, outcome, served_by
 from bardo.surfaces.render.wording import count, difference, dollars, excerpt, seconds
@@ -42,9 +42,9 @@ def without_content(row: LogRow) -> LogRow:
 
 async def show(panel: Panel, request: PanelRequest) -> Page:
     """Return the page of one request. Raises NotStored where the viewer may see none of this id."""
-    row, feedback = await _read(panel, request, request.parameters["id"])
+    row, feedback = await _read(panel, request.viewer, request.parameters["id"])
     earlier = request.query.get("of", "")
-    before = (await _read(panel, request, earlier))[0] if earlier else None
+    before = (await _read(panel, request.viewer, earlier))[0] if earlier else None
     now = panel.context.runner.clock()
     words = call_words(without_content(row), now, feedback)
     kept = panel.keeps_content
@@ -72,7 +72,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
 
 async def send_again(panel: Panel, request: PanelRequest) -> Redirect:
     """Send the request again, with another model or effort, and show the new call. Raises BardoError where it was not begun."""
-    row, _ = await _read(panel, request, request.parameters["id"])
+    row, _ = await _read(panel, request.viewer, request.parameters["id"])
     past = past_request(row) if panel.keeps_content and row.operation == "generate" else None
     if past is None:
         raise InvalidRequest("the log does not hold this request", hint="set content = true under [log] in bardo.toml")
@@ -109,7 +109,12 @@ def _changed(past: Request, form: Mapping[str, str]) -> Request:
     return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, reasoning=policy))
 
 
-async def _read(panel: Panel, request: PanelRequest, own_id: str) -> tuple[LogRow, list[Feedback]]:
+async def read_call(panel: Panel, viewer: Viewer, own_id: str) -> LogRow:
+    """Return a call that a viewer may see. One that has just ended is waited for. Raises NotStored."""
+    return (await _read(panel, viewer, own_id))[0]
+
+
+async def _read(panel: Panel, viewer: Viewer, own_id: str) -> tuple[LogRow, list[Feedback]]:
     """Return a call and what was thought of it. A call that has just ended is waited for. Raises NotStored."""
 
     def read(log: LogReader) -> tuple[LogRow | None, list[Feedback]]:
@@ -122,7 +127,7 @@ async def _read(panel: Panel, request: PanelRequest, own_id: str) -> tuple[LogRo
         row, feedback = await panel.read_log(read)
         if row is not None:
             break
-    key = request.viewer.key_id
+    key = viewer.key_id
     # Whose call it is, is not told to those who may not see it.
     if row is None or (key is not None and row.key_id != key):
         raise NotStored("the log holds no such request", hint="a call that goes on is in the log once it has ended")
@@ -136,9 +141,14 @@ def _figures(row: LogRow) -> list[tuple[str, str, str]]:
         ("Took", seconds(row.seconds), first),
         ("Input", count(row.input_tokens), cached),
         ("Output", count(row.output_tokens), ""),
-        ("Thinking", count(row.reasoning_tokens, estimated=row.tokens_approx), row.reasoning_verdict or ""),
+        ("Thinking", count(row.reasoning_tokens, estimated=row.tokens_approx), _verdict(row)),
         ("Cost", dollars(row.cost_usd), ""),
     ]
+
+
+def _verdict(row: LogRow) -> str:
+    """Write what became of what was asked of the thinking; nothing where it is not known."""
+    return "" if row.reasoning_verdict in (None, "unknown") else f"as asked: {row.reasoning_verdict}"
 
 
 def _groups(words: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
