@@ -51,7 +51,7 @@ def table_of(vectors: Any, pieces: list[str], dimensions: int, np: Any) -> Token
     rows = (np.clip(np.rint(reduced * scale), -127, 127) + 128).astype(np.uint8).tobytes()
     words = "\n".join(pieces[n] for n in kept)
     fingerprint = hashlib.sha256(words.encode() + rows).hexdigest()[:12]
-    return TokenTable(fingerprint=fingerprint, dimensions=dimensions, pieces=words, rows=rows)
+    return TokenTable.of_rows(rows, fingerprint=fingerprint, dimensions=dimensions, pieces=words)
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
     table = table_of(token_vectors(folder, len(pieces), np), pieces, dimensions, np)
     target.write_bytes(msgspec.msgpack.encode(table))
     size = target.stat().st_size / 1e6
-    print(f"{target}: {len(table.rows) // table.dimensions} pieces, {size:.2f} MB, {table.fingerprint}")
+    print(f"{target}: {len(table.rows()) // table.dimensions} pieces, {size:.2f} MB, {table.fingerprint}")
 
 
 if __name__ == "__main__":

@@ -173,7 +173,7 @@ MEANINGS = {
     "timeouts.first_byte": "seconds until the head of its reply, connecting included",
     "timeouts.idle": "seconds between two pieces of its reply",
     "timeouts.total": "seconds until a reply is complete, from sending the request; `0` is no bound",
-    "http.client": "what calls providers that need no proxy: `direct`, bardo's own client, or `aiohttp`, which calls the others always",
+    "http.client": "what calls providers: `direct`, bardo's own client, or `aiohttp`, which comes with `bardo[aiohttp]`",
     "log.enabled": "whether calls are logged at all",
     "log.path": "the log's file; empty: `bardo/log.db` in `XDG_DATA_HOME`, else in `~/.local/share`",
     "log.retention_days": "after how many days a call is [removed](../how-to/export-the-log.md), with content, feedback and episode; the "

@@ -10,10 +10,18 @@ from typing import Any
 import pytest
 
 from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.http import Call, Deadlines
+from bardo.edge.http import Call, Deadlines, aiohttp_session
 from bardo.edge.http_proxy import is_loopback
 from bardo.edge.http_session import USER_AGENT
-from bardo.values.errors import BardoError, BrokenStream, InternalError, MalformedReply, Unreachable, UpstreamTimeout
+from bardo.values.errors import (
+    BardoError,
+    BrokenStream,
+    ConfigError,
+    InternalError,
+    MalformedReply,
+    Unreachable,
+    UpstreamTimeout,
+)
 from support.patience import PATIENCE
 from support.tiny_provider import (
     SECRET,
@@ -284,3 +292,12 @@ def test_loopback_addresses_are_told_from_others(url: str, loopback: bool) -> No
 def test_importing_the_client_does_not_load_the_library() -> None:
     probe = "import sys, bardo.edge.http; sys.exit('aiohttp' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", probe], check=False).returncode == 0
+
+
+def test_aiohttp_is_an_extra_and_the_error_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in sys.modules if name == "bardo.edge.http_session"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "aiohttp", None)
+    with pytest.raises(ConfigError) as caught:
+        aiohttp_session()
+    assert "bardo[aiohttp]" in caught.value.hint

@@ -106,7 +106,7 @@ def test_a_host_that_is_excepted_needs_no_proxy(
     assert (proxy_for("https", host) is not None) is used
 
 
-@pytest.mark.parametrize("value", ["socks5://127.0.0.1:1080", "http://"])
+@pytest.mark.parametrize("value", ["socks5://127.0.0.1:1080", "http://", "http://proxy.example:port"])
 def test_a_proxy_of_another_kind_is_not_silently_left_out(surroundings: Surroundings, value: str) -> None:
     surroundings(HTTPS_PROXY=value)
     with pytest.raises(ConfigError, match=r"the proxy for provider\.example"):
@@ -116,4 +116,4 @@ def test_a_proxy_of_another_kind_is_not_silently_left_out(surroundings: Surround
 def test_a_proxy_is_for_its_own_scheme(surroundings: Surroundings) -> None:
     surroundings(HTTP_PROXY="http://proxy.example:3128")
     assert proxy_for("https", "provider.example") is None
-    assert str(proxy_for("http", "provider.example")) == "http://proxy.example:3128"
+    assert proxy_for("http", "provider.example") == "http://proxy.example:3128"

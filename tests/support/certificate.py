@@ -14,7 +14,7 @@ import pytest
 
 @cache
 def certificate() -> bytes:
-    """Return a fresh private key and its self-signed certificate for 127.0.0.1, in PEM. Skips where they cannot be made."""
+    """Return a fresh private key and its self-signed certificate (127.0.0.1, provider.example) in PEM. Skips where they cannot be made."""
     pytest.importorskip("cryptography")
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
@@ -22,6 +22,7 @@ def certificate() -> bytes:
 
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bardo tests")])
+    names = [x509.IPAddress(ipaddress.ip_address("127.0.0.1")), x509.DNSName("provider.example")]
     now = datetime.datetime.now(datetime.UTC)
     made = (
         x509.CertificateBuilder()
@@ -31,7 +32,7 @@ def certificate() -> bytes:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

@@ -1,72 +1,32 @@
-"""Send calls straight to providers over HTTP/1.1, on connections that are kept warm: no proxy, no redirect, no cookie.
-
-It costs a third of what aiohttp costs a call. What it does not take (`takes`), aiohttp sends.
-"""
+"""Send calls to providers over HTTP/1.1, straight or through a proxy, on connections that are kept warm: no redirect, no cookie."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 import ssl
 from collections.abc import Sequence
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
 from bardo._version import __version__
 from bardo.edge import http_problems as problems
+from bardo.edge.direct_addresses import Address, Way, way_of
 from bardo.edge.direct_connection import DirectConnection, Disconnected, Incoming, NotHttp
 from bardo.edge.direct_deadlines import FirstByteDeadlines, OutOfTime
 from bardo.edge.direct_reply import DirectReply
+from bardo.edge.direct_tunnel import ProxyRefused, ProxyUnreachable, TunnelReply, open_tunnel
 from bardo.edge.http_bodies import TimedReply
 from bardo.edge.http_calls import Call, Deadlines, can_be_sent
-from bardo.edge.http_proxy import is_loopback, proxy_for
 from bardo.edge.http_sockets import IDLE_SECONDS, NAME_SECONDS, has_something_to_read, watched_socket
 from bardo.values.errors import BardoError
 
 _MOST_NAMES = 1024
 # How long a first address may take before the next is tried beside it (RFC 8305, section 5).
 _ATTEMPT_SECONDS = 0.25
-_ADDRESS = re.compile(r"https?://[^/?#@\s]+(?:[/?][!-~]*)?", re.IGNORECASE)
 _METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _DEFAULTS = {"user-agent": f"bardo/{__version__}", "accept-encoding": "identity"}
 _OWN_NAMES = frozenset({"host", *_DEFAULTS})
-
-
-class Address(NamedTuple):
-    """Where calls go: what makes two calls share connections."""
-
-    secure: bool
-    host: str
-    port: int
-
-
-class Way(NamedTuple):
-    """An address, and what a request to one URL says of it: the `Host` line and the request's target."""
-
-    address: Address
-    host: bytes
-    target: bytes
-
-
-@lru_cache(maxsize=1024)
-def way_of(url: str) -> Way | None:
-    """Return how a URL is reached directly; None where it takes a proxy, an encoding of its path, or a password."""
-    # Only what is complete goes out as it is: undoing its escapes would break a signature.
-    if _ADDRESS.fullmatch(url) is None or not url.isascii():
-        return None
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-        (parts.hostname or "").encode("idna")
-    except ValueError:
-        return None
-    secure = parts.scheme == "https"
-    if not parts.hostname or "%" in parts.netloc or (not is_loopback(url) and proxy_for(parts.scheme, parts.hostname)):
-        return None
-    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Way(Address(secure, parts.hostname, port or (443 if secure else 80)), parts.netloc.encode(), target.encode())
 
 
 class DirectTransport:
@@ -76,20 +36,17 @@ class DirectTransport:
         self._loop = asyncio.get_running_loop()
         self._idle: dict[Address, list[DirectConnection]] = {}
         self._addresses: dict[DirectConnection, Address] = {}
-        self._names: dict[Address, tuple[float, Sequence[Any]]] = {}
+        self._way_of = lru_cache(maxsize=1024)(way_of)
+        self._names: dict[tuple[str, int], tuple[float, Sequence[Any]]] = {}
         self._replies: set[TimedReply] = set()
         self._deadlines = FirstByteDeadlines(self._loop)
         self._sweeping: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def takes(self, call: Call) -> bool:
-        """Whether a call can be sent directly."""
-        return call.method in _METHODS and way_of(call.url) is not None
-
     async def send(self, call: Call, deadlines: Deadlines) -> DirectReply:
-        """Send a call that `takes` accepts, and return its reply once the head is there."""
-        way = way_of(call.url)
-        if way is None:
+        """Send a call and return its reply once the head is there. Raises what `Transport.send` may raise."""
+        way = self._way_of(call.url)
+        if way is None or call.method not in _METHODS:
             raise problems.unsendable_address(call)
         head = request_head(call, way)
         begun = self._loop.time()
@@ -161,43 +118,72 @@ class DirectTransport:
                 return await self._connected(address)
         except TimeoutError:
             problem = out_of_time() if until < patience else problems.no_connection_in_time(call, deadlines)
-        except OSError as failure:
-            problem = problems.unconnected(failure, call)
+        except ProxyRefused as refusal:
+            problem = problems.refused_by_proxy(call, refusal.status, refusal.word)
+        except NotHttp as failure:
+            problem = problems.unreadable(call, str(failure))
+        except ProxyUnreachable as failure:
+            problem = problems.no_proxy(call, failure.host, failure.port, failure.cause)
+        except (Disconnected, OSError) as failure:
+            problem = problems.unconnected(failure.__cause__ or failure, call)
         # Raised out here so that the cause, which may name more than the host, is not chained to it.
         raise problem
 
     async def _connected(self, address: Address) -> DirectConnection:
-        from aiohappyeyeballs import start_connection
-
-        infos = await self._resolved(address)
-        carrier = await start_connection(
-            infos, happy_eyeballs_delay=_ATTEMPT_SECONDS, interleave=1, loop=self._loop, socket_factory=watched_socket
-        )
         connection = DirectConnection(self._loop, self._release, self._forget)
         self._addresses[connection] = address
         try:
-            await self._loop.create_connection(
-                lambda: connection,
-                sock=carrier,
-                ssl=_tls() if address.secure else None,
-                server_hostname=address.host if address.secure else None,
-            )
+            if address.tunnelled:
+                reply = TunnelReply(self._loop)
+                carrier = await self._opened(address, reply)
+                await open_tunnel(carrier, reply, address, connection, _tls())
+            else:
+                await self._opened(address, connection)
         except BaseException:
             self._forget(connection)
-            carrier.close()
             raise
         return connection
 
-    async def _resolved(self, address: Address) -> Sequence[Any]:
-        known = self._names.get(address)
+    async def _opened(self, address: Address, protocol: asyncio.Protocol) -> asyncio.Transport:
+        """Connect a protocol with the host, or with the proxy before it. Raises ProxyUnreachable, and OSError where there is no proxy."""
+        stop = address.first_stop
+        try:
+            carrier = await self._carrier(stop.host, stop.port)
+            try:
+                transport, _ = await self._loop.create_connection(
+                    lambda: protocol,
+                    sock=carrier,
+                    ssl=_tls() if stop.secure else None,
+                    server_hostname=stop.host if stop.secure else None,
+                )
+            except BaseException:
+                carrier.close()
+                raise
+        except OSError as failure:
+            if address.proxy is None:
+                raise
+            raise ProxyUnreachable(stop.host, stop.port, failure) from failure
+        return transport
+
+    async def _carrier(self, host: str, port: int) -> socket.socket:
+        from aiohappyeyeballs import start_connection
+
+        return await start_connection(
+            await self._resolved(host, port),
+            happy_eyeballs_delay=_ATTEMPT_SECONDS,
+            interleave=1,
+            loop=self._loop,
+            socket_factory=watched_socket,
+        )
+
+    async def _resolved(self, host: str, port: int) -> Sequence[Any]:
+        known = self._names.get((host, port))
         if known is not None and self._loop.time() < known[0]:
             return known[1]
-        infos = await self._loop.getaddrinfo(
-            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG
-        )
+        infos = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
         if len(self._names) >= _MOST_NAMES:
             self._names.clear()
-        self._names[address] = (self._loop.time() + NAME_SECONDS, infos)
+        self._names[host, port] = (self._loop.time() + NAME_SECONDS, infos)
         return infos
 
     async def _answered(
@@ -259,13 +245,14 @@ def _failed_head(failure: BaseException, call: Call, *, closed: bool) -> BardoEr
 def request_head(call: Call, way: Way) -> bytes:
     """Return the head of a request. Raises ConfigError for a header that HTTP does not allow."""
     names = {name.lower() for name in call.headers}
-    if _OWN_NAMES.isdisjoint(names):
+    if not way.headers and _OWN_NAMES.isdisjoint(names):
         lines = [_usual_lines(call.method, way)]
     else:
         lines = [b"%b %b HTTP/1.1\r\n" % (call.method.encode(), way.target)]
         if "host" not in names:
             lines.append(b"host: %b\r\n" % way.host)
-        lines += [_line(name, value) or b"" for name, value in _DEFAULTS.items() if name not in names]
+        defaults = (*_DEFAULTS.items(), *way.headers)
+        lines += [_line(name, value) or b"" for name, value in defaults if name not in names]
     for name, value in call.headers.items():
         line = _line(name, value)
         if line is None:

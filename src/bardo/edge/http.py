@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from bardo.edge.http_calls import Call, Client, Deadlines, Reply, Transport
-from bardo.values.errors import ClientMisuse, InternalError
+from bardo.values.errors import ClientMisuse, ConfigError, InternalError
 
 if TYPE_CHECKING:
     from bardo.edge.direct_transport import DirectTransport
@@ -20,7 +20,7 @@ __all__ = ["Call", "Client", "Deadlines", "HttpTransport", "Reply", "Transport"]
 
 
 class HttpTransport:
-    """Send calls directly, and those that need a proxy through aiohttp. With `client` "aiohttp", all of them.
+    """Send calls by bardo's own client; with `client` "aiohttp", by aiohttp.
 
     Construct it anywhere; it belongs to the event loop of its first call. Whoever cancels a call hangs up on the provider at once. A call
     that found its kept connection closed, without a byte of a reply, is sent once more on a fresh one.
@@ -37,9 +37,7 @@ class HttpTransport:
         if self._loop is not asyncio.get_running_loop():
             self._begin()
         if self._client == "direct":
-            direct = self._direct or self._open_direct()
-            if direct.takes(call):
-                return await direct.send(call, deadlines)
+            return await (self._direct or self._open_direct()).send(call, deadlines)
         return await (self._session or self._open_session()).send(call, deadlines)
 
     async def close(self) -> None:
@@ -66,15 +64,23 @@ class HttpTransport:
         return self._direct
 
     def _open_session(self) -> Session:
-        from bardo.edge.http_session import Session
-
         self._check_open()
-        self._session = Session()
+        self._session = aiohttp_session()()
         return self._session
 
     def _check_open(self) -> None:
         if self._closed:
             raise InternalError("the HTTP client is closed")
+
+
+def aiohttp_session() -> type[Session]:
+    """Load aiohttp and return what sends calls through it. Raises ConfigError where it is not installed."""
+    try:
+        from bardo.edge.http_session import Session
+    except ImportError as problem:
+        hint = "pip install 'bardo[aiohttp]', or leave out client under [http]"
+        raise ConfigError("aiohttp is not installed", hint=hint) from problem
+    return Session
 
 
 def another_loop(what: str) -> ClientMisuse:

@@ -11,7 +11,7 @@ import msgspec
 
 _TOKEN = re.compile(r"[-!#$%&'*+.^_`|~0-9A-Za-z]+")
 Client = Literal["direct", "aiohttp"]
-"""What sends calls that need no proxy."""
+"""What sends calls: bardo's own client, or aiohttp."""
 
 
 class Deadlines(msgspec.Struct, frozen=True, kw_only=True):

@@ -91,19 +91,24 @@ def unreachable(failure: ClientConnectorError, call: Call) -> Unreachable:
         case ClientSSLError() | ClientConnectorCertificateError():
             cause = ssl.SSLError()
         case ClientProxyConnectionError():
-            message = f"no connection to the proxy {place}: {reason(failure)}"
-            return Unreachable(message, hint=_CHECK_PROXY, provider=call.provider)
+            return no_proxy(call, failure.host, failure.port, failure)
         case _:
             cause = failure.os_error
     return _no_way(place, cause, reason(failure), call)
 
 
-def unconnected(failure: OSError, call: Call) -> Unreachable:
+def unconnected(failure: BaseException, call: Call) -> Unreachable:
     """Say at which step a direct connection failed: the name, the network or TLS."""
     return _no_way(origin(call.url), failure, reason(failure), call)
 
 
-def _no_way(place: str, cause: Exception, why: str, call: Call) -> Unreachable:
+def no_proxy(call: Call, host: str, port: int | None, failure: BaseException) -> Unreachable:
+    """There is no connection to the proxy before a provider."""
+    message = f"no connection to the proxy {_host_and_port(host, port)}: {reason(failure)}"
+    return Unreachable(message, hint=_CHECK_PROXY, provider=call.provider)
+
+
+def _no_way(place: str, cause: BaseException, why: str, call: Call) -> Unreachable:
     match cause:
         case socket.gaierror():
             message, hint = f"the name in {place} cannot be resolved", _CHECK_NAME
@@ -203,6 +208,8 @@ def unsendable_header(call: Call) -> ConfigError:
 def reason(failure: BaseException) -> str:
     """Return a cause in plain words. The library's own may quote the whole URL."""
     cause = getattr(failure, "certificate_error", None) or getattr(failure, "os_error", failure)
+    if isinstance(cause, socket.gaierror):
+        return "its name cannot be resolved"
     if detail := getattr(cause, "verify_message", None):
         return f"certificate not trusted, {_lowered(detail)}"
     if detail := getattr(cause, "reason", None):

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 import ipaddress
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 from bardo.values.errors import ConfigError
 
-if TYPE_CHECKING:
-    from yarl import URL
 
-
-def names_proxy() -> bool:
-    """Whether the environment, or the system's settings, name a proxy for any host. Exceptions alone (`NO_PROXY`) name none."""
-    return not {"http", "https", "all"}.isdisjoint(getproxies())
-
-
-def proxy_for(scheme: str, host: str) -> URL | None:
-    """Return the proxy for calls to `host`, or None where they go straight. Raises ConfigError for one that cannot be used."""
+def proxy_for(scheme: str, host: str) -> str | None:
+    """Return the URL of the proxy for calls to `host`, or None where they go straight. Raises ConfigError for one that cannot be used."""
     proxies = getproxies()
     named = proxies.get(scheme) or proxies.get("all")
     if not named or proxy_bypass(host) or _is_within(host, proxies.get("no", "")):
         return None
-    from yarl import URL  # A gateway without a proxy needs neither it nor aiohttp.
-
-    proxy = URL(named if "://" in named else f"http://{named}")
-    if proxy.scheme not in ("http", "https") or not proxy.host:
+    proxy = named if "://" in named else f"http://{named}"
+    if not _is_usable(proxy):
         hint = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
         raise ConfigError(f"the proxy for {host} is not an http(s) proxy", hint=hint)
     return proxy
+
+
+def _is_usable(proxy: str) -> bool:
+    try:
+        parts = urlsplit(proxy)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 80) > 0
+    except ValueError:
+        return False
 
 
 @lru_cache(maxsize=1024)

@@ -1,6 +1,6 @@
 """How bardo uses aiohttp: the session all calls go through, and a reply read piece by piece.
 
-Loaded with the first call, because aiohttp takes a tenth of a second.
+aiohttp comes with the extra `bardo[aiohttp]`, and is loaded with the first call of a client that `[http] client` makes of it.
 """
 
 from __future__ import annotations
@@ -131,7 +131,8 @@ def _way(address: str) -> tuple[URL, URL | None]:
     url = URL(address, encoded=_COMPLETE.fullmatch(address) is not None)
     if url.scheme not in ("http", "https") or not url.host:
         raise ValueError("no http(s) URL")
-    return url, None if is_loopback(address) else proxy_for(url.scheme, url.host)
+    proxy = None if is_loopback(address) else proxy_for(url.scheme, url.host)
+    return url, None if proxy is None else URL(proxy)
 
 
 @lru_cache(maxsize=16)

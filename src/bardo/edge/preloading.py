@@ -20,8 +20,7 @@ from bardo.catalog.prices import price_rows
 from bardo.catalog.replay import builtin_replay
 from bardo.catalog.shared_fields import shared_rows
 from bardo.dialects import CLIENT_FORMS, DIALECTS, dialect
-from bardo.edge.http import Client
-from bardo.edge.http_proxy import names_proxy
+from bardo.edge.http import Client, aiohttp_session
 from bardo.edge.introspect.adapters import builtin_adapters
 from bardo.reasoning.registry import builtin_formats
 from bardo.structured.modes import ladders
@@ -34,7 +33,6 @@ _MODULES = (
     "aiohappyeyeballs",
     "jsonschema_rs",
     "json_repair",
-    "idna",
     "encodings.idna",
     "unicodedata",
 )
@@ -61,10 +59,10 @@ _TABLES: tuple[Callable[[], object], ...] = (
 def preload(client: Client) -> None:
     """Import every dialect and library, and read every table of the catalog. It takes a few tenths of a second, once.
 
-    aiohttp is loaded where calls go through it: `client` says so, or a proxy of the environment.
+    aiohttp is loaded where `client` names it. Raises ConfigError where it is not installed.
     """
-    if client == "aiohttp" or names_proxy():
-        import_module("bardo.edge.http_session")
+    if client == "aiohttp":
+        aiohttp_session()
     for name in (*DIALECTS, *CLIENT_FORMS):
         dialect(name)
     for module in _MODULES:

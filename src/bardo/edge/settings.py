@@ -76,7 +76,7 @@ class TimeoutSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
 
 
 class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How providers are called: `client` sends what needs no proxy; aiohttp sends the rest."""
+    """What calls providers: bardo's own client, or aiohttp, which comes with the extra `bardo[aiohttp]`."""
 
     client: Client = "direct"
 

@@ -139,17 +139,11 @@ print("aiohttp" in sys.modules, "yarl" in sys.modules)
 
 
 @pytest.mark.parametrize(
-    ("variables", "loaded"),
-    [
-        ({}, "False False"),
-        ({"NO_PROXY": "127.0.0.1,localhost"}, "False False"),
-        ({"HTTPS_PROXY": "http://127.0.0.1:9"}, "True True"),
-    ],
-    ids=["nothing", "exceptions alone", "a proxy"],
+    "variables", [{}, {"HTTPS_PROXY": "http://127.0.0.1:9"}], ids=["without a proxy", "behind a proxy"]
 )
-def test_the_client_for_proxies_is_loaded_where_a_proxy_is_named(variables: dict[str, str], loaded: str) -> None:
+def test_aiohttp_is_not_loaded_where_nobody_chose_it(variables: dict[str, str]) -> None:
     environment = {"PYTHONPATH": ":".join(sys.path), "PYTHONDONTWRITEBYTECODE": "1", **variables}
     ended = subprocess.run(
         [sys.executable, "-c", _PRELOADED], env=environment, capture_output=True, text=True, check=True, timeout=60
     )
-    assert ended.stdout.strip() == loaded
+    assert ended.stdout.strip() == "False False"
