@@ -122,13 +122,18 @@ async def _begin(
             runner, live, planned(request, targets), knowledge, deadline, hedge, targets=targets
         ).run()
     except BardoError as problem:
-        kept = None if live.stale_place is None else live.stale_place.find(request.options.allow_stale)
-        if kept is None or not moves_on(problem):
-            raise
-        await live.begin_stale(kept, problem)
+        await _begin_stale(live, request, problem)
         return
     if runner.server_facts is not None:
         runner.server_facts.answered(attempt.target)
+
+
+async def _begin_stale(live: LiveReply, request: Request, problem: BardoError) -> None:
+    """Begin the reply to an earlier, equal request. Raises `problem` if there is none, or if the error is the caller's own."""
+    kept = None if live.stale_place is None else live.stale_place.find(request.options.allow_stale)
+    if kept is None or not moves_on(problem):
+        raise problem
+    await live.begin_stale(kept, problem)
 
 
 def _admission(runner: BeginningContext, live: LiveReply, call: CallOptions, *, first: bool) -> Admission | None:

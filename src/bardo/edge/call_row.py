@@ -75,31 +75,46 @@ def log_row(
     if error is not None:
         fields |= {"error_class": type(error).__name__, "error_message": error.message}
     if attempt is not None:
-        provider = attempt.target.provider
-        fields |= {
-            "provider": provider.id,
-            "provider_dialect": provider.row.dialect,
-            "model": attempt.target.model,
-            "passed_through": forwarded,
-            "route": None if attempt.route is None else attempt.route.fields,
-            **_of_control(attempt),
-        }
+        fields |= _attempt_fields(attempt, forwarded=forwarded)
         if response is not None:
-            fields |= _of_response(response)
-            fields["receipt"] = made = receipt(response, attempt, forwarded=forwarded)
-            fields["reasoning_verdict"] = made.get("verdict")
-            if attempt.route is not None and "learned" in attempt.route.fields:
-                fields["route"] = {**attempt.route.fields, MALFORMED_CALLS: _malformed_calls(response)}
+            fields |= _answer_fields(attempt, response, forwarded=forwarded)
     if payment is not None:
         fields["receipt"] = {**(fields.get("receipt") or {}), "payment": payment}
     if layers is not None:
-        cache, saved = layers.cache_result
-        fields |= {"pipeline": layers.fields(), "cache": cache, "reply_saved_nanos": saved}
-        if layers.answer is not None:
-            fields |= _USED_NOTHING
+        fields |= _layer_fields(layers)
     if keep_content:
         fields |= _contents(request, response, layers, attempt)
     return LogRow(**fields)
+
+
+def _attempt_fields(attempt: Attempt, *, forwarded: bool) -> dict[str, Any]:
+    """Return the fields about the target that answered."""
+    provider = attempt.target.provider
+    return {
+        "provider": provider.id,
+        "provider_dialect": provider.row.dialect,
+        "model": attempt.target.model,
+        "passed_through": forwarded,
+        "route": None if attempt.route is None else attempt.route.fields,
+        **_of_control(attempt),
+    }
+
+
+def _answer_fields(attempt: Attempt, response: Response, *, forwarded: bool) -> dict[str, Any]:
+    """Return the fields about the reply to an attempt."""
+    fields = _of_response(response)
+    fields["receipt"] = made = receipt(response, attempt, forwarded=forwarded)
+    fields["reasoning_verdict"] = made.get("verdict")
+    if attempt.route is not None and "learned" in attempt.route.fields:
+        fields["route"] = {**attempt.route.fields, MALFORMED_CALLS: _malformed_calls(response)}
+    return fields
+
+
+def _layer_fields(layers: CallLayers) -> dict[str, Any]:
+    """Return the fields about the layers of a call."""
+    cache, saved = layers.cache_result
+    fields: dict[str, Any] = {"pipeline": layers.fields(), "cache": cache, "reply_saved_nanos": saved}
+    return fields if layers.answer is None else fields | _USED_NOTHING
 
 
 _USED_NOTHING: dict[str, Any] = {

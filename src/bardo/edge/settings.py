@@ -7,7 +7,7 @@ stand in the file: it names the environment variable that holds them.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
@@ -217,43 +217,56 @@ def settings_file(path: str | Path | None, environment: Mapping[str, str]) -> Pa
 
 
 def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
-    """Return the settings that `text` says. Raises ConfigError naming the line; of several mistakes each stands in `problems`."""
+    """Return the settings in `text`. Raises ConfigError naming the line; if there are several mistakes, `problems` holds each of them."""
     tables = read_tables(text, source)
     mistakes = Mistakes(text, source, _tables_of_keys())
+    rows: dict[str, Any] = {}
     lists, aliases, workloads = mistakes.lists(tables), tables.pop("aliases", {}), tables.pop("workloads", {})
     inference = tables.get("inference")
     profiles = inference.pop("profiles", {}) if isinstance(inference, dict) else {}
     mistakes.unknown_tables(tables, _Tables.__struct_fields__)
     choices = choices_of(RoutingSettings) | choices_of(GolemSettings)
     read = mistakes.read(tables, _Tables, Place(text, source), choices) or _Tables()
-    rows: dict[str, Any] = {}
     with mistakes.collected():
         rows["aliases"] = read_aliases(aliases, text, source)
     with mistakes.collected():
-        made = settle_workloads(
-            read_workloads(workloads, text, source),
-            read_profiles(profiles, text, source),
-            read.golem,
-            read.inference.caching,
-            Place(text, source, "inference.profiles"),
-        )
-        check_workloads(made.rows, text, source)
-        rows |= {"workloads": made.rows, "unheeded": made.unheeded}
-    with mistakes.collected():
-        check_gateway(read.gateway, Place(text, source, "gateway"))
-    with mistakes.collected():
-        _check_one_place(read.log, Place(text, source, "log"))
-    with mistakes.collected():
-        check_search(read.search, Place(text, source, "search"))
-    with mistakes.collected():
-        rows["reasoning_formats"] = read_formats(lists["reasoning_formats"], text, source)
-    with mistakes.collected():
-        rows["models"] = read_models(lists["models"], text, source)
-    with mistakes.collected():
-        rows["prices"] = read_prices(lists["prices"], text, source)
-    with mistakes.collected():
-        rows["keys"] = read_keys(lists["keys"], text, source)
+        rows |= _workload_rows(workloads, profiles, read, text, source)
+    _check_each(read, _FIRST_CHECKS, mistakes, Place(text, source))
+    for name, read_rows in _ROW_READERS.items():
+        with mistakes.collected():
+            rows[name] = read_rows(lists[name], text, source)
     rows["providers"] = read_providers(lists["providers"], text, source, mistakes)
+    _check_rows(read, rows, mistakes, text, source)
+    _check_each(read, _LAST_CHECKS, mistakes, Place(text, source))
+    mistakes.check()
+    settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
+    check_pipeline(settings, Place(text, source, "inference.pipeline"))
+    check_memory(settings)
+    return settings
+
+
+def _workload_rows(workloads: Any, profiles: Any, read: _Tables, text: str, source: str) -> dict[str, Any]:
+    """Return the rows of `[workloads]`, with the profiles applied. Raises ConfigError."""
+    made = settle_workloads(
+        read_workloads(workloads, text, source),
+        read_profiles(profiles, text, source),
+        read.golem,
+        read.inference.caching,
+        Place(text, source, "inference.profiles"),
+    )
+    check_workloads(made.rows, text, source)
+    return {"workloads": made.rows, "unheeded": made.unheeded}
+
+
+def _check_each(read: _Tables, checks: Mapping[str, Check], mistakes: Mistakes, place: Place) -> None:
+    """Check each table alone, and collect the mistakes."""
+    for name, check in checks.items():
+        with mistakes.collected():
+            check(getattr(read, name), place.inside(name))
+
+
+def _check_rows(read: _Tables, rows: Mapping[str, Any], mistakes: Mistakes, text: str, source: str) -> None:
+    """Check what tables say about rows of other tables, and collect the mistakes."""
     if "aliases" in rows and "workloads" in rows:
         with mistakes.collected():
             check_names(rows["workloads"], rows["aliases"], text, source)
@@ -267,25 +280,35 @@ def parse_settings(text: str, source: str = FILE_NAME) -> Settings:
         check_routing(read.routing, rows["providers"], Place(text, source, "routing"))
     with mistakes.collected():
         check_failover(read.failover, provider_ids(rows["providers"]), Place(text, source, "failover"))
-    with mistakes.collected():
-        check_chat(read.telegram, Place(text, source, "telegram"))
-        check_chat(read.discord, Place(text, source, "discord"))
-    with mistakes.collected():
-        check_health(read.health, Place(text, source, "health"))
-        check_store(read.replay.store, Place(text, source, "replay"))
-        check_store(read.responses.store, Place(text, source, "responses"))
-        check_payments(read.payments, Place(text, source, "payments"))
-    mistakes.check()
-    settings = Settings(**msgspec.structs.asdict(read), **rows, source=source)
-    check_pipeline(settings, Place(text, source, "inference.pipeline"))
-    check_memory(settings)
-    return settings
 
 
 def _check_one_place(log: LogSettings, place: Place) -> None:
     """Raise ConfigError where the log is to be kept at two places."""
     if named := [name for name in ("path", "url", "url_env") if getattr(log, name)][1:]:
         raise ConfigError(f"{place.of(named[0])} and another name a place for the log", hint="keep one of them")
+
+
+def _check_its_store(settings: ReplaySettings | ResponseSettings, place: Place) -> None:
+    check_store(settings.store, place)
+
+
+Check = Callable[[Any, Place], None]
+"""Checks one table. Raises ConfigError."""
+_FIRST_CHECKS: Mapping[str, Check] = {"gateway": check_gateway, "log": _check_one_place, "search": check_search}
+_LAST_CHECKS: Mapping[str, Check] = {
+    "telegram": check_chat,
+    "discord": check_chat,
+    "health": check_health,
+    "replay": _check_its_store,
+    "responses": _check_its_store,
+    "payments": check_payments,
+}
+_ROW_READERS: Mapping[str, Callable[[Sequence[Mapping[str, Any]], str, str], Any]] = {
+    "reasoning_formats": read_formats,
+    "models": read_models,
+    "prices": read_prices,
+    "keys": read_keys,
+}
 
 
 class _Tables(msgspec.Struct, forbid_unknown_fields=True):

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from functools import cache
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it.ruler import Ruler
 
+from bardo.surfaces.chat import markdown_runs
 from bardo.surfaces.chat.markdown_runs import runs_of
 from bardo.surfaces.chat.telegram_format import (
     LIMIT,
@@ -107,6 +111,18 @@ def test_a_block_of_code_that_crosses_messages_is_one_in_each() -> None:
         (code,) = part.entities
         assert (code.kind, code.language) == ("pre", "python")
     assert parts[-1].text.endswith("after")
+
+
+def test_no_rule_is_compiled_while_answers_are_parsed_in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = telegram_messages("**bold** and `code`")
+
+    def compile_rules(_: Ruler[Any]) -> None:
+        raise AssertionError("the rules are compiled again")
+
+    monkeypatch.setattr(markdown_runs, "_parser", cache(markdown_runs._parser.__wrapped__))
+    markdown_runs._parser()
+    monkeypatch.setattr(Ruler, "__compile__", compile_rules)
+    assert telegram_messages("**bold** and `code`") == expected
 
 
 def test_more_forms_than_a_message_may_have_begin_another_message() -> None:

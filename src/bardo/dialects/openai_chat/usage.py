@@ -26,13 +26,7 @@ def decode_usage(
     `cost` and the service `tier` are what stands beside it, `google` Google's own counts of the same reply, which tell whether the output
     includes reasoning.
     """
-    output_details = _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
-    # Writer and some replies of Mistral spell it in the singular.
-    input_details = (
-        _object(raw, "prompt_tokens_details")
-        or _object(raw, "prompt_token_details")
-        or _object(raw, "input_tokens_details")
-    )
+    input_details, output_details = _detail_objects(raw)
     asked = _first(raw.get("prompt_tokens"), raw.get("input_tokens"))
     prompt = whole(asked)
     # Copilot and Perplexity put the count at the top level.
@@ -47,18 +41,7 @@ def decode_usage(
         total=whole(raw.get("total_tokens")),
         excludes_reasoning=excludes_reasoning,
     )
-    cached, written, capped = cache_within_input(
-        prompt,
-        whole(
-            _first(
-                input_details.get("cached_tokens"),
-                raw.get("prompt_cache_hit_tokens"),
-                raw.get("cached_tokens"),
-                raw.get("num_cached_tokens"),
-            )
-        ),
-        whole(_first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))),
-    )
+    cached, written, capped = cache_within_input(prompt, *_cache_counts(raw, input_details))
     usage = Usage(
         input_tokens=prompt,
         output_tokens=completion,
@@ -71,6 +54,29 @@ def decode_usage(
     )
     doubts = doubted("usage.input_tokens", asked) + doubted("usage.output_tokens", output)
     return usage, corrected + capped + doubts + doubted("usage.reasoning_tokens", reported)
+
+
+def _detail_objects(raw: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the details of the input and of the output."""
+    # Writer and some replies of Mistral spell the details of the prompt in the singular.
+    of_input = (
+        _object(raw, "prompt_tokens_details")
+        or _object(raw, "prompt_token_details")
+        or _object(raw, "input_tokens_details")
+    )
+    return of_input, _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
+
+
+def _cache_counts(raw: dict[str, Any], input_details: dict[str, Any]) -> tuple[int | None, int | None]:
+    """Return how many tokens were read from the cache, and how many were written to it."""
+    read = _first(
+        input_details.get("cached_tokens"),
+        raw.get("prompt_cache_hit_tokens"),
+        raw.get("cached_tokens"),
+        raw.get("num_cached_tokens"),
+    )
+    written = _first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))
+    return whole(read), whole(written)
 
 
 def google_counts(body: dict[str, Any]) -> dict[str, Any] | None:

@@ -7,16 +7,19 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from bardo.edge.accounts.account import Account
 from bardo.edge.accounts.admissions import Admission, Admissions, RowQueue
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.accounts.key_registry import KeyRegistry, check_active, unknown_key
-from bardo.edge.accounts.key_store import KeyStore
 from bardo.edge.accounts.usage import KeyUsage, UsageReader
 from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.log.row import LogRow
 from bardo.values.errors import Unauthorized
+
+if TYPE_CHECKING:
+    from bardo.edge.accounts.key_store import KeyStore
 
 SYNC_SECONDS = 1.0
 """How often a process looks for changed keys, and returns what it leased and did not use."""

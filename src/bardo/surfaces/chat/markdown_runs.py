@@ -36,7 +36,10 @@ def runs_of(markdown: str) -> list[Run]:
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable(["strikethrough", "table"])
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST}).enable(["strikethrough", "table"])
+    # The first parse compiles the rules, which is not thread-safe: a second thread would parse with some of them missing.
+    parser.parse("text")
+    return parser
 
 
 class BlockWriter:

@@ -10,6 +10,7 @@ import typer
 
 from bardo.dialects import DEFAULT_DIALECT
 from bardo.edge.settings import load_settings
+from bardo.engine.explanation import Explanation
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, policy_of, read_bytes
 from bardo.surfaces.library.explaining import explain_by, read_request
@@ -72,7 +73,12 @@ def explain(
     found = explain_by(planner, read_request(body, dialect, model or None), provider)
     if as_json:
         show_json(explanation_json(found))
-        return
+    else:
+        _show_lines(found)
+
+
+def _show_lines(found: Explanation) -> None:
+    """Print an explanation to read, with bold headings on a terminal."""
     bold = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     for heading, lines in explanation_lines(found):
         print(f"\x1b[1m{heading}\x1b[0m" if bold else heading)

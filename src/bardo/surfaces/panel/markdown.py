@@ -78,6 +78,8 @@ def _parser() -> MarkdownIt:
     made = MarkdownIt("commonmark", {"html": False, "maxNesting": _NESTING}, renderer_cls=_Renderer)
     made.enable(["table", "strikethrough"])
     made.validateLink = _is_allowed  # type: ignore[method-assign, assignment]
+    # The first parse compiles the rules, which is not thread-safe: a second thread would parse with some of them missing.
+    made.parse("text")
     return made
 
 
