@@ -311,6 +311,9 @@ MEANINGS = {
     "reasoning.introspect": "whether servers are asked once what they know of their models, beside the calls",
     "reasoning.prompt_words": "whether a model that has no control of its thinking is told in the system prompt to think step by step "
     "(from `high` on) or to answer directly (off); each time reported",
+    "reasoning.keep_budgets": "whether the gateway ends thinking at its budget where the server takes none: it closes the thought and has "
+    "the model go on with the answer ([reasoning control](../reference/reasoning-control.md#budgets-that-the-gateway-keeps))",
+    "reasoning.budget_words": "what such a thought ends with, for instance `Time is up, so I answer now.`; empty: nothing",
     "reasoning.budgets": "the tokens of each level: the keys below",
     **{f"reasoning.budgets.{effort}": f"the tokens of `{effort}`" for effort in EFFORTS},
     "search.service": "the service that searches the web: " + code(search_apis()),

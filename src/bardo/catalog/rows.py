@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import quote
 
 import msgspec
@@ -66,6 +66,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """Whether the tools that only Responses has are taken: custom ones, those in namespaces, and the search for tools."""
     cited_pages: tuple[str, ...] = ()
     """Fields of a reply that list the web pages it rests on, by their paths; the first one that lists any counts."""
+    continues: dict[str, Any] | None = None
+    """The fields that have the server go on with the answer that the last message begins, none where it does so by itself; None: it
+    cannot, or nobody knows."""
     repeats_role: bool = False
     """Whether every chunk of a stream names the role: OpenAI's library would add them up to `assistantassistant…`."""
 

@@ -16,10 +16,11 @@ from bardo.edge.call_context import CallContext
 from bardo.edge.call_recorder import CallRecorder
 from bardo.edge.upstream_reply import UpstreamReply, open_reply
 from bardo.engine.hosted_search import SearchWeb
+from bardo.engine.kept_budget.answer import BudgetedAnswer, ContinueThought
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.own_calls import GoOn, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
 from bardo.engine.own_calls.arguments import argument_failures
-from bardo.engine.planning import Attempt, asked_again
+from bardo.engine.planning import Attempt, asked_again, continued
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import FoldStage
 from bardo.engine.typed.retry import AskAgain, SlowWork, TypedAnswer
@@ -32,6 +33,12 @@ from bardo.values.usage import Usage
 
 if TYPE_CHECKING:
     from bardo.edge.pipeline.call_layers import CallLayers
+
+
+ReplyAnswer = TypedAnswer | OwnCallsAnswer | BudgetedAnswer
+"""What does the steps that end a reply."""
+FurtherReply = AskAgain | GoOn | ContinueThought
+"""The wish for one more reply within the call."""
 
 
 class UsageTap:
@@ -83,7 +90,7 @@ class AnswerStepRunner:
         self._turns: tuple[Message, ...] = ()
         self._again: UpstreamReply | None = None
 
-    async def run(self, answer: TypedAnswer | OwnCallsAnswer, stamp: ReplyStart) -> AsyncIterator[Sequence[Event]]:
+    async def run(self, answer: ReplyAnswer, stamp: ReplyStart) -> AsyncIterator[Sequence[Event]]:
         """Yield the events that end the answer. `stamp` fills what the provider leaves out of a further reply."""
         steps: Generator[Any, Any, None] = answer.finish()
         result: Any = None
@@ -109,7 +116,7 @@ class AnswerStepRunner:
                         result = await self._perform(step)
                     except EffectFailed as problem:
                         failed = problem
-                case AskAgain() | GoOn():
+                case AskAgain() | GoOn() | ContinueThought():
                     self._turns = self._turns_of(step)
                     try:
                         async for events in self._ask_again(step, stamp):
@@ -119,15 +126,17 @@ class AnswerStepRunner:
                 case events:
                     yield events
 
-    def _note_sent(self, step: AskAgain | GoOn) -> SentAttempt:
+    def _note_sent(self, step: FurtherReply) -> SentAttempt:
         note, key = self._recorder.note_sent, self._key
         if isinstance(step, AskAgain):
             return note(self._attempt, cause="repair", why="the answer did not fit its schema", key=key)
+        if isinstance(step, ContinueThought):
+            return note(self._attempt, cause="repair", why="the thinking had used its budget", key=key)
         return note(self._attempt, cause=step.cause, why=step.why, key=key)
 
-    def _turns_of(self, step: AskAgain | GoOn) -> tuple[Message, ...]:
+    def _turns_of(self, step: FurtherReply) -> tuple[Message, ...]:
         """Return the turns behind the request: what the model said last, and what it gets back, as layers mask it."""
-        if isinstance(step, AskAgain):
+        if isinstance(step, AskAgain | ContinueThought):
             return self._masked(step.turns)
         return (*self._turns, *self._masked((self._said(step.reply), Message("user", step.results))))
 
@@ -156,7 +165,7 @@ class AnswerStepRunner:
             raise EffectFailed(f"nobody performs {type(effect).__name__}")
         return await self._layers.perform(effect)
 
-    def _stages(self, step: AskAgain | GoOn) -> tuple[Stage[Event, Event], ...]:
+    def _stages(self, step: FurtherReply) -> tuple[Stage[Event, Event], ...]:
         """Return the stages of a further reply: those that layers have for each reply, and those of the step."""
         own = () if self._layers is None else tuple(self._layers.stages())
         if not own or not isinstance(step, GoOn):
@@ -169,13 +178,16 @@ class AnswerStepRunner:
         if self._again is not None:
             await self._again.close()
 
-    async def _ask_again(self, step: AskAgain | GoOn, stamp: ReplyStart) -> AsyncIterator[list[Event]]:
+    async def _ask_again(self, step: FurtherReply, stamp: ReplyStart) -> AsyncIterator[list[Event]]:
         """Ask the model again within this call, and yield the events of its reply. Raises BardoError where there is none."""
         sent = self._note_sent(step)
         tap, failure, whole = UsageTap(), None, False
         quiet = msgspec.structs.replace(self._request.options, include=())
         request = msgspec.structs.replace(self._request, options=quiet)
-        attempt = asked_again(self._attempt, self._turns, self._knowledge)
+        if isinstance(step, ContinueThought):
+            attempt = continued(self._attempt, self._turns, self._knowledge, step.plan)
+        else:
+            attempt = asked_again(self._attempt, self._turns, self._knowledge)
         try:
             again = self._again = await open_reply(self._context, attempt, request, self._key, self._recorder.payments)
             if again.resent:

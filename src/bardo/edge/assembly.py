@@ -231,6 +231,7 @@ def model_facts(
         formats=formats_of(settings),
         budgets=settings.reasoning.budgets,
         prompt_words=settings.reasoning.prompt_words,
+        kept_budgets=settings.reasoning.budget_words if settings.reasoning.keep_budgets else None,
         structured=settings.inference.structured_outputs,
         caching=CachingPolicy(markers=caching.auto_cache_control) if caching.calls == "all" else None,
         search=search_policy(settings.search),

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from bardo.edge.accounts.account import Account
-from bardo.edge.answer_steps import AnswerStepRunner
+from bardo.edge.answer_steps import AnswerStepRunner, ReplyAnswer
 from bardo.edge.call_attempts import SentAttempt
 from bardo.edge.call_context import CallContext, new_request_id
 from bardo.edge.call_recorder import CallRecorder
@@ -20,12 +20,10 @@ from bardo.edge.upstream_reply import UpstreamReply
 from bardo.edge.verification import Verifier
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import BUILTIN, Knowledge
-from bardo.engine.own_calls import OwnCallsAnswer
 from bardo.engine.planning import Attempt
 from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.typed.plan import AnswerValidator
-from bardo.engine.typed.retry import TypedAnswer
 from bardo.engine.verification import Verification
 from bardo.values.attempts import AttemptCause
 from bardo.values.cost import CallCost
@@ -58,7 +56,7 @@ class CallReply:
     ) -> None:
         self.request = request
         self.request_id = new_request_id(context.clock())
-        self.answer: TypedAnswer | OwnCallsAnswer | None = None
+        self.answer: ReplyAnswer | None = None
         self.prompt_estimate = 0
         """The tokens of the prompt that the client was told before they were counted; 0 where it was told none."""
         self.stale_seconds: float | None = None

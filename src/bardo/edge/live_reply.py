@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from bardo.context.layer import KeptReply
-from bardo.edge.answer_steps import AnswerStepRunner
+from bardo.edge.answer_steps import AnswerStepRunner, ReplyAnswer
 from bardo.edge.call_attempts import SentAttempt
 from bardo.edge.call_progress import ProgressTeller
 from bardo.edge.call_reply import CallReply
@@ -20,11 +20,10 @@ from bardo.edge.upstream_reply import UpstreamReply
 from bardo.edge.verification import Verifier
 from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import Knowledge
-from bardo.engine.own_calls import OwnCallsAnswer
 from bardo.engine.planning import Attempt
 from bardo.engine.receipt import extension
 from bardo.engine.reply_reader import ReplyReader
-from bardo.engine.typed.retry import TypedAnswer, typed_answer
+from bardo.engine.typed.retry import typed_answer
 from bardo.engine.verification import is_judged
 from bardo.routing.cascade import judge
 from bardo.values.errors import BardoError
@@ -192,9 +191,7 @@ class LiveReply(CallReply):
             await self._steps.close()
         await self._release()
 
-    async def _finish_answer(
-        self, answer: TypedAnswer | OwnCallsAnswer, upstream: UpstreamReply
-    ) -> AsyncIterator[ReplyUpdate]:
+    async def _finish_answer(self, answer: ReplyAnswer, upstream: UpstreamReply) -> AsyncIterator[ReplyUpdate]:
         """Do what the end of an answer that has a schema, or may search, asks for, and yield what comes of it."""
         self.note_ended(error=upstream.reader.failure)
         self._steps = AnswerStepRunner(
@@ -272,7 +269,7 @@ class LiveReply(CallReply):
         return self.answer is None and (self.layers is None or not self.layers.changes_reply)
 
     @staticmethod
-    def _fits_at_once(answer: TypedAnswer | OwnCallsAnswer) -> bool:
+    def _fits_at_once(answer: ReplyAnswer) -> bool:
         """Whether an answer came of one reply and fits its schema, so that it does so again when it is read again."""
         made = answer.provenance
         return made is not None and made.attempts == 1 and made.error is None

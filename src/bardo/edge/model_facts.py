@@ -107,6 +107,7 @@ class ModelFacts:
             formats=own.formats,
             budgets=own.budgets,
             prompt_words=own.prompt_words,
+            kept_budgets=own.kept_budgets,
             structured=own.structured,
             search=own.search,
             caching=None if caching is None else msgspec.structs.replace(caching, tenant=tenant),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from bardo.context.own_functions import OwnFunctions
+from bardo.edge.answer_steps import ReplyAnswer
 from bardo.edge.call_attempts import SentAttempt
 from bardo.edge.call_context import CallContext
 from bardo.edge.call_recorder import CallRecorder
@@ -18,11 +19,13 @@ from bardo.edge.stale_replies import StaleReply, WithoutUsage
 from bardo.edge.stored_reply import StoredReply
 from bardo.edge.upstream_reply import UpstreamReply, open_reply
 from bardo.engine.hosted_search import SearchFunction
+from bardo.engine.kept_budget.answer import BudgetedAnswer, BudgetStage
+from bardo.engine.kept_budget.plan import LOSS
 from bardo.engine.own_calls import OwnCallsAnswer, OwnCallStage
 from bardo.engine.planning import Attempt
 from bardo.engine.reply_stages import FoldStage
 from bardo.engine.typed.plan import AnswerValidator
-from bardo.engine.typed.retry import TypedAnswer, typed_answer
+from bardo.engine.typed.retry import typed_answer
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError
@@ -78,15 +81,16 @@ class OpenedReply:
         self.sent = sent
         self.patience: asyncio.Timeout | None = None
         self.upstream: UpstreamReply | None = None
-        self.answer: TypedAnswer | OwnCallsAnswer | None = None
+        self.answer: ReplyAnswer | None = None
 
     async def begin(self, reading: ReplyReading) -> None:
         """Send the attempt, and read until its reply has begun. Raises BardoError, and lets go of the reply then."""
         try:
             recorder = reading.recorder
-            self.upstream = await open_reply(
-                reading.context, self.attempt, reading.request, self.sent.key, recorder.payments
-            )
+            request, kept = reading.request, self.attempt.kept_budget
+            if kept is not None and not request.stream:
+                request = msgspec.structs.replace(request, stream=True)
+            self.upstream = await open_reply(reading.context, self.attempt, request, self.sent.key, recorder.payments)
             if reading.record:
                 self.upstream.record(reading.record)
             if self.upstream.resent:
@@ -122,15 +126,29 @@ class OpenedReply:
             stages = stages_of_own_calls(answer.buffer, stages)
         elif attempt.answer is not None:
             self.answer = typed_answer(attempt, request, forward=upstream.forward, validator=reading.validator)
+        budget = self._budget(upstream)
         holds_all = self.answer is not None or bool(request.options.include) or reading.layers is not None
         await upstream.begin(
             reading.stamp(attempt),
-            stages if self.answer is None or own else (*stages, self.answer.buffer),
+            stages if self.answer is None or own or budget is not None else (*stages, self.answer.buffer),
             clean=reading.clean,
             most_text=None if holds_all else reading.most_text,
             hold_end=self.answer is not None,
             on_token=partial(self._note_token, reading.recorder),
+            budget=budget,
         )
+
+    def _budget(self, upstream: UpstreamReply) -> BudgetStage | None:
+        """Return the stage that keeps the budget of the reply's thinking; None where there is none to keep, which is reported."""
+        kept = self.attempt.kept_budget
+        if kept is None:
+            return None
+        if self.answer is None and upstream.streamed:
+            self.answer = answer = BudgetedAnswer(kept)
+            return answer.buffer
+        why = "the gateway runs functions in this call" if upstream.streamed else "the server did not stream its reply"
+        upstream.lost = (Degradation(LOSS, asked=kept.tokens, why=f"{why}, so that nobody keeps the budget"),)
+        return None
 
     def _note_token(self, recorder: CallRecorder) -> None:
         recorder.note_first_byte()

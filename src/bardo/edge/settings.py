@@ -138,11 +138,14 @@ class ReasoningSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
     """How models are told to think. `introspect`: servers are asked what they know of their models, once, beside the calls.
 
     `prompt_words`: a model that has no control of its thinking is told in the system prompt what is asked. `budgets` are the tokens of
-    each level, the one table between the two.
+    each level, the one table between the two. `keep_budgets`: the gateway ends thinking at its budget where the server cannot, and
+    `budget_words` are what it lets the model think last then.
     """
 
     introspect: bool = True
     prompt_words: bool = False
+    keep_budgets: bool = False
+    budget_words: str = ""
     budgets: PortableBudgets = PORTABLE
 
 

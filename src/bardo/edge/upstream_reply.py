@@ -14,6 +14,7 @@ from bardo.edge.http_calls import Reply
 from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.edge.stale_replies import RecordedReply
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
+from bardo.engine.kept_budget.answer import BudgetStage
 from bardo.engine.planning import Attempt
 from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
@@ -24,6 +25,7 @@ from bardo.engine.translation_stages import stages_of_translation
 from bardo.reasoning.undecided import closes_unopened
 from bardo.streams.stage import Stage
 from bardo.values.chance import CHANCE
+from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, MalformedReply, ProviderError, UpstreamTimeout
 from bardo.values.events import Degraded, Event, ReplyStart
 from bardo.values.request import Request
@@ -62,6 +64,9 @@ class UpstreamReply:
         self._may_end = False
         self.recorded: RecordedReply | None = None
         self._on_token: Callable[[], None] | None = None
+        self._budget: BudgetStage | None = None
+        self.lost: tuple[Degradation, ...] = ()
+        """What turned out to be lost once the head was read, beside what the attempt gave up."""
 
     @property
     def reader(self) -> ReplyReader:
@@ -73,6 +78,11 @@ class UpstreamReply:
         """Keep the body while it is read, up to a bound: `recorded` has it."""
         assert self._reply is not None
         self._reply = self.recorded = RecordedReply(self._reply, most_bytes)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the reply comes as a stream."""
+        return self._streamed
 
     @property
     def opened(self) -> bool:
@@ -103,13 +113,15 @@ class UpstreamReply:
         most_text: int | None = None,
         hold_end: bool = False,
         on_token: Callable[[], None] | None = None,
+        budget: BudgetStage | None = None,
     ) -> None:
         """Read until there is something to show, so that a reply that breaks before can still go elsewhere. Raises BardoError then.
 
         `stamp` fills what the provider leaves out, `stages` look at the reply on its way, and `clean` takes all secrets out of an error.
         `most_text` is how many characters of the reply are held. `hold_end`: forwarded frames wait from the one on that ends the reply.
-        `on_token` is called once the model has said something.
+        `on_token` is called once the model has said something. `budget` ends the reply where its thinking has used its tokens.
         """
+        self._budget = budget
         self._reader, self._on_token = self._open_reader(stamp, stages, clean, most_text), on_token
         if self._streamed and self._request.stream:
             self._forwarding = Forwarding(
@@ -126,6 +138,9 @@ class UpstreamReply:
         """
         if self._primed:
             return self._primed.popleft()
+        if self._budget is not None and self._budget.cut:
+            await self.close()
+            return None
         reader, forwarding = self.reader, self._forwarding
         while self._chunks is not None and forwarding is not None:
             if not reader.repeats:
@@ -263,6 +278,7 @@ class UpstreamReply:
             formats=attempt.formats,
             make_id=_new_call_id,
             thinking=thinking_stage(self._request, provider.row.dialect),
+            budget=self._budget,
             stamp=stamp,
             forward=self.forward,
             stages=[*stages_of_translation(self.attempt, self._request, forward=self.forward), *stages],
@@ -270,7 +286,7 @@ class UpstreamReply:
             clean=clean,
             most_text=most_text,
         )
-        for degradation in attempt.degraded:
+        for degradation in (*attempt.degraded, *self.lost):
             reader.fold.feed(Degraded(degradation))
         return reader
 

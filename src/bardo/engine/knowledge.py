@@ -91,7 +91,8 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     """What the plans of one call are made from: read once, when the call begins.
 
     `formats` None stands for the formats that come with bardo. `budgets` is the one table between levels and tokens. With
-    `prompt_words` models without a control of their thinking are told in the system prompt. `structured` is how answers in a schema are
+    `prompt_words` models without a control of their thinking are told in the system prompt. `kept_budgets` are the words that a model
+    thinks last where the gateway keeps the budgets that servers cannot; None: it keeps none. `structured` is how answers in a schema are
     asked for, `search` when the gateway searches the web for a model, None for never. `caching` is how providers are told
     what to cache of every prompt, None where only workloads say so. `today` dates what a refusal teaches. `facts` holds the targets of
     which more is known than the catalog says. `plans` are those that were made with these settings before.
@@ -101,6 +102,7 @@ class Knowledge(msgspec.Struct, frozen=True, kw_only=True):
     formats: FormatRegistry | None = None
     budgets: PortableBudgets = PORTABLE
     prompt_words: bool = False
+    kept_budgets: str | None = None
     structured: StructuredSettings = StructuredSettings()
     search: SearchPolicy | None = None
     caching: CachingPolicy | None = None

@@ -15,6 +15,7 @@ from bardo.dialects import dialect
 from bardo.engine.controlling import dialects_of, repaired
 from bardo.engine.forwarded_body import as_it_came
 from bardo.engine.hosted_search.plan import SearchPlan, with_search
+from bardo.engine.kept_budget.plan import BudgetPlan, budget_to_keep, with_fields, without_loss, without_thinking
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.losses import refuse_losses
 from bardo.engine.profile_fields import with_content_of_profile
@@ -53,6 +54,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     schema is asked for. `written` is what `wire` was written from, None where it is the client's own body. `endpoint` says why this
     endpoint was taken, None where the provider has one only, and `route` how the target was found, None where the request named a model.
     `search` is how calls of the gateway's own web search run, None where the model is not offered it, `caching` what the prompt cache got.
+    `kept_budget` is the budget of thinking that the gateway keeps; `wire` asks for a stream then.
     """
 
     target: Target
@@ -71,6 +73,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True):
     route: RouteRecord | None = None
     search: SearchPlan | None = None
     caching: CacheHints | None = None
+    kept_budget: BudgetPlan | None = None
     degraded: tuple[Degradation, ...] = ()
 
     @property
@@ -192,7 +195,10 @@ class Draft:
         asked, planned, row = self.shaped, self._settled, self.target.provider.row
         done = planned.controlled
         formats = planned.formats.with_tools(asked.tools, self.target.model)
-        forward = self._may_forward_now() and formats == PLAIN
+        kept = self._kept_budget()
+        if kept is not None:
+            asked = msgspec.structs.replace(asked, stream=True, stream_usage=True)
+        forward = kept is None and self._may_forward_now() and formats == PLAIN
         withhold = forward and asked.stream and not asked.stream_usage and row.quirks.stream_usage
         wire = as_it_came(planned, asked, row, asks_usage=withhold) if forward else None
         refitted: tuple[Degradation, ...] = ()
@@ -208,6 +214,8 @@ class Draft:
         if self.refused_fields:
             wire, taken, lost = without_fields(wire, self.refused_fields)
             plan, reported = untold(plan, taken), (*reported, *lost)
+        if kept is not None:
+            reported = without_loss(reported, kept)
         if reported or asked.extra:
             refuse_losses(asked, row.id, dialects_of(self.target, self.facts), reported)
         shaping = () if self.answer is None else self.answer.degraded
@@ -227,8 +235,16 @@ class Draft:
             route=self.route,
             search=self.search,
             caching=hints,
+            kept_budget=kept,
             degraded=distinct((*self.degraded, *shaping, *unsearched, *reported, *self._lacking())),
         )
+
+    def _kept_budget(self) -> BudgetPlan | None:
+        """Return how the gateway keeps the budget of thinking; None where it does not."""
+        words, planned = self.knowledge.kept_budgets, self._settled
+        if words is None or self.answer is not None or self.search is not None:
+            return None
+        return budget_to_keep(self.shaped, planned.controlled.plan, self.target.provider.row, planned.formats, words)
 
     def _lacking(self) -> Iterator[Degradation]:
         """Yield what replies of this endpoint leave out, and those of the provider's other endpoints hold."""
@@ -289,6 +305,17 @@ def asked_again(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge
     draft = Draft(attempt.request, attempt.target, knowledge, may_forward=False, route=attempt.route)
     draft.ask_again(attempt, turns)
     return draft.freeze()
+
+
+def continued(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge, plan: BudgetPlan) -> Attempt:
+    """Return the attempt that goes on with an answer that `turns` begin, behind thinking that was cut."""
+    assert attempt.request is not None
+    request = without_thinking(attempt.request)
+    quiet = msgspec.structs.replace(knowledge, kept_budgets=None)
+    draft = Draft(request, attempt.target, quiet, may_forward=False, route=attempt.route)
+    draft.ask_again(attempt, turns)
+    again = draft.freeze()
+    return msgspec.structs.replace(again, wire=with_fields(again.wire, plan.fields))
 
 
 def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:

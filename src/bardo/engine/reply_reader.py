@@ -43,8 +43,9 @@ class ReplyReader:
 
     `formats` is how its text is read; by default, as the row and the model say. `make_id` names tool calls that come without an id.
     `secrets` are those the provider may quote, and `clean` takes all of them out of an error. `most_text` is how many characters are held.
-    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `stages` look at the events
-    last. `fold` is the reply so far, `beginning` how it began. `repeats`: what was read last held only frames like the one before.
+    `forward`: the frames go to a client as they came, so what a strict reader could not read is mended in them. `budget` ends the
+    thinking, whether or not the client gets it, and `stages` look at the events last. `fold` is the reply so far, `beginning`
+    how it began. `repeats`: what was read last held only frames like the one before.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class ReplyReader:
         formats: TextFormats | None = None,
         make_id: Callable[[], str] | None = None,
         thinking: Stage[Event, Event] | None = None,
+        budget: Stage[Event, Event] | None = None,
         stamp: ReplyStart | None = None,
         stages: Sequence[Stage[Event, Event]] = (),
         secrets: Secrets = NO_SECRETS,
@@ -81,6 +83,8 @@ class ReplyReader:
         self._lets_ids_out = language.omits_call_ids
         self._stages = (formats or text_formats_of(row, model)).stages(make_id)
         self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
+        if budget is not None:
+            self._stages.append(budget)
         self._all: ResponseFold | None = None
         if thinking is not None:
             self._all = ResponseFold(provider=self._provider, model=model, most_text=most_text)

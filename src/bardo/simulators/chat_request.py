@@ -36,6 +36,17 @@ def read(incoming: Incoming, *, checks_tool_messages: bool = False) -> Conversat
     )
 
 
+def goes_on(body: Fields) -> bool:
+    """Whether the model shall go on with the answer that the last message begins. Raises Refusal where that makes no sense."""
+    if body.get("continue_final_message") is not True:
+        return False
+    if body.get("add_generation_prompt") is True:
+        raise Refusal("bad_value", "Cannot set both `continue_final_message` and `add_generation_prompt` to True.")
+    if text(rows(body.get("messages"))[-1].get("role")) != "assistant":
+        raise Refusal("bad_value", "continue_final_message is set but the final message is not an assistant message.")
+    return True
+
+
 def json_body(incoming: Incoming) -> Fields:
     """Give the body, or refuse one that is not a JSON object."""
     if not isinstance(incoming.body, dict):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
+from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
@@ -24,6 +26,14 @@ class SGLang(Chat):
     models = ("Qwen/Qwen3-0.6B",)
     owner = "sglang"
     off_switches = (("chat_template_kwargs.enable_thinking", False), ("chat_template_kwargs.thinking", False))
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        chat_request.goes_on(incoming.fields)
+        return super().read(incoming, path)
+
+    def reasoning_is_off(self, exchange: Exchange) -> bool:
+        """Whether the thinking is turned off, or stands whole in the answer that the model goes on with."""
+        return super().reasoning_is_off(exchange) or exchange.body.get("continue_final_message") is True
 
     def described(self, incoming: Incoming, models: Sequence[str]) -> Reply | None:
         if incoming.path == "/get_model_info":

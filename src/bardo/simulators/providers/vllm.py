@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from bardo.simulators import chat_request
 from bardo.simulators.chat import Chat
 from bardo.simulators.conversation import Conversation
 from bardo.simulators.exchange import Exchange
@@ -30,6 +31,16 @@ class VLLM(Chat):
         ("reasoning_effort", "none"),
     )
     hiding_switches = (("include_reasoning", False),)
+
+    def read(self, incoming: Incoming, path: str) -> Conversation:
+        """Refuse to begin another message where the last one is gone on with: `add_generation_prompt` is true unless it is turned off."""
+        body = incoming.fields
+        chat_request.goes_on({"add_generation_prompt": True, **body})
+        return super().read(incoming, path)
+
+    def reasoning_is_off(self, exchange: Exchange) -> bool:
+        """Whether the thinking is turned off, or stands whole in the answer that the model goes on with."""
+        return super().reasoning_is_off(exchange) or exchange.body.get("continue_final_message") is True
 
     def model_row(self, model: str) -> Fields:
         return {**super().model_row(model), "root": model, "parent": None, "max_model_len": 40960, "permission": []}
