@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bardo.context.privacy.detect import Span
-from bardo.context.privacy.layer import FindPersonalData
+from bardo.context.privacy.search import FindPersonalData
 from bardo.edge.personal_data import PersonalDataSearch, chosen_entities, search_of
 from bardo.edge.settings import parse_settings
 from bardo.edge.settings_privacy import PrivacySettings

@@ -12,7 +12,7 @@ from hashlib import blake2b
 
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern, pii_entities
 from bardo.context.privacy.detect import Detector, Span
-from bardo.context.privacy.layer import FindPersonalData
+from bardo.context.privacy.search import FindPersonalData
 from bardo.edge.settings_privacy import PrivacySettings
 from bardo.values.errors import ConfigError
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator
+import re
+from collections.abc import Callable, Generator
+from string import ascii_lowercase
 from typing import Any
 
 import pytest
@@ -12,10 +14,10 @@ from hypothesis import strategies as st
 
 from bardo.catalog.pii_rows import pii_entities
 from bardo.context.layer import LayerFacts, Passed
-from bardo.context.privacy.detect import find
-from bardo.context.privacy.layer import FindPersonalData, PrivacyLayer
-from bardo.context.privacy.placeholders import Placeholders
-from bardo.context.privacy.restore import Restoring
+from bardo.context.privacy.detect import Span, find
+from bardo.context.privacy.layer import PrivacyLayer
+from bardo.context.privacy.masked_reply import MaskedReply
+from bardo.context.privacy.search import FindPersonalData
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -28,8 +30,9 @@ from bardo.values.blocks import (
     ToolResultBlock,
     UnknownBlock,
 )
-from bardo.values.errors import InternalError
+from bardo.values.errors import InternalError, InvalidRequest
 from bardo.values.request import Message, OutputFormat, Request
+from bardo.values.response import Response
 from support.growth import growth
 
 MAIL, CARD, SSN = "jane@example.org", "4111111111111111", "536-90-4399"
@@ -39,11 +42,17 @@ FACTS = LayerFacts(tenant="", session="", now=0, profile="", count_tokens=lambda
 
 def masked(request: Request) -> Passed:
     """Return what the layer makes of a request."""
-    steps: Generator[Any, Any, Any] = PrivacyLayer("mask", LABELS).steps(request, FACTS)
+    return searched(request, find)
+
+
+def searched(request: Request, search: Callable[[str], list[Span]]) -> Passed:
+    """Return what the layer makes of a request that is searched so."""
+    steps: Generator[Any, Any, Any] = PrivacyLayer("mask", [*LABELS, "PIN"]).steps(request, FACTS)
     try:
         effect = next(steps)
-        assert isinstance(effect, FindPersonalData)
-        steps.send([find(text) for text in effect.texts])
+        while True:
+            assert isinstance(effect, FindPersonalData)
+            effect = steps.send([search(text) for text in effect.texts])
     except StopIteration as done:
         outcome = done.value
     assert isinstance(outcome, Passed)
@@ -136,6 +145,12 @@ PARTS = st.lists(
 )
 
 
+def restored(outcome: Passed, sent: str) -> str:
+    """Return what a client gets of a reply that says what was sent."""
+    assert isinstance(outcome.reply, MaskedReply)
+    return outcome.reply.shown(Response(blocks=(TextBlock(sent),))).text
+
+
 @given(PARTS)
 @example(["é", SSN, SSN])
 @example([SSN, "é", SSN, SSN, " ", SSN])
@@ -149,12 +164,71 @@ def test_masked_text_is_restored_to_what_it_was(parts: list[str]) -> None:
     if outcome.reply is None:
         assert not values
         return
-    placeholders = Placeholders()
-    placeholders.avoid(text, LABELS)
-    for span in find(text):
-        placeholders.take(text[span.start : span.end], span.label)
-    assert Restoring(placeholders).whole(sent) == text
+    assert restored(outcome, sent) == text
     assert not {sent[span.start : span.end] for span in find(sent)} & values
+
+
+VALUES = (
+    *(MAIL, CARD, SSN, "4111 1111 1111 1111", "+44 20 7946 0958", "DE89370400440532013000", "192.168.10.12"),
+    *("00:1B:44:11:3A:B7", "2001:db8::ff00:42:8329", "1BoatSLRHtKNngkdXEeobR76b53LETtpyT", "bob@example.com"),
+)
+GLUE = st.sampled_from(["", "-", "_", ".", "+", "/", ":", " ", "x", "é", "7"])
+PLACEHOLDER = re.compile("<[A-Z]+_[0-9]+>")
+
+
+@given(st.lists(st.tuples(st.sampled_from(VALUES), GLUE), min_size=1, max_size=8))
+@example([(SSN, "."), ("00:1B:44:11:3A:B7", "")])
+@example([("+44 20 7946 0958", "-"), (CARD, "")])
+@example([("DE89370400440532013000", "."), (MAIL, "")])
+@example([(SSN, "."), ("00:1B:44:11:3A:B7", "."), (SSN, "."), ("2001:db8::ff00:42:8329", ".")])
+@example([("192.168.10.12", "_"), (SSN, "_"), (SSN, "_"), (CARD, "_")])
+def test_nothing_shows_beside_a_value_that_is_masked(parts: list[tuple[str, str]]) -> None:
+    text = "".join(value + glue for value, glue in parts)
+    outcome = masked(said(TextBlock(text)))
+    sent = outcome.request.messages[0].text
+    assert find(PLACEHOLDER.sub("\ufffc", sent)) == []
+    if outcome.reply is not None:
+        assert restored(outcome, sent) == text
+
+
+def test_values_that_show_late_have_their_place_in_the_order_of_the_text() -> None:
+    first = TextBlock(f"{SSN}.00:1B:44:11:3A:B7")
+    short, long = said(first), said(first, TextBlock("536-90-4398 and 00:1B:44:11:3A:B8"))
+    sent = masked(long).request.messages[0].blocks
+    assert sent[0] == masked(short).request.messages[0].blocks[0] == TextBlock("<SSN_1>.<MAC_1>")
+    assert sent[1] == TextBlock("<SSN_2> and <MAC_2>")
+
+
+@pytest.mark.parametrize("value", ["7", "71", "712", "7123"])
+def test_short_values_are_masked(value: str) -> None:
+    def search(text: str) -> list[Span]:
+        return [Span(one.start(), one.end(), "PIN", "PIN", 1.0) for one in re.finditer(rf"\b{value}\b", text)]
+
+    outcome = searched(said(TextBlock(f"my pin {value} is {value}. 9{value}")), search)
+    assert outcome.request.messages[0].text == f"my pin <PIN_1> is <PIN_1>. 9{value}"
+
+
+def test_what_never_ends_is_not_sent() -> None:
+    def first_letter(text: str) -> list[Span]:
+        found = re.search("[a-z]", text)
+        return [] if found is None else [Span(found.start(), found.end(), "PIN", "PIN", 1.0)]
+
+    assert searched(said(TextBlock("1a2b3c4")), first_letter).request.messages[0].text == "1<PIN_1>2<PIN_2>3<PIN_3>4"
+    with pytest.raises(InvalidRequest, match="runs on without a break"):
+        searched(said(TextBlock("1".join(ascii_lowercase))), first_letter)
+
+
+@pytest.mark.parametrize("text", [f"{SSN}.00:1B:44:11:3A:B7", f"{MAIL} and {CARD}"])
+def test_a_reply_that_comes_later_is_restored_by_what_was_kept(text: str) -> None:
+    request = said(TextBlock(text), output_format=OutputFormat(mode="json_object"))
+    outcome = masked(request)
+    assert isinstance(outcome.reply, MaskedReply)
+    later = MaskedReply.of_kept(outcome.reply.kept())
+    assert later.kept() == outcome.reply.kept()
+    sent = Response(blocks=(TextBlock(outcome.request.messages[0].text),))
+    assert later.shown(sent).text == text
+    assert later.masked(later.shown(sent)) == sent
+    assert later.masked_request(request).messages == outcome.request.messages
 
 
 def test_a_search_that_fails_keeps_the_request() -> None:

@@ -9,13 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from bardo.context.privacy.known_values import KnownValues, Pieces
 from bardo.context.privacy.patterns import WORD
 
 _CLIENT_WORDS = re.compile(r"([A-Za-z]{2,14})\\?[_ -]([0-9]{1,6})")
-_LETTERS = r"A-Za-z\u00c0-\u024f"
-_STARTS = re.compile(rf"(?<![0-9_])(?=[0-9])|(?<![{_LETTERS}_])(?=[{_LETTERS}])|(?=[^\s\"'0-9{_LETTERS}])")
-_STARTS_IN_WORDS = re.compile(r"(?=[^\s\"'])")
-_HEAD = 4
 
 
 class Placeholders:
@@ -23,8 +20,7 @@ class Placeholders:
 
     def __init__(self) -> None:
         self._by_value: dict[str, str] = {}
-        self._lengths: dict[str, list[int]] = {}
-        self._in_words: set[str] = set()
+        self._known = KnownValues()
         self._next: dict[str, int] = {}
         self._used: set[tuple[str, int]] = set()
 
@@ -51,8 +47,7 @@ class Placeholders:
 
     def take(self, value: str, label: str, *, in_word: bool = False) -> None:
         """Add a value, unless it is there. `in_word` says that it was found where a word goes on: then it is masked there too."""
-        if in_word:
-            self._in_words.add(value)
+        self._known.add(value, in_word=in_word)
         if value in self._by_value:
             return
         number = self._next.get(label, 0) + 1
@@ -60,54 +55,35 @@ class Placeholders:
             number += 1
         self._next[label] = number
         self._by_value[value] = f"<{label}_{number}>"
-        lengths = self._lengths.setdefault(value[:_HEAD], [])
-        if len(value) not in lengths:
-            lengths.append(len(value))
-            lengths.sort(reverse=True)
+
+    def kept(self) -> tuple[tuple[str, str, bool], ...]:
+        """Return the values with their placeholders, and whether each is masked in words too."""
+        return tuple([(value, name, self._known.found_in_words(value)) for value, name in self._by_value.items()])
+
+    @classmethod
+    def of_kept(cls, kept: Iterable[tuple[str, str, bool]]) -> Placeholders:
+        """Return the placeholders that `kept` returned."""
+        made = cls()
+        for value, placeholder, is_in_words in kept:
+            label, _, number = placeholder[1:-1].rpartition("_")
+            made._by_value[value] = placeholder
+            made._known.add(value, in_word=is_in_words)
+            made._next[label] = max(int(number), made._next.get(label, 0))
+        return made
 
     def masked(self, text: str) -> str:
         """Return a text with placeholders for all values, the longest first, wherever no word goes on beside them or they were found so."""
-        if not self._by_value or len(text) < min(map(len, self._lengths), default=0):
+        return self.in_place(text, self._known.pieces(text))
+
+    def in_place(self, text: str, pieces: Pieces) -> str:
+        """Return a text, cut at its values, with placeholders for them."""
+        if len(pieces) == 1 and not pieces[0][1]:
             return text
-        parts: list[str] = []
-        read = 0
-        for beginning in (_STARTS_IN_WORDS if self._in_words else _STARTS).finditer(text):
-            start = beginning.start()
-            if start < read or (end := self._end(text, start)) is None:
-                continue
-            parts += text[read:start], self._by_value[text[start:end]]
-            read = end
-        return "".join([*parts, text[read:]]) if parts else text
+        return "".join([self._by_value[part] if is_value else part for part, is_value in pieces])
 
     def of(self, value: str) -> str | None:
         """Return what stands for a whole value."""
         return self._by_value.get(value)
-
-    def _end(self, text: str, start: int) -> int | None:
-        for length in self._lengths.get(text[start : start + _HEAD], ()):
-            end = start + length
-            if end > len(text) or text[start:end] not in self._by_value:
-                continue
-            if text[start:end] in self._in_words or not in_word(text, start, end):
-                return end
-        return None
-
-
-def in_word(text: str, start: int, end: int) -> bool:
-    """Say whether a part of a text goes on in a word: a digit stands beside its digit, a letter beside its letter, or `_` beside either."""
-    return (start > 0 and _joined(text[start], text[start - 1])) or (
-        end < len(text) and _joined(text[end - 1], text[end])
-    )
-
-
-def _joined(own: str, beside: str) -> bool:
-    if own.isdigit():
-        return beside.isdigit() or beside == "_"
-    return _is_letter(own) and (_is_letter(beside) or beside == "_")
-
-
-def _is_letter(char: str) -> bool:
-    return (char.isascii() and char.isalpha()) or "\u00c0" <= char <= "\u024f"
 
 
 _Part = str | tuple[str, ...]

@@ -112,7 +112,8 @@ def _classify(parts: LayerParts) -> Layer:
 
 
 def _privacy(parts: LayerParts) -> Layer:
-    from bardo.context.privacy.layer import FindPersonalData, PrivacyLayer
+    from bardo.context.privacy.layer import PrivacyLayer
+    from bardo.context.privacy.search import FindPersonalData
     from bardo.edge.personal_data import search_of
 
     search, labels = search_of(parts.pipeline.privacy)

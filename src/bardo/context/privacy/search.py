@@ -1,0 +1,91 @@
+"""Which values of a request are masked: those that are found, and those that show once these are masked.
+
+A value that is glued to another is found no pattern's way: `536-90-4399.00:1B:44:11:3A:B7` is one device's address with a number before it.
+So texts are searched again without what was found in them, until nothing more shows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import NamedTuple
+
+from bardo.context.layer import Effect
+from bardo.context.privacy.detect import Span
+from bardo.context.privacy.known_values import HOLE, KnownValues, Pieces, in_word, is_glued, with_holes
+from bardo.values.errors import InvalidRequest
+
+_MOST_ROUNDS = 16
+
+
+class FindPersonalData(Effect, frozen=True):
+    """Have texts searched for personal data; the result is a list of spans for each of them, in order."""
+
+    texts: tuple[str, ...]
+
+
+class FoundValue(NamedTuple):
+    """A value of a text: what it is, the word for its placeholder, and whether a word goes on beside it."""
+
+    value: str
+    entity: str
+    label: str
+    in_word: bool
+
+
+class FoundValues(NamedTuple):
+    """The values of a request in the order in which they first appear, and its texts, cut at them."""
+
+    values: Sequence[FoundValue]
+    pieces: dict[str, Pieces]
+
+
+Found = Sequence[Sequence[Span]]
+
+
+def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalData, Found, FoundValues]:
+    """Return the values of some texts, of which `found` shows without a second look. Raises InvalidRequest where they do not end."""
+    known, by_text = KnownValues(), [_values(text, spans) for text, spans in zip(texts, found, strict=True)]
+    for _ in range(_MOST_ROUNDS):
+        for values in by_text:
+            for one in values:
+                known.add(one.value, in_word=one.in_word)
+        pieces = {text: known.pieces(text) for text in texts} if known else {}
+        glued = [
+            (place, holes)
+            for place, text in enumerate(texts)
+            if text in pieces and is_glued(holes := with_holes(pieces[text]))
+        ]
+        if not glued:
+            return FoundValues(_in_order(texts, by_text), pieces)
+        more = yield FindPersonalData(tuple(holes for _, holes in glued))
+        shown = [(place, _shown(holes, spans, known)) for (place, holes), spans in zip(glued, more, strict=True)]
+        if not any(values for _, values in shown):
+            return FoundValues(_in_order(texts, by_text), pieces)
+        for place, values in shown:
+            by_text[place] += values
+    raise InvalidRequest(
+        "personal data in the request runs on without a break, and cannot be masked",
+        hint="put spaces between the values",
+    )
+
+
+def _values(text: str, spans: Sequence[Span]) -> list[FoundValue]:
+    return [
+        FoundValue(text[one.start : one.end], one.entity, one.label, in_word(text, one.start, one.end)) for one in spans
+    ]
+
+
+def _shown(holes: str, spans: Sequence[Span], known: KnownValues) -> list[FoundValue]:
+    """Return what shows in a text without its values. A value that is known, and stands there yet, is masked in words too."""
+    found = [one for one in _values(holes, spans) if HOLE not in one.value]
+    repeated = [one._replace(in_word=True) for one in found if one.value in known]
+    return [*repeated, *(one for one in found if one.value not in known)]
+
+
+def _in_order(texts: Sequence[str], by_text: Sequence[Sequence[FoundValue]]) -> list[FoundValue]:
+    """Return the values of all texts in the order in which each first appears in its own: so a later turn changes no placeholder."""
+    return [
+        one
+        for text, values in zip(texts, by_text, strict=True)
+        for one in sorted(values, key=lambda one: text.find(one.value))
+    ]
