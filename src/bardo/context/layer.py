@@ -22,6 +22,7 @@ __all__ = [
     "Effect",
     "EffectFailed",
     "KeptReply",
+    "LaterPart",
     "Layer",
     "LayerFacts",
     "LayerSteps",
@@ -157,12 +158,25 @@ class MaskingPart(Protocol):
         """Return a reply as its provider said it."""
         ...
 
+    def masked_request(self, request: Request) -> Request:
+        """Return the request as its provider got it."""
+        ...
+
     def masked_turn(self, turn: Message) -> Message:
         """Return a further turn of the call with the same placeholders."""
         ...
 
     def shown(self, response: Response) -> Response:
         """Return a reply as its client gets it."""
+        ...
+
+
+@runtime_checkable
+class LaterPart(Protocol):
+    """A ReplyPart of a call whose reply may come hours later, and in another process. Its layer has `part_of`, which makes it again."""
+
+    def kept(self) -> bytes:
+        """Return what the part is made from again."""
         ...
 
 
@@ -197,6 +211,7 @@ class Layer(Protocol):
     """One layer with its settings. Immutable, and so shared by all calls. `name` is that of its row.
 
     Of one with an attribute `masks` that is true, what is said is logged as the provider got it and said it, and only once it passed.
+    One with an attribute `every_operation` that is true works also on texts for vectors, on what is counted, and on items of batches.
     """
 
     name: str

@@ -19,6 +19,7 @@ from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.health import AttemptWatch
 from bardo.edge.key_turns import KeyTurns
 from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
+from bardo.edge.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.edge.reply_head import send_wire
 from bardo.edge.runner import Runner
 from bardo.edge.unary_loop import UnaryLoop
@@ -34,6 +35,7 @@ from bardo.values.wire import WireRequest
 
 if TYPE_CHECKING:
     from bardo.edge.payments.call_payments import CallPayments
+    from bardo.edge.pipeline.call_layers import CallLayers
 
 Result = TypeVar("Result", bound=Embeddings | TokenCount)
 
@@ -57,6 +59,8 @@ class UnaryCall(Generic[Result]):
     _logged: bool = False
     _keys: KeyTurns = field(init=False)
     _payments: CallPayments | None = None
+    layers: CallLayers | None = None
+    """What the layers that worked on the request left; None where it had none."""
 
     def __post_init__(self) -> None:
         self._keys = KeyTurns(self.runner, self.request, self.tenant)
@@ -77,12 +81,16 @@ class UnaryCall(Generic[Result]):
         assert self._attempt is not None
         return self._attempt
 
-    async def run(self, course_of: Callable[[list[Target]], Course[Result]]) -> tuple[Result, list[WholeReply]]:
-        """Try one target after the other, and return what the first that answers says. Raises BardoError where none does."""
+    async def run(self, course_of: Callable[[Any, list[Target]], Course[Result]]) -> tuple[Result, list[WholeReply]]:
+        """Try one target after the other, and return what the first that answers says. Raises BardoError where none does.
+
+        `course_of` gets the request as it may be sent.
+        """
         try:
             placed = await self._admitted(await self._placed())
             placed = await self.runner.servers.at_servers(placed, self.request, self.tenant)
-            return await self._follow(course_of(list(placed.targets)), placed.skipped)
+            lost = await self._run_layers(placed.targets)
+            return await self._follow(course_of(self.request, list(placed.targets)), (*placed.skipped, *lost))
         except BardoError as problem:
             final = problem if self._payments is None else self._payments.final(problem)
             self.runner.clean(final, self._secrets())
@@ -96,6 +104,21 @@ class UnaryCall(Generic[Result]):
         except Exception as mistake:
             self.log("error", error=InternalError(f"a mistake in bardo: {type(mistake).__name__}"))
             raise
+
+    async def _run_layers(self, targets: tuple[Target, ...]) -> tuple[Degradation, ...]:
+        """Have the layers work on the request that work on whatever is sent, and return what was lost. Raises BardoError."""
+        pipeline = self.runner.pipeline
+        if pipeline is None:
+            return ()
+        layers = pipeline.of_operation(self.request, tenant=self.tenant, client_key=self.client_key)
+        if layers is None:
+            return ()
+        self.layers = layers
+        if isinstance(self.request, Request):
+            self.request = await run_on_request(pipeline, layers, self.request, targets)
+            return self.request.degraded
+        self.request, lost = await run_on_inputs(pipeline, layers, self.request, targets)
+        return lost
 
     async def _admitted(self, placed: Placement) -> Placement:
         """Return whom the client's key lets be asked. Raises Forbidden, RateLimited and OverBudget."""
@@ -250,6 +273,7 @@ class UnaryCall(Generic[Result]):
                 **cost_fields(self.attempts.cost()),
                 **self._where(),
                 **_words_of(error),
+                pipeline=None if self.layers is None else self.layers.fields(),
                 **(fields or {}),
                 **self._content(),
             )
@@ -263,7 +287,9 @@ class UnaryCall(Generic[Result]):
         return {"provider": provider.id, "provider_dialect": provider.row.dialect, "model": target.model}
 
     def _content(self) -> dict[str, Any]:
-        if not self.runner.limits.keep_content:
+        if not self.runner.limits.keep_content or (
+            self.layers is not None and self.layers.masks and not self.layers.masked
+        ):
             return {}
         asked = self.request.inputs if isinstance(self.request, EmbedRequest) else self.request.messages
         return {"request_content": msgspec.json.encode(self.request.body or asked).decode()}

@@ -10,10 +10,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
-from bardo.context.layer import LayerFacts, LayerSteps, Passed, Receipt
+from bardo.context.layer import LayerFacts, LayerSteps, Passed, Receipt, changed
+from bardo.context.privacy.known_values import Pieces
 from bardo.context.privacy.masked_reply import MaskedReply
 from bardo.context.privacy.placeholders import Placeholders
-from bardo.context.privacy.search import FindPersonalData, Found, FoundValues, find_values
+from bardo.context.privacy.search import FindPersonalData, Found, FoundValue, FoundValues, find_values
 from bardo.context.privacy.texts import TextChanger, unescaped
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InternalError, InvalidRequest
@@ -27,6 +28,7 @@ class PrivacyLayer:
     """The layer. `mode`: values are masked and put back, only counted, or refused. `labels` are the words that placeholders may have."""
 
     name = NAME
+    every_operation = True
 
     def __init__(self, mode: Mode, labels: Iterable[str]) -> None:
         self._mode = mode
@@ -49,6 +51,11 @@ class PrivacyLayer:
                 f"the request could not be searched for personal data ({type(problem).__name__}), and is not sent"
             ) from None
 
+    @staticmethod
+    def part_of(kept: bytes) -> MaskedReply:
+        """Return the part of a reply that comes later, by what it kept."""
+        return MaskedReply.of_kept(kept)
+
     def _counted(self, request: Request, texts: Sequence[str], found: Found, skipped: Counter[str]) -> Passed:
         """Return the request as it is. Raises InvalidRequest where it holds what it must not."""
         values = {
@@ -67,44 +74,73 @@ class PrivacyLayer:
         )
 
     def _masked(self, request: Request, found: FoundValues, skipped: Counter[str]) -> Passed:
-        placeholders = Placeholders()
-        for text in found.pieces:
-            placeholders.avoid(text, self._labels)
-        for value, _, label, is_in_word in found.values:
-            placeholders.take(value, label, in_word=is_in_word)
-
-        def masked(text: str) -> str:
-            pieces = found.pieces.get(text)
-            return placeholders.masked(text) if pieces is None else placeholders.in_place(text, pieces)
-
+        reply = None
+        if request.operation == "embed":
+            masked = self._masked_apart(request, found)
+        else:
+            placeholders = self._placeholders(found.pieces, found.values)
+            masked = _changer(placeholders, found.pieces).request(request)
+            reply = MaskedReply(placeholders, typed=request.output_format is not None)
         values = {one.value: one.entity for one in found.values}
-        return Passed(
-            request=TextChanger(masked, placeholders.of).request(request),
-            receipt=Receipt(layer=NAME, did=f"masked {_number(len(values))}", saw=_counts(values)),
-            degraded=_not_searched(skipped),
-            reply=MaskedReply(placeholders, typed=request.output_format is not None),
-        )
+        receipt = Receipt(layer=NAME, did=f"masked {_number(len(values))}", saw=_counts(values))
+        return Passed(request=masked, receipt=receipt, degraded=_not_searched(skipped), reply=reply)
+
+    def _masked_apart(self, request: Request, found: FoundValues) -> Request:
+        """Return a request for vectors with placeholders that count from 1 in each text: its vector depends on no other text."""
+        by_value = {one.value: one for one in found.values}
+
+        def changer(collector: _Collector) -> TextChanger:
+            pieces = {text: found.pieces[text] for text in collector.texts}
+            here = [by_value[part] for cut in pieces.values() for part, is_value in cut if is_value]
+            return _changer(self._placeholders(pieces, here), pieces)
+
+        messages = []
+        for message in request.messages:
+            (collector := _Collector()).message(message)
+            messages.append(changer(collector).message(message))
+        (collector := _Collector()).value(request.extra)
+        return changed(request, messages=tuple(messages), extra=changer(collector).value(request.extra))
+
+    def _placeholders(self, texts: Iterable[str], values: Iterable[FoundValue]) -> Placeholders:
+        placeholders = Placeholders()
+        for text in texts:
+            placeholders.avoid(text, self._labels)
+        for one in values:
+            placeholders.take(one.value, one.label, in_word=one.in_word)
+        return placeholders
+
+
+def _changer(placeholders: Placeholders, pieces: Mapping[str, Pieces]) -> TextChanger:
+    """Return what masks texts, of which many are cut already."""
+
+    def masked(text: str) -> str:
+        cut = pieces.get(text)
+        return placeholders.masked(text) if cut is None else placeholders.in_place(text, cut)
+
+    return TextChanger(masked, placeholders.of)
 
 
 def _texts_of(request: Request) -> tuple[tuple[str, ...], Counter[str]]:
-    """Return all texts of a request, and what there is besides that cannot be searched.
-
-    JSON text is searched whole, where the name of a field stands beside its value, and string by string, without escapes.
-    """
-    texts: dict[str, None] = {}
-
-    def note(text: str) -> str:
-        if text:
-            texts[text] = None
-        return text
-
-    changer = _Collector(note)
-    changer.request(request)
-    return tuple(texts), changer.skipped
+    """Return all texts of a request, and what there is besides that cannot be searched."""
+    collector = _Collector()
+    collector.request(request)
+    return tuple(collector.texts), collector.skipped
 
 
 class _Collector(TextChanger):
-    """Notes texts and changes nothing."""
+    """Notes texts and changes nothing.
+
+    JSON text is searched whole, where the name of a field stands beside its value, and string by string, without escapes.
+    """
+
+    def __init__(self) -> None:
+        self.texts: dict[str, None] = {}
+        super().__init__(self._note)
+
+    def _note(self, text: str) -> str:
+        if text:
+            self.texts[text] = None
+        return text
 
     def json(self, text: str, nested: int = 0) -> str:
         if nested == 0:

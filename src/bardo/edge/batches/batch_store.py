@@ -277,7 +277,7 @@ def _insert_items(connection: Connection, new_items: Sequence[ItemRecord]) -> No
 
 def _update_item(connection: Connection, item: ItemRecord, before: tuple[ItemState, ...]) -> bool:
     own = (items.c.batch_id == item.batch_id, items.c.place == item.place, items.c.state.in_(before))
-    values = {name: getattr(item, name) for name in ("state", "job_id", "wire", "result", "log_row")}
+    values = {name: getattr(item, name) for name in ("state", "job_id", "wire", "result", "log_row", "layers")}
     return bool(connection.execute(update(items).where(*own).values(**values)).rowcount)
 
 

@@ -89,7 +89,7 @@ class Intake:
             return self._results.failed(item, batch, problem)
         if plan is None:
             return replace(item, state="local")
-        return replace(item, state="planned", job_id=jobs.add(plan), wire=plan.wire.body)
+        return replace(item, state="planned", job_id=jobs.add(plan), wire=plan.wire.body, layers=plan.layers)
 
 
 class JobFiller:

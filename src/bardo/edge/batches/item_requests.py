@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TypeVar
 
 import msgspec
 
@@ -44,11 +45,23 @@ def knowledge_of(runner: Runner, target: Target) -> Knowledge:
     return msgspec.structs.replace(runner.facts.knowledge([target]), search=None)
 
 
+Asked = TypeVar("Asked", Request, EmbedRequest)
+
+
+def with_rules(request: Asked, batch: BatchRecord) -> Asked:
+    """Return a request with the profile of layers that its key says, where it names none itself."""
+    named = next((rule.pipeline for rule in batch.rules if rule.pipeline), "")
+    if not named or request.options.pipeline is not None:
+        return request
+    return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, pipeline=named))
+
+
 def settled_request(request: Request, directory: Directory, batch: BatchRecord) -> tuple[Request, Request]:
     """Return a request as its reply is shown, and as it is asked, with what its model's name and its key's rules say.
 
     A model is asked once: no answer is repaired, escalated or judged by another, since nobody waits for what would be asked again.
     """
+    request = with_rules(request, batch)
     found = directory.found(request.model)
     options, lost = request.options, list(request.degraded)
     structured = options.structured or StructuredOptions()

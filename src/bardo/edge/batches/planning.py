@@ -12,9 +12,17 @@ import msgspec
 from bardo.catalog.batch_rows import BatchRow, batch_providers, batch_row
 from bardo.edge.accounts.call_facts import CallFacts
 from bardo.edge.accounts.call_gate import permitted
-from bardo.edge.batches.item_requests import EmbedItem, GenerateItem, ItemRequest, knowledge_of, settled_request
+from bardo.edge.batches.item_requests import (
+    EmbedItem,
+    GenerateItem,
+    ItemRequest,
+    knowledge_of,
+    settled_request,
+    with_rules,
+)
 from bardo.edge.batches.records import BatchRecord
 from bardo.edge.directory import Placement
+from bardo.edge.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.edge.runner import Runner
 from bardo.engine.embedding import embed_attempt
 from bardo.engine.exchange import first_attempt
@@ -34,7 +42,7 @@ class NoBatchApi(Unsupported):
 class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
     """Where an item goes: the provider, the model there, the dialect and the path of its endpoint, and what is sent.
 
-    `nanos` is what it may cost in nano-dollars, 0 where nobody knows or nobody asks.
+    `nanos` is what it may cost in nano-dollars, 0 where nobody knows or nobody asks. `layers` is what they need when the reply comes.
     """
 
     provider: str
@@ -43,6 +51,7 @@ class PlannedItem(msgspec.Struct, frozen=True, kw_only=True):
     row: BatchRow
     wire: WireRequest
     nanos: int = 0
+    layers: bytes | None = None
 
     @property
     def job_key(self) -> tuple[str, str, str, str, tuple[tuple[str, str], ...]]:
@@ -67,6 +76,7 @@ class ItemPlanner:
         _, asked = settled_request(item.request, self._runner.directory, batch)
         asked, placed = await self._runner.placed(asked)
         placed = self._permitted(batch, item.request, placed)
+        asked, layers = await self._through_layers(asked, placed, batch)
         taking = [one for one in placed.targets if batch_row(one.provider.row) is not None]
         refused: list[Unsupported] = []
         for target in taking:
@@ -76,9 +86,24 @@ class ItemPlanner:
                 refused.append(problem)
                 continue
             if planned is not None:
+                planned = msgspec.structs.replace(planned, layers=layers)
                 return self._priced(planned, batch, asked, target)
         self._refuse_unless_alone(item.request.model, placed.targets, refused)
         return None
+
+    async def _through_layers(
+        self, request: Request, placed: Placement, batch: BatchRecord
+    ) -> tuple[Request, bytes | None]:
+        """Return a request with what the layers make of it that work on whatever is sent, and what these need when its reply comes.
+
+        Raises BardoError where the request must not be sent.
+        """
+        pipeline = self._runner.pipeline
+        layers = None if pipeline is None else pipeline.of_operation(request, tenant=batch.tenant)
+        if pipeline is None or layers is None:
+            return request, None
+        after = await run_on_request(pipeline, layers, request, placed.targets)
+        return after, layers.kept(after.degraded[len(request.degraded) :])
 
     def _at(self, target: Target, asked: Request, route: RouteRecord | None) -> PlannedItem | None:
         """Return an item as one target gets it; None where none of its endpoints takes batches."""
@@ -110,7 +135,13 @@ class ItemPlanner:
         return msgspec.structs.replace(planned, nanos=round((nanos or 0) * planned.row.price_factor))
 
     async def _plan_vectors(self, request: EmbedRequest, batch: BatchRecord) -> PlannedItem | None:
+        request = with_rules(request, batch)
         placed = self._permitted(batch, request, await self._runner.placement(request.model))
+        pipeline, kept = self._runner.pipeline, None
+        layers = None if pipeline is None else pipeline.of_operation(request, tenant=batch.tenant)
+        if pipeline is not None and layers is not None:
+            request, lost = await run_on_inputs(pipeline, layers, request, placed.targets)
+            kept = layers.kept(lost)
         for target in placed.targets:
             row = batch_row(target.provider.row)
             if row is None or target.provider.row.embeds(target.model) is None:
@@ -119,7 +150,7 @@ class ItemPlanner:
             if len(attempt.wires) == 1 and row.takes(attempt.wires[0].path):
                 wire, provider = attempt.wires[0], target.provider.id
                 planned = PlannedItem(
-                    provider=provider, model=target.model, dialect=attempt.dialect, row=row, wire=wire
+                    provider=provider, model=target.model, dialect=attempt.dialect, row=row, wire=wire, layers=kept
                 )
                 return self._priced(planned, batch, request, target)
         self._refuse_unless_alone(request.model, placed.targets, [])

@@ -135,7 +135,10 @@ class ItemResult(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ItemRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """One request of a batch: its place from 0, the client's own id of it, and its body as the client wrote it."""
+    """One request of a batch: its place from 0, the client's own id of it, and its body as the client wrote it.
+
+    `layers` is what the pipeline's layers need when its reply comes.
+    """
 
     batch_id: str
     place: int
@@ -146,3 +149,4 @@ class ItemRecord(msgspec.Struct, frozen=True, kw_only=True):
     wire: bytes | None = None
     result: bytes | None = None
     log_row: bytes | None = None
+    layers: bytes | None = None

@@ -17,6 +17,7 @@ from bardo.edge.batches.stored_calls import StoredContext
 from bardo.edge.call_context import new_request_id
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import CallOutcome, LogRow
+from bardo.edge.pipeline.call_layers import CallLayers, KeptLayers
 from bardo.edge.runner import Runner
 from bardo.edge.stored_reply import StoredReply
 from bardo.engine.client_model import named_as_asked
@@ -26,8 +27,10 @@ from bardo.engine.profiles import apply_profile
 from bardo.engine.receipt import CallFacts, extension
 from bardo.engine.route import Target, endpoints_of
 from bardo.engine.unary import UnaryAttempt, WholeReply
+from bardo.values.degradation import distinct
 from bardo.values.errors import BardoError, InternalError, ProviderError
 from bardo.values.operations import Embeddings
+from bardo.values.request import Request
 
 BATCH_TAG = "batch"
 """The tag in the log of every call that was an item of a batch."""
@@ -104,8 +107,11 @@ class ResultReader:
     ) -> ItemRecord:
         target = self._target(job)
         shown, request = settled_request(asked.request, self._runner.directory, batch)
+        layers = self._layers(item, request, batch)
+        request = request if layers is None else layers.as_sent(request)
         context = StoredContext(self._runner, StoredReply(reply.status, reply.body), started_at=job.submitted_at)
         live = LiveReply(context, shown, tenant=batch.tenant)
+        live.recorder.layers = layers
         knowledge = knowledge_of(self._runner, target)
         attempt = plan(apply_profile(request), target, knowledge=knowledge, may_forward=False)
         try:
@@ -134,12 +140,21 @@ class ResultReader:
             request_id=live.request_id,
             status=200,
             body=msgspec.Raw(asked.encode(named_as_asked(response, shown.model), live.request)),
-            bardo={**told, "receipt": row.receipt},
+            bardo={**told, "receipt": _with_layers(row)},
             usage=_known(counts),
             cost_nanos=row.cost_nanos,
             model=job.model,
         )
         return _ended(item, "succeeded", result, row)
+
+    def _layers(self, item: ItemRecord, request: Request, batch: BatchRecord) -> CallLayers | None:
+        """Return the layers that worked on an item before it was sent; None where there were none."""
+        pipeline, kept = self._runner.pipeline, kept_layers(item)
+        if kept is None:
+            return None
+        if pipeline is None:
+            raise InternalError("an item was masked, and nothing is here that puts its values back")
+        return pipeline.of_kept(kept, request, batch.tenant)
 
     def _vectors(
         self, item: ItemRecord, asked: EmbedItem, batch: BatchRecord, job: JobRecord, reply: JobReply
@@ -149,14 +164,20 @@ class ResultReader:
             raise dialect(attempt.dialect).decode_error(reply.status, reply.body, {}, job.provider)
         made = with_estimated_usage(attempt.result([WholeReply(reply.body, {})]), asked.request)
         request_id = new_request_id(self._runner.clock())
-        row = self._noted(self._row_of_vectors(request_id, asked, batch, job, made, attempt), batch, job)
+        layers = kept_layers(item)
+        if layers is not None:
+            made = msgspec.structs.replace(made, degraded=distinct((*layers.degraded, *made.degraded)))
+        row = self._row_of_vectors(request_id, asked, batch, job, made, attempt)
+        if layers is not None:
+            row = msgspec.structs.replace(row, pipeline=layers.fields())
+        row = self._noted(row, batch, job)
         told = {
             "request_id": request_id,
             "provider": job.provider,
             "model": job.model,
             "cost_usd": row.cost_usd,
             "degraded": row.degraded,
-            "receipt": row.receipt,
+            "receipt": _with_layers(row),
         }
         result = ItemResult(
             request_id=request_id,
@@ -239,8 +260,19 @@ def tags_of(batch: BatchRecord) -> tuple[str, ...]:
 def _ended(item: ItemRecord, state: ItemState, result: ItemResult, row: LogRow) -> ItemRecord:
     encoded = msgspec.json.encode(result, enc_hook=repr)
     return msgspec.structs.replace(
-        item, state=state, wire=None, result=encoded, log_row=msgspec.json.encode(row, enc_hook=repr)
+        item, state=state, wire=None, layers=None, result=encoded, log_row=msgspec.json.encode(row, enc_hook=repr)
     )
+
+
+def kept_layers(item: ItemRecord) -> KeptLayers | None:
+    """Return what was kept of the layers that worked on an item; None where there were none."""
+    return None if item.layers is None else msgspec.msgpack.decode(item.layers, type=KeptLayers)
+
+
+def _with_layers(row: LogRow) -> dict[str, Any]:
+    """Return the receipt of a call with those of its layers."""
+    told = row.receipt or {}
+    return told if row.pipeline is None else {**told, "pipeline": row.pipeline}
 
 
 def _known(counts: dict[str, int | None]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Boolean, Column, Double, Index, Integer, LargeBinary, MetaData, Table, Text
 
-CURRENT_REVISION = "0001"
+CURRENT_REVISION = "0002"
 VERSION_TABLE = "batches_version"
 MIGRATIONS = "bardo.edge.batches:migrations"
 
@@ -73,6 +73,7 @@ batch_items = Table(
     Column("wire", LargeBinary),
     Column("result", LargeBinary),
     Column("log_row", LargeBinary),
+    Column("layers", LargeBinary),
     Index("ix_batch_items_state", "batch_id", "state"),
     Index("ix_batch_items_job", "job_id", "place"),
 )

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from bardo.edge.batches.batch_store import BatchStore
-from bardo.edge.batches.item_requests import EmbedItem, GenerateItem, ItemReader, settled_request
+from bardo.edge.batches.item_requests import EmbedItem, GenerateItem, ItemReader, settled_request, with_rules
 from bardo.edge.batches.records import BatchRecord, ItemRecord, ItemResult
 from bardo.edge.batches.results import ResultReader
 from bardo.edge.runner import Runner
@@ -120,7 +120,7 @@ class SingleCalls:
         )
 
     async def _vectors(self, asked: EmbedItem, batch: BatchRecord) -> ItemResult:
-        made = await embed(self._runner, asked.request, tenant=batch.tenant, account=batch.account)
+        made = await embed(self._runner, with_rules(asked.request, batch), tenant=batch.tenant, account=batch.account)
         target, result = made.attempt.target, made.result
         told = {
             "request_id": made.request_id,
@@ -128,7 +128,7 @@ class SingleCalls:
             "model": target.model,
             "cost_usd": result.usage.cost_usd,
             "degraded": msgspec.to_builtins(result.degraded),
-            "receipt": embed_receipt(asked.request, made.attempt, result),
+            "receipt": embed_receipt(asked.request, made.attempt, result, made.layers),
         }
         body = asked.encode(result, asked.request)
         return ItemResult(

@@ -9,13 +9,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 
-from bardo.context.layer import Effect, EffectFailed, KeptReply, Layer, MaskingPart, Passed, Receipt, ReplyPart
+from bardo.context.layer import (
+    Effect,
+    EffectFailed,
+    KeptReply,
+    LaterPart,
+    Layer,
+    MaskingPart,
+    Passed,
+    Receipt,
+    ReplyPart,
+)
 from bardo.context.own_functions import AnswersCalls, OwnFunctions
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.prompt_counter import PromptCounter
 from bardo.engine.route import Target
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
+from bardo.values.errors import Unsupported
 from bardo.values.events import Event
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
@@ -39,9 +50,20 @@ class LayerPlan(msgspec.Struct, frozen=True):
     """The names of the layers that mask what is said."""
     names: tuple[str, ...] = ()
 
+    def of_every_operation(self) -> LayerPlan:
+        """Return the plan without the layers that are about replies."""
+        before, after = (tuple([one for one in group if _works_on_all(one)]) for group in (self.before, self.after))
+        names = tuple([layer.name for layer in (*before, *after)])
+        return LayerPlan(self.profile, before, after, False, self.masking.intersection(names), names)
+
     def has(self, name: str) -> bool:
         """Whether a layer is one of them."""
         return name in self.names
+
+
+def _works_on_all(layer: Layer) -> bool:
+    """Whether a layer works on whatever is sent: also on what gets vectors, a count of tokens, or a reply in a batch."""
+    return bool(getattr(layer, "every_operation", False))
 
 
 class Chosen(NamedTuple):
@@ -50,6 +72,19 @@ class Chosen(NamedTuple):
     plan: LayerPlan
     workload: str = ""
     lost: tuple[Degradation, ...] = ()
+
+
+class KeptLayers(msgspec.Struct, frozen=True):
+    """What the layers of a call left, as it is kept until its reply comes: receipts, what was lost, and the parts in the reply."""
+
+    profile: str
+    receipts: tuple[Receipt, ...]
+    degraded: tuple[Degradation, ...]
+    parts: tuple[tuple[str, bytes], ...]
+
+    def fields(self) -> dict[str, Any]:
+        """Return the receipts as they are shown and logged."""
+        return {"profile": self.profile, "layers": msgspec.to_builtins(self.receipts)}
 
 
 class CallLayers:
@@ -117,6 +152,20 @@ class CallLayers:
             if _is_masking(type(passed.reply)):
                 self._masking.append(cast("MaskingPart", passed.reply))
             self.most_bytes = max(self.most_bytes, passed.reply.most_bytes)
+
+    def kept(self, degraded: tuple[Degradation, ...]) -> bytes:
+        """Return what the layers need where the reply comes much later, and what they lost.
+
+        Raises Unsupported where a layer cannot keep its part.
+        """
+        for layer, part in self._parts:
+            if not isinstance(part, LaterPart):
+                raise Unsupported(
+                    f"the layer {layer} cannot work on a reply that comes later",
+                    hint="leave it out of the profile of batches",
+                )
+        parts = tuple([(layer, cast("LaterPart", part).kept()) for layer, part in self._parts])
+        return msgspec.msgpack.encode(KeptLayers(self.plan.profile, tuple(self.receipts), degraded, parts))
 
     @property
     def masks(self) -> bool:

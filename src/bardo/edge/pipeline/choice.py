@@ -13,6 +13,7 @@ from bardo.edge.pipeline.parts import Builder, LayerParts
 from bardo.edge.settings_pipeline import OFF, profile_names, profiles_named
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
+from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 
 _MOST_PLANS = 256
@@ -32,7 +33,7 @@ class LayerChoice:
         self._made: dict[str, Layer] = {}
         self._plans: dict[tuple[str, Switches], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
 
-    def choose(self, request: Request, client_key: str) -> Chosen | None:
+    def choose(self, request: Request | EmbedRequest, client_key: str) -> Chosen | None:
         """Return the layers of one call; None where it has none.
 
         The call itself names its profile, or else the key that it came with, an alias or the workload of its model, or the configuration.
@@ -47,7 +48,7 @@ class LayerChoice:
         plan, lost = self._plan(profile or OFF, options.layers)
         return Chosen(plan, workload, lost) if plan.before or plan.after else None
 
-    def _named(self, request: Request, client_key: str) -> tuple[str, str]:
+    def _named(self, request: Request | EmbedRequest, client_key: str) -> tuple[str, str]:
         """Return the profile of a call, and its workload."""
         runner = self._parts.runner
         found = runner.directory.found(request.model)
@@ -117,6 +118,10 @@ class LayerChoice:
         if profile not in profile_rows():
             raise _unknown("pipeline", profile, profile_names(self._settings), "bardo.pipeline")
         return layers_of_profile(profile)
+
+    def layer(self, name: str) -> Layer:
+        """Return one layer by its name."""
+        return self._layer(name) if name in self._builders else self._own_layer(name)
 
     def _layer(self, name: str) -> Layer:
         made = self._made.get(name)

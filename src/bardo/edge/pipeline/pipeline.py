@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from time import perf_counter_ns
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 import msgspec
 
-from bardo.context.layer import Answered, EffectFailed, KeptReply, Layer, LayerFacts, Passed, Receipt, TargetFacts
-from bardo.edge.pipeline.call_layers import CallLayers, skipped
+from bardo.context.layer import (
+    Answered,
+    EffectFailed,
+    KeptReply,
+    Layer,
+    LayerFacts,
+    MaskingPart,
+    Passed,
+    Receipt,
+    ReplyPart,
+    TargetFacts,
+)
+from bardo.edge.pipeline.call_layers import CallLayers, Chosen, KeptLayers, LayerPlan, skipped
 from bardo.edge.pipeline.choice import LayerChoice
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.layers import BUILDERS
@@ -18,6 +29,7 @@ from bardo.edge.pipeline.prompt_counter import PromptCounter
 from bardo.edge.pipeline.sessions import session_of
 from bardo.edge.pipeline.target_facts import TargetReader
 from bardo.values.errors import BardoError, Unavailable
+from bardo.values.operations import EmbedRequest
 from bardo.values.request import Request
 
 if TYPE_CHECKING:
@@ -27,6 +39,14 @@ if TYPE_CHECKING:
     from bardo.engine.route import Target
 
 AnswerWith = Callable[[KeptReply, Request], Awaitable[None]]
+
+
+class MakesLaterPart(Protocol):
+    """A layer whose part in a reply can be made again when the reply comes much later."""
+
+    def part_of(self, kept: bytes) -> ReplyPart:
+        """Return the part that kept this."""
+        ...
 
 
 class Pipeline:
@@ -67,6 +87,35 @@ class Pipeline:
         return CallLayers(
             chosen, self.effects, PromptCounter(self._parts.estimates), tenant=tenant, session=session, dry=dry
         )
+
+    def of_operation(
+        self, request: Request | EmbedRequest, *, tenant: str = "", client_key: str = ""
+    ) -> CallLayers | None:
+        """Return the layers that work on whatever is sent; None where there are none of these.
+
+        Raises InvalidRequest for a profile or a layer that nobody knows.
+        """
+        chosen = self._choice.choose(request, client_key)
+        if chosen is None:
+            return None
+        plan = chosen.plan.of_every_operation()
+        if not plan.names:
+            return None
+        counter = PromptCounter(self._parts.estimates)
+        return CallLayers(chosen._replace(plan=plan), self.effects, counter, tenant=tenant)
+
+    def of_kept(self, kept: KeptLayers, request: Request, tenant: str) -> CallLayers:
+        """Return the layers of a call whose reply came later, by what was kept of them; `request` is the call as its client sent it."""
+        names = tuple([name for name, _ in kept.parts])
+        plan = LayerPlan(kept.profile, masking=frozenset(names), names=names)
+        call = CallLayers(Chosen(plan), self.effects, PromptCounter(self._parts.estimates), tenant=tenant)
+        for name, part_kept in kept.parts:
+            part = cast("MakesLaterPart", self._choice.layer(name)).part_of(part_kept)
+            call.take(name, Passed(request=request, receipt=Receipt(layer=name), reply=part))
+            request = part.masked_request(request) if isinstance(part, MaskingPart) else request
+        call.receipts = list(kept.receipts)
+        call.sent = msgspec.structs.replace(request, degraded=(*request.degraded, *kept.degraded))
+        return call
 
     async def before_route(self, call: CallLayers, request: Request, answer: AnswerWith) -> Request:
         """Run the layers that work before it is known who is asked, and return the request. Raises BardoError where a layer refuses it.

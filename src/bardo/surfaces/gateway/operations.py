@@ -133,5 +133,5 @@ def _with_extension(made: UnaryAnswer[Embeddings], request: EmbedRequest) -> Emb
         "degraded": msgspec.to_builtins(result.degraded),
     }
     if "receipt" in request.options.include:
-        fields["receipt"] = embed_receipt(request, made.attempt, result)
+        fields["receipt"] = embed_receipt(request, made.attempt, result, made.layers)
     return msgspec.structs.replace(result, bardo=fields)
