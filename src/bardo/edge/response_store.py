@@ -18,9 +18,11 @@ from bardo.edge.settings import ResponseSettings
 from bardo.edge.settings_stores import place_of
 from bardo.edge.state import Bounds, KeyedStore, open_store
 from bardo.edge.state.calls import StateCalls
-from bardo.values.errors import InternalError
+from bardo.values.errors import Unavailable
 
 _RESPONSE, _CONVERSATION, _ITEM = "response:", "conversation:", "item:"
+_MOST_TRIES = 20
+"""How often a change of a conversation is made again, each time after another gateway was quicker."""
 T = TypeVar("T")
 
 
@@ -47,7 +49,7 @@ class ResponseStore:
         return int(self._clock())
 
     async def responses(self, tenant: str, ids: Sequence[str]) -> dict[str, StoredResponse]:
-        """Return the responses with these ids that are kept. Raises InternalError where the store cannot be read."""
+        """Return the responses with these ids that are kept. Raises Unavailable where the store cannot be read."""
         found = await self._find(tenant, [f"{_RESPONSE}{one}" for one in ids])
         read = (msgspec.json.decode(value, type=StoredResponse) for value in found.values())
         return {one.id: one for one in read}
@@ -77,25 +79,30 @@ class ResponseStore:
     async def change_conversation(
         self, tenant: str, name: str, change: Callable[[StoredConversation], StoredConversation]
     ) -> StoredConversation | None:
-        """Change a conversation and return it; None where it is not kept, or has become too large to be."""
+        """Change a conversation and return it; None where it is not kept, or has become too large to be.
+
+        Where another gateway changes it at the same moment, `change` is made again to what that one left. Raises Unavailable.
+        """
+        key, tried = f"{_CONVERSATION}{name}", b""
         async with self._changing:
-            before = await self.conversation(tenant, name)
-            if before is None:
-                return None
-            after = change(before)
-            return after if await self.put_conversation(tenant, after) else None
+            for _ in range(_MOST_TRIES):
+                before = (await self._find(tenant, [key])).get(key)
+                if before is None or before == tried:
+                    return None
+                after = change(msgspec.json.decode(before, type=StoredConversation))
+                if await self._put(tenant, [key], msgspec.json.encode(after), name=name, before=before):
+                    return after
+                tried = before
+        raise Unavailable("the conversation is changed by too many calls at once", hint="send one call of it at a time")
 
     async def append(self, tenant: str, name: str, items: Iterable[Item]) -> bool:
-        """Add items to a conversation, and return whether they are kept."""
+        """Add items to a conversation, and return whether they are kept. Raises Unavailable."""
         added = list(items)
 
         def change(before: StoredConversation) -> StoredConversation:
             return msgspec.structs.replace(before, items=[*before.items, *added])
 
-        try:
-            return await self.change_conversation(tenant, name, change) is not None
-        except InternalError:
-            return False
+        return await self.change_conversation(tenant, name, change) is not None
 
     async def remove_response(self, tenant: str, name: str) -> bool:
         """Forget a response, and return whether there was one."""
@@ -112,14 +119,16 @@ class ResponseStore:
     async def _find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
         return _answered(await self._store.find(tenant, keys, now=self._clock())) if keys else {}
 
-    async def _put(self, tenant: str, keys: Sequence[str], value: bytes, *, name: str) -> bool:
-        return await self._store.put(tenant, keys, value, now=self._clock(), reply=name) or False
+    async def _put(
+        self, tenant: str, keys: Sequence[str], value: bytes, *, name: str, before: bytes | None = None
+    ) -> bool:
+        return await self._store.put(tenant, keys, value, now=self._clock(), reply=name, before=before) or False
 
 
 def _answered(found: T | None) -> T:
-    """Return what the store answered. Raises InternalError where it did not."""
+    """Return what the store answered. Raises Unavailable where it did not."""
     if found is None:
-        raise InternalError("kept responses cannot be reached now", hint="the gateway's log says why")
+        raise Unavailable("kept responses cannot be reached now", hint="try again soon; the gateway's log says why")
     return found
 
 

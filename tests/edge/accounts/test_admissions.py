@@ -6,18 +6,22 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 from sqlalchemy import Engine, text
 
 from bardo.accounting.limits import COUNTED_SECONDS, KeyLimits, day_number
+from bardo.edge.accounts.access_keys import make_key
 from bardo.edge.accounts.account import Account
+from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.accounts.admissions import Admission, Admissions
 from bardo.edge.accounts.call_facts import CallFacts
-from bardo.edge.accounts.key_store import open_keys
+from bardo.edge.accounts.key_store import KeyStore, open_keys
 from bardo.edge.accounts.lease_store import STALE_SECONDS, LeaseStore
+from bardo.edge.database.problems import DatabaseUnusable
 from bardo.edge.log.row import LogRow
-from bardo.values.errors import BardoError, OverBudget, RateLimited
+from bardo.values.errors import BardoError, OverBudget, RateLimited, Unauthorized, Unavailable
 
 NOON = 1_795_435_200.0
 
@@ -272,3 +276,17 @@ def test_a_refusal_is_repeated_without_asking_the_database_again(engine: Engine)
             assert connection.scalar(text("SELECT seen_at FROM limit_workers")) == before
 
     asyncio.run(run())
+
+
+def test_a_key_that_may_be_new_is_not_refused_while_the_database_is_away() -> None:
+    class Away:
+        def revision(self) -> int:
+            raise DatabaseUnusable("the state database at db.internal cannot be used")
+
+    key = make_key().text
+    accounts = Accounts({}, store=cast("KeyStore", Away()))
+    with pytest.raises(Unavailable) as caught:
+        asyncio.run(accounts.account_of(key))
+    assert "db.internal" not in str(caught.value)
+    with pytest.raises(Unauthorized):
+        asyncio.run(accounts.account_of("no-key-of-ours"))

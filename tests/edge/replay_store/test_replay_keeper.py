@@ -46,7 +46,16 @@ class Broken:
     waits = True
     problems = (sqlite3.Error,)
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> NoReturn:
+    def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> NoReturn:
         raise sqlite3.OperationalError("disk I/O error")
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> NoReturn:
@@ -91,10 +100,19 @@ def test_what_a_store_does_not_take_is_held_here_and_written_when_it_answers() -
         problems = (ConnectionError,)
         away = True
 
-        def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+        def put(
+            self,
+            tenant: str,
+            keys: Sequence[str],
+            value: bytes,
+            *,
+            now: float,
+            reply: str = "",
+            before: bytes | None = None,
+        ) -> bool:
             if self.away:
                 raise ConnectionError
-            return super().put(tenant, keys, value, now=now, reply=reply)
+            return super().put(tenant, keys, value, now=now, reply=reply, before=before)
 
         def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
             if self.away:

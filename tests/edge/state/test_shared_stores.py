@@ -12,11 +12,11 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from bardo.edge.replay_store import open_keeper
-from bardo.edge.response_store import open_responses
+from bardo.edge.response_store import StoredConversation, open_responses
 from bardo.edge.settings import ReplaySettings, ResponseSettings, parse_settings
 from bardo.edge.state import Bounds, open_store
 from bardo.edge.state.calls import StateCalls
-from bardo.values.errors import BardoError, ConfigError, InternalError
+from bardo.values.errors import BardoError, ConfigError, Unavailable
 from support.patience import PATIENCE
 from support.redis import run_redis
 
@@ -93,8 +93,10 @@ def test_an_absent_server_fails_no_start_and_no_call(tmp_path: Path) -> None:
         keeper.close()
         responses = open_responses(ResponseSettings(store=where))
         assert responses is not None
-        with pytest.raises(InternalError, match="cannot be reached now"):
+        with pytest.raises(Unavailable, match="cannot be reached now"):
             await responses.responses("a", ["resp_1"])
+        with pytest.raises(Unavailable):
+            await responses.append("a", "conv_1", [{"id": "item_1"}])
         responses.close()
 
     for where in (f"unix://{tmp_path}/none", f"postgresql://bardo@/none?host={tmp_path}"):
@@ -166,5 +168,24 @@ def test_a_slow_database_holds_no_call_up(postgres_url: str) -> None:
         assert store.find("a", ["x", "y"], now=0) == {"x": b"before", "y": b"meanwhile"}
         assert store.held("a")[0] == 2, "what was written late is there once"
         calls.close()
+
+    run(check())
+
+
+def test_a_conversation_that_two_machines_extend_at_once_keeps_what_both_added(address: str) -> None:
+    async def check() -> None:
+        machines = [open_responses(ResponseSettings(store=address, timeout_seconds=PATIENCE)) for _ in range(2)]
+        one, other = (machine for machine in machines if machine is not None)
+        await one.put_conversation("a", StoredConversation(id="conv_1", created_at=0))
+        added = [
+            (machine, {"id": f"{name}{place}"}) for place in range(5) for name, machine in (("o", one), ("t", other))
+        ]
+        kept = await asyncio.gather(*(machine.append("a", "conv_1", [item]) for machine, item in added))
+        assert all(kept)
+        found = await other.conversation("a", "conv_1")
+        assert found is not None
+        assert sorted(item["id"] for item in found.items) == sorted(item["id"] for _, item in added)
+        one.close()
+        other.close()
 
     run(check())

@@ -186,3 +186,34 @@ def test_a_value_larger_than_a_tenants_share_is_not_kept_and_that_is_told(make: 
     store = make(tenant_bytes=10)
     assert store.put("a", ["x"], b"short", now=0)
     assert not store.put("a", ["y"], b"far too long", now=0)
+
+
+def test_a_value_takes_the_place_of_another_one_only_where_that_is_still_there(make: Make) -> None:
+    store = make(seconds=60)
+    assert not store.put("a", ["x"], b"2", now=0, reply="r", before=b"1"), "there is none"
+    store.put("a", ["x"], b"1", now=0, reply="r")
+    assert store.put("a", ["x"], b"2", now=1, reply="r", before=b"1")
+    assert not store.put("a", ["x"], b"3", now=1, reply="r", before=b"1"), "somebody else was quicker"
+    assert not store.put("b", ["x"], b"3", now=1, reply="r", before=b"2"), "another tenant has none"
+    assert store.find("a", ["x"], now=2) == {"x": b"2"}
+    assert store.held("a") == (1, 2)
+    assert store.put("a", ["x"], b"", now=2, reply="r", before=b"2")
+    assert store.put("a", ["x"], b"4", now=2, reply="r", before=b"")
+
+
+def test_of_many_who_change_one_value_at_once_none_is_lost(make: Make) -> None:
+    store = make()
+    store.put("a", ["x"], b"0", now=0, reply="r")
+
+    def add_one() -> None:
+        done = 0
+        while done < 20:
+            before = store.find("a", ["x"], now=1)["x"]
+            done += store.put("a", ["x"], b"%d" % (int(before) + 1), now=1, reply="r", before=before)
+
+    threads = [threading.Thread(target=add_one) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert store.find("a", ["x"], now=2) == {"x": b"80"}

@@ -17,6 +17,7 @@ from support.gateway import Remembering
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 from support.patience import PATIENCE
 from support.postgres import PostgresServer
+from support.talk import ask
 from surfaces.gateway.replay_loops import loses_reasoning, script, talk
 from surfaces.gateway.test_sdk_tool_loops import sealed_in
 
@@ -198,3 +199,21 @@ def sharing_of(gateway: KeyedGateway) -> str:
 def state_at(gateway: KeyedGateway) -> str:
     (provider,) = health_of(gateway)["providers"]
     return next((str(one["state"]) for one in provider["models"]), "")
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "openai_responses", "anthropic_messages", "gemini"])
+def test_a_call_that_needs_more_of_a_limit_while_the_database_is_stopped_is_told_to_come_back(
+    name: str, own_postgres: PostgresServer, tmp_path: Path
+) -> None:
+    toml = f'{PRICE}\n[log]\nurl = "{own_postgres.address}"\n'
+    with machine(tmp_path / "one", Simulator("deepseek"), own_postgres.address, toml) as one:
+        key = make_key(one.state, name="team", requests_per_minute=3)[1]
+        headers = {"authorization": f"Bearer {key}"}
+        assert ask(one.address, name, "deepseek/m1", headers=headers).status == 200
+        own_postgres.stop()
+        answers = [ask(one.address, name, "deepseek/m1", headers=headers) for _ in range(4)]
+        assert {answer.status for answer in answers[1:]} == {503}
+        assert "the limits of this key is not known now" in answers[-1].text
+        assert str(own_postgres.address) not in answers[-1].text
+        own_postgres.start()
+        until(lambda: ask(one.address, name, "deepseek/m1", headers=headers).status in (200, 429))

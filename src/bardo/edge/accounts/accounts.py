@@ -16,7 +16,7 @@ from bardo.edge.accounts.key_registry import KeyRegistry, check_active, unknown_
 from bardo.edge.accounts.usage import KeyUsage, UsageReader
 from bardo.edge.database.problems import DatabaseProblem
 from bardo.edge.log.row import LogRow
-from bardo.values.errors import Unauthorized
+from bardo.values.errors import Unauthorized, Unavailable
 
 if TYPE_CHECKING:
     from bardo.edge.accounts.key_store import KeyStore
@@ -110,23 +110,29 @@ class Accounts:
         return account if account is not None and account.state(self._clock()) == "active" else None
 
     async def account_of(self, key: str) -> Account | None:
-        """Return whose a key is, also one that was made just now. Raises Unauthorized."""
+        """Return whose a key is, also one that was made just now. Raises Unauthorized, and Unavailable where that cannot be found out."""
         try:
             return self.authenticate(key)
         except Unauthorized:
             if self._store is None or not self._registry.may_be_new(key):
                 raise
-            await self._look_for_changes()
+            try:
+                await self._look_for_changes()
+            except DatabaseProblem as problem:
+                raise _away("whether this gateway knows the key cannot be found out now") from problem
             return self.authenticate(key)
 
     async def admit(self, account: Account, facts: CallFacts) -> Admission | None:
         """Let a call through, which is settled by its row in the log; None for a key without limits.
 
-        Raises RateLimited, OverBudget, and DatabaseUnusable where the state database cannot be asked.
+        Raises RateLimited, OverBudget, and Unavailable where more must be leased of a limit and the state database cannot be asked.
         """
         if self._admissions is None or not account.limited:
             return None
-        return await self._admissions.admit(account, facts)
+        try:
+            return await self._admissions.admit(account, facts)
+        except DatabaseProblem as problem:
+            raise _away("what is left of the limits of this key is not known now") from problem
 
     def admit_now(self, account: Account, facts: CallFacts) -> bool:
         """Let a call through where that needs no waiting, and return whether it was."""
@@ -155,12 +161,15 @@ class Accounts:
         return found
 
     async def usage(self, account: Account) -> KeyUsage:
-        """Return what a key has used, and what it may."""
+        """Return what a key has used, and what it may. Raises Unavailable where that cannot be read."""
         if self._usage is None:
             return KeyUsage(account=account)
-        if self._admissions is not None:
-            await self._admissions.sync()
-        return await asyncio.to_thread(self._usage.read, account, self._clock())
+        try:
+            if self._admissions is not None:
+                await self._admissions.sync()
+            return await asyncio.to_thread(self._usage.read, account, self._clock())
+        except DatabaseProblem as problem:
+            raise _away("what the key has used cannot be read now") from problem
 
     def start(self) -> None:
         """Keep in step with the state database from now on, in the running event loop."""
@@ -214,3 +223,8 @@ class Accounts:
             if await asyncio.to_thread(self._store.revision) != self._revision:
                 self._revision, keys = await asyncio.to_thread(self._store.load)
                 self._registry.set_stored(keys)
+
+
+def _away(what: str) -> Unavailable:
+    """Return what a caller is told while the state database is away; where that is stands in the log of the program alone."""
+    return Unavailable(what, hint="try again soon; the gateway's log says why its database of keys cannot be used")

@@ -23,6 +23,8 @@ _WAITS = (0.03, 0.06)
 """Seconds after which a call at a time too many is tried again: another process may just be returning one."""
 _REFUSED_SECONDS = 0.25
 """For how long a refusal is repeated without asking again."""
+_AWAY_SECONDS = 1.0
+"""For how long a state database that could not be used is not asked by calls."""
 _FEW_AT_A_TIME = 20
 """Of a smaller limit, what is free is returned at once."""
 
@@ -82,11 +84,12 @@ class Admissions:
         self._estimates: list[Estimate] = []
         self._rows = 0
         self._alone = True
+        self._away: tuple[float, DatabaseProblem] | None = None
         self._asking = asyncio.Lock()
         self._returning: set[asyncio.Task[None]] = set()
 
     async def admit(self, account: Account, facts: CallFacts) -> Admission:
-        """Let a call through. Raises RateLimited and OverBudget."""
+        """Let a call through. Raises RateLimited and OverBudget, and DatabaseProblem where more must be leased and cannot be."""
         admission = self.admit_now(account, facts)
         if admission is None:
             allowance = self._allowance(account.id, account.limits)
@@ -192,7 +195,10 @@ class Admissions:
         return found.shortage
 
     async def _claim(self, account: str, allowance: Allowance, demand: Demand) -> Reservation | Shortage | None:
+        self._check_away()
         async with self._asking:
+            # While this call waited for its turn, another one may have waited in vain.
+            self._check_away()
             now = self._clock()
             # Another call may have leased for this one too, while it waited for its turn.
             taken = allowance.take(demand, now)
@@ -213,6 +219,11 @@ class Admissions:
                 gauge.stored = want.used + found.leased[want.name, want.period]
             return allowance.take(demand, now)
 
+    def _check_away(self) -> None:
+        """Raise DatabaseProblem where the state database could not be used a moment ago: calls do not wait for it one after the other."""
+        if self._away is not None and self._clock() < self._away[0]:
+            raise self._away[1]
+
     def _remember(self, account: str, demand: Demand, shortage: Shortage, now: float) -> None:
         if shortage.name != "concurrency":
             self._refusals[account] = _Refusal(now + min(_REFUSED_SECONDS, shortage.seconds), demand, shortage)
@@ -224,6 +235,9 @@ class Admissions:
             return await asyncio.shield(asking)
         except asyncio.CancelledError:
             await asyncio.wait([asking])
+            raise
+        except DatabaseProblem as problem:
+            self._away = (self._clock() + _AWAY_SECONDS, problem)
             raise
 
     def _allowance(self, account: str, limits: KeyLimits) -> Allowance:

@@ -1,32 +1,24 @@
 """The scripts by which a store in Redis changes several keys at once: each runs to its end before anything else does."""
 
-_DROP = """
-local prefix = ARGV[1]
+from __future__ import annotations
 
--- Forget one entry, and all that leads to it. Return 1 where there was one.
-local function drop(id)
+from bardo.edge.database.redis_scripts import BOUNDED
+
+_DROP = (
+    BOUNDED
+    + """
+drop = function(id)
   local found = redis.call('HMGET', prefix .. 'info', id)[1]
   if not found then return 0 end
   local info = cmsgpack.unpack(found)
   local share, size, labels = info[1], info[2], info[3]
-  redis.call('DEL', prefix .. 'entry:' .. id)
-  redis.call('HDEL', prefix .. 'info', id)
-  redis.call('ZREM', prefix .. 'order', id)
-  redis.call('ZREM', prefix .. 'order:' .. share, id)
-  redis.call('ZREM', prefix .. 'ends', id)
+  forget(id, share, size)
   redis.call('ZREM', prefix .. 'marked', id)
   for _, label in ipairs(labels) do redis.call('SREM', prefix .. 'label:' .. label, id) end
-  for _, one in ipairs({share, '*'}) do
-    if redis.call('HINCRBY', prefix .. 'entries', one, -1) <= 0 then
-      redis.call('HDEL', prefix .. 'entries', one)
-      redis.call('HDEL', prefix .. 'bytes', one)
-    else
-      redis.call('HINCRBY', prefix .. 'bytes', one, -size)
-    end
-  end
   return 1
 end
 """
+)
 
 PUT = (
     _DROP
@@ -37,7 +29,7 @@ local fits, now = ARGV[11] == '1', ARGV[12]
 local share = '=' .. tenant
 
 drop(id)
-for _, old in ipairs(redis.call('ZRANGEBYSCORE', prefix .. 'ends', '-inf', now, 'LIMIT', 0, 50)) do drop(old) end
+drop_expired(now)
 if not fits then return 0 end
 
 local number = redis.call('INCR', prefix .. 'number')
@@ -45,26 +37,12 @@ local entry = prefix .. 'entry:' .. id
 redis.call('HSET', entry, 'value', value, 'tenant', tenant, 'identity', identity, 'expires', expires, 'marks', marks)
 redis.call('PEXPIRE', entry, milliseconds)
 redis.call('HSET', prefix .. 'info', id, cmsgpack.pack({share, size, labels}))
-redis.call('ZADD', prefix .. 'order', number, id)
-redis.call('ZADD', prefix .. 'order:' .. share, number, id)
-redis.call('ZADD', prefix .. 'ends', expires, id)
+count(id, share, size, number, expires)
 if marks ~= '' then redis.call('ZADD', prefix .. 'marked', number, id) end
 for _, label in ipairs(labels) do redis.call('SADD', prefix .. 'label:' .. label, id) end
-for _, one in ipairs({share, '*'}) do
-  redis.call('HINCRBY', prefix .. 'entries', one, 1)
-  redis.call('HINCRBY', prefix .. 'bytes', one, size)
-end
 
--- Remove the oldest until no more are held than allowed.
-local function shrink(order, one, entries, bytes)
-  while tonumber(redis.call('HGET', prefix .. 'entries', one) or 0) > entries
-      or tonumber(redis.call('HGET', prefix .. 'bytes', one) or 0) > bytes do
-    local oldest = redis.call('ZRANGE', prefix .. order, 0, 0)[1]
-    if not oldest or drop(oldest) == 0 then return end
-  end
-end
-shrink('order:' .. share, share, tonumber(ARGV[13]), tonumber(ARGV[14]))
-shrink('order', '*', tonumber(ARGV[15]), tonumber(ARGV[16]))
+shrink(share, tonumber(ARGV[13]), tonumber(ARGV[14]))
+shrink('*', tonumber(ARGV[15]), tonumber(ARGV[16]))
 return 1
 """
 )

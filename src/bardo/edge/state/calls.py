@@ -52,10 +52,22 @@ class StateCalls:
             self._write_held()
         return {**(found or {}), **held} if found is not None or held else None
 
-    async def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool | None:
-        """Keep a value, and return whether it is kept; None where the store does not answer."""
-        kept = await self._ask(lambda store: store.put(tenant, keys, value, now=now, reply=reply))
-        if kept is None and self._holds_writes and keys:
+    async def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> bool | None:
+        """Keep a value, and return whether it is kept; None where the store does not answer.
+
+        What takes the place of `before` is not held here.
+        """
+        kept = await self._ask(lambda store: store.put(tenant, keys, value, now=now, reply=reply, before=before))
+        if kept is None and self._holds_writes and keys and before is None:
             self.unwritten.add(Unwritten(tenant, tuple(keys), value, now, reply))
         elif self.unwritten:
             self._write_held()

@@ -47,12 +47,23 @@ class MemoryStore:
         self._bytes = 0
         self._next = 0
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+    def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> bool:
         """Keep a value under its keys."""
         size = size_of(keys, value)
         with self._lock:
             self._expire(now)
             if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
+                return False
+            if before is not None and self._value(tenant, keys[0]) != before:
                 return False
             self._add(_Entry(tenant, tuple(keys), value, size, now + self._bounds.seconds, reply))
             self._shrink(tenant)
@@ -93,6 +104,11 @@ class MemoryStore:
             self._shares.clear()
             self._order.clear()
             self._bytes = 0
+
+    def _value(self, tenant: str, key: str) -> bytes | None:
+        share = self._shares.get(tenant, _Share())
+        entry = share.entries.get(share.by_key.get(key, -1))
+        return None if entry is None or key in share.ambiguous else entry.value
 
     def _add(self, entry: _Entry) -> None:
         number, self._next = self._next, self._next + 1

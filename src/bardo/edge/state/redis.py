@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.edge.database.redis_server import connect_redis, redis_problems
-from bardo.edge.state.redis_scripts import PUT, REMOVE
+from bardo.edge.state.redis_scripts import FIND, PUT, REMOVE
 from bardo.edge.state.store import Bounds, size_of
 
 
@@ -35,9 +35,19 @@ class RedisStore:
         self._server: Any = connect_redis(address, timeout=timeout, what=space)
         self.problems = redis_problems()
         self._put = self._server.register_script(PUT)
+        self._find = self._server.register_script(FIND)
         self._remove = self._server.register_script(REMOVE)
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+    def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> bool:
         """Keep a value under its keys."""
         size, bounds = size_of(keys, value), self._bounds
         if not keys or size > min(bounds.tenant_bytes, bounds.bytes):
@@ -52,6 +62,8 @@ class RedisStore:
             max(1, math.ceil(bounds.seconds * 1000)),
             _bytes(reply),
             *(bounds.tenant_entries, bounds.tenant_bytes, bounds.entries, bounds.bytes),
+            int(before is not None),
+            before or b"",
             *sorted({_bytes(key) for key in keys}),
         ]
         return bool(self._put(args=values))
@@ -60,17 +72,11 @@ class RedisStore:
         """Return what these keys lead to."""
         if not keys:
             return {}
-        leads = self._server.hmget(f"{self._prefix}keys:".encode() + _named(tenant), [_bytes(key) for key in keys])
-        numbers = list(dict.fromkeys(one for one in leads if one is not None and not one.endswith(b"!")))
-        if not numbers:
-            return {}
-        with self._server.pipeline(transaction=False) as asked:
-            for number in numbers:
-                asked.hmget(f"{self._prefix}entry:{number.decode()}", "value", "expires")
-            entries = dict(zip(numbers, asked.execute(), strict=True))
+        # One script: between two questions another machine may put a later value in the place of the one that a key led to.
+        places, values = self._find(args=[self._prefix, _named(tenant), *(_bytes(key) for key in keys)])
         found: dict[str, bytes] = {}
-        for key, number in zip(keys, leads, strict=True):
-            value, expires = entries.get(number, (None, None))
+        for key, place in zip(keys, places, strict=True):
+            value, expires = values[place - 1] if place else (None, b"0")
             if value is not None and now < float(expires):
                 found[key] = bytes(value)
         return found

@@ -1,44 +1,41 @@
 """The scripts by which a store of state in Redis changes several keys at once: each runs to its end before anything else does."""
 
-_DROP = """
-local prefix = ARGV[1]
+from __future__ import annotations
 
--- Forget one entry, and all that leads to it. Return 1 where there was one.
-local function drop(number)
+from bardo.edge.database.redis_scripts import BOUNDED
+
+_DROP = (
+    BOUNDED
+    + """
+drop = function(number)
   local found = redis.call('HGET', prefix .. 'info', number)
   if not found then return 0 end
   local info = cmsgpack.unpack(found)
   local tenant, size, names = info[1], info[2], info[4]
-  redis.call('DEL', prefix .. 'entry:' .. number)
-  redis.call('HDEL', prefix .. 'info', number)
-  redis.call('ZREM', prefix .. 'order', number)
-  redis.call('ZREM', prefix .. 'order:' .. tenant, number)
-  redis.call('ZREM', prefix .. 'ends', number)
+  forget(number, tenant, size)
   for _, name in ipairs(names) do
     local leads = redis.call('HGET', prefix .. 'keys:' .. tenant, name)
     if leads == number or leads == number .. '!' then redis.call('HDEL', prefix .. 'keys:' .. tenant, name) end
   end
-  for _, one in ipairs({tenant, '*'}) do
-    if redis.call('HINCRBY', prefix .. 'entries', one, -1) <= 0 then
-      redis.call('HDEL', prefix .. 'entries', one)
-      redis.call('HDEL', prefix .. 'bytes', one)
-    else
-      redis.call('HINCRBY', prefix .. 'bytes', one, -size)
-    end
-  end
   return 1
 end
 """
+)
 
 PUT = (
     _DROP
     + """
 local tenant, value, size, now, expires, milliseconds, reply = ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], ARGV[8]
 local names = {}
-for place = 13, #ARGV do names[#names + 1] = ARGV[place] end
+for place = 15, #ARGV do names[#names + 1] = ARGV[place] end
 local keys = prefix .. 'keys:' .. tenant
 
-for _, old in ipairs(redis.call('ZRANGEBYSCORE', prefix .. 'ends', '-inf', now, 'LIMIT', 0, 50)) do drop(old) end
+-- A value that takes the place of another one is kept where that one is still there.
+if ARGV[13] == '1' then
+  local leads = redis.call('HGET', keys, names[1])
+  if not leads or redis.call('HGET', prefix .. 'entry:' .. leads, 'value') ~= ARGV[14] then return 0 end
+end
+drop_expired(now)
 
 -- A key whose latest entry is of another reply, and says something else, is ambiguous from then on.
 local number = tostring(redis.call('INCR', prefix .. 'number'))
@@ -61,13 +58,7 @@ end
 
 redis.call('HSET', prefix .. 'entry:' .. number, 'value', value, 'expires', expires)
 redis.call('HSET', prefix .. 'info', number, cmsgpack.pack({tenant, size, reply, names}))
-redis.call('ZADD', prefix .. 'order', number, number)
-redis.call('ZADD', prefix .. 'order:' .. tenant, number, number)
-redis.call('ZADD', prefix .. 'ends', expires, number)
-for _, one in ipairs({tenant, '*'}) do
-  redis.call('HINCRBY', prefix .. 'entries', one, 1)
-  redis.call('HINCRBY', prefix .. 'bytes', one, size)
-end
+count(number, tenant, size, number, expires)
 
 -- An earlier value of the same reply goes where no key leads to it any longer.
 for before, _ in pairs(replaced) do
@@ -79,16 +70,8 @@ for before, _ in pairs(replaced) do
   if not led then drop(before) end
 end
 
--- Remove the oldest until no more are held than allowed.
-local function shrink(order, one, entries, bytes)
-  while tonumber(redis.call('HGET', prefix .. 'entries', one) or 0) > entries
-      or tonumber(redis.call('HGET', prefix .. 'bytes', one) or 0) > bytes do
-    local oldest = redis.call('ZRANGE', prefix .. order, 0, 0)[1]
-    if not oldest or drop(oldest) == 0 then return end
-  end
-end
-shrink('order:' .. tenant, tenant, tonumber(ARGV[9]), tonumber(ARGV[10]))
-shrink('order', '*', tonumber(ARGV[11]), tonumber(ARGV[12]))
+shrink(tenant, tonumber(ARGV[9]), tonumber(ARGV[10]))
+shrink('*', tonumber(ARGV[11]), tonumber(ARGV[12]))
 
 -- The server forgets what nobody adds to any longer. What leads to an entry outlives it.
 redis.call('PEXPIRE', prefix .. 'entry:' .. number, milliseconds)
@@ -109,3 +92,19 @@ return drop((string.gsub(leads, '!', '')))
 """
 )
 """Forget the value that a key leads to. Returns whether there was one."""
+
+FIND = """
+local prefix, keys = ARGV[1], ARGV[1] .. 'keys:' .. ARGV[2]
+local places, values, seen = {}, {}, {}
+for place = 3, #ARGV do
+  local leads = redis.call('HGET', keys, ARGV[place])
+  if leads and not seen[leads] then
+    local found = redis.call('HMGET', prefix .. 'entry:' .. leads, 'value', 'expires')
+    if found[1] then values[#values + 1] = found end
+    seen[leads] = found[1] and #values or 0
+  end
+  places[#places + 1] = leads and seen[leads] or 0
+end
+return {places, values}
+"""
+"""Find values, each once. Returns for each key the place of its value, from 1 on, or 0, and the values with when they expire."""

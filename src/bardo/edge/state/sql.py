@@ -6,7 +6,8 @@ Its tables hold what models said in plain form. Loads SQLAlchemy: import it wher
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, inspect, text
@@ -47,7 +48,16 @@ class PostgresStore:
         self._remove = text(f"SELECT {self._space}_remove(:tenant, :key)")
         self._held = text(f"SELECT entries, bytes FROM {self._space}_shares WHERE tenant = :tenant")
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+    def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> bool:
         """Keep a value under its keys."""
         size, bounds = size_of(keys, value), self._bounds
         if not keys or size > min(bounds.tenant_bytes, bounds.bytes):
@@ -65,7 +75,16 @@ class PostgresStore:
             "entries": bounds.entries,
             "bytes": bounds.bytes,
         }
-        return bool(self._run(self._put, values, writes=True)[0][0])
+        if before is None:
+            return bool(self._run(self._put, values, writes=True)[0][0])
+        self._prepare()
+        with self._writing() as connection:
+            # The lock that every change takes: until the end of this one nobody changes what is compared.
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({self._lock_number})")
+            found = connection.execute(self._find, {key: values[key] for key in ("tenant", "now", "keys")}).all()
+            if [bytes(one) for _, one in found] != [before]:
+                return False
+            return bool(connection.execute(self._put, values).scalar())
 
     def find(self, tenant: str, keys: Sequence[str], *, now: float) -> dict[str, bytes]:
         """Return what these keys lead to."""
@@ -90,11 +109,15 @@ class PostgresStore:
 
     def _run(self, statement: Any, values: dict[str, Any], *, writes: bool = False) -> Sequence[Any]:
         self._prepare()
-        with self._engine.begin() as connection:
-            if writes:
-                # What is kept here expires: a crash of the server may cost its last second, and no call waits for its disk.
-                connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+        with self._writing() if writes else self._engine.begin() as connection:
             return connection.execute(statement, values).all()
+
+    @contextmanager
+    def _writing(self) -> Iterator[Connection]:
+        with self._engine.begin() as connection:
+            # What is kept here expires: a crash of the server may cost its last second, and no call waits for its disk.
+            connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
+            yield connection
 
     def _prepare(self) -> None:
         """Make the tables where there are none, once."""

@@ -50,6 +50,10 @@ ON CONFLICT (tenant, key) DO UPDATE SET entry = ?3, ambiguous = ambiguous OR NOT
     AND (before.value = now.value OR (now.reply != '' AND before.reply = now.reply))
 )
 """
+_IS_STILL = """
+SELECT 1 FROM keys JOIN entries ON entries.id = keys.entry
+WHERE keys.tenant = ? AND keys.key = ? AND NOT keys.ambiguous AND entries.value = ?
+"""
 _REMOVE_REPLACED = "DELETE FROM entries WHERE id = ?1 AND NOT EXISTS (SELECT 1 FROM keys WHERE entry = ?1)"
 
 
@@ -65,7 +69,16 @@ class SqliteStore:
         self._lock = threading.Lock()
         self._connection = _open(Path(path))
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+    def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> bool:
         """Keep a value under its keys."""
         size = size_of(keys, value)
         if not keys or size > min(self._bounds.tenant_bytes, self._bounds.bytes):
@@ -74,6 +87,8 @@ class SqliteStore:
             rows.execute(
                 "DELETE FROM entries WHERE id IN (SELECT id FROM entries WHERE expires <= ? LIMIT 100)", (now,)
             )
+            if before is not None and not rows.execute(_IS_STILL, (_named(tenant), keys[0], before)).fetchone():
+                return False
             expires = now + self._bounds.seconds
             added = rows.execute(
                 "INSERT INTO entries (tenant, value, size, expires, reply) VALUES (?, ?, ?, ?, ?)",

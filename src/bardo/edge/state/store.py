@@ -34,10 +34,20 @@ class KeyedStore(Protocol):
         """Whether a call may wait for a disk or a network, so that it belongs off the event loop."""
         ...
 
-    def put(self, tenant: str, keys: Sequence[str], value: bytes, *, now: float, reply: str = "") -> bool:
+    def put(
+        self,
+        tenant: str,
+        keys: Sequence[str],
+        value: bytes,
+        *,
+        now: float,
+        reply: str = "",
+        before: bytes | None = None,
+    ) -> bool:
         """Keep a value, and return whether it is kept: one that is larger than a tenant's share is not.
 
-        A later value of the same `reply` replaces the earlier.
+        A later value of the same `reply` replaces the earlier. With `before`, the value is kept only where its one key leads to that, so
+        that of two who change the same value at once one is told.
         """
         ...
 

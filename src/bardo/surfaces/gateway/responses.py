@@ -34,7 +34,7 @@ from bardo.surfaces.gateway.generate import answer_request
 from bardo.surfaces.gateway.http import Receive, Scope
 from bardo.surfaces.gateway.routes import Route
 from bardo.surfaces.gateway.tenants import caller_of
-from bardo.values.errors import NotStored, TooLarge, Unsupported
+from bardo.values.errors import NotStored, TooLarge, Unavailable, Unsupported
 from bardo.values.request import KeptAs, Request
 
 
@@ -85,8 +85,10 @@ class KeptResponse:
         """Keep a response where it is to be, and return whether what its client is told of that is true."""
         stored = StoredResponse(response=response, input=self._input, earlier=self._earlier)
         if self._as.conversation:
-            added = await self._store.append(self._tenant, self._as.conversation, stored.items)
-            if not added:
+            try:
+                if not await self._store.append(self._tenant, self._as.conversation, stored.items):
+                    return False
+            except Unavailable:
                 return False
         return not self._as.store or await self._store.put(self._tenant, stored)
 
