@@ -90,7 +90,7 @@ class CallAttempts:
         lost: bool = False,
     ) -> None:
         """Note how an attempt ended: by default the latest that is open. One that has ended stays as it is."""
-        one = sent or next((one for one in reversed(self._sent) if one.open), None)
+        one = sent or self._latest_open()
         if one is None or not one.open:
             return
         one.open, one.lost = False, lost
@@ -101,6 +101,12 @@ class CallAttempts:
         if self.payments is not None:
             one.paid_nanos = self.payments.take_nanos()
         one.cost, self._cost = self._cost_of(one), None
+
+    def _latest_open(self) -> SentAttempt | None:
+        for one in reversed(self._sent):
+            if one.open:
+                return one
+        return None
 
     def _cost_of(self, one: SentAttempt) -> CallCost:
         usage = one.usage
@@ -135,6 +141,8 @@ class CallAttempts:
 
 def may_have_cost_of(error: BardoError | None) -> bool:
     """Return whether an attempt that ended like this may be billed: not where it was refused, or never reached the provider."""
+    if error is None:
+        return True
     if isinstance(error, UpstreamRefused):
         return error.status in _AT_WORK or error.upstream_code == _FILTERED
     if isinstance(error, ProviderError):

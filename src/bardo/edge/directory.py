@@ -83,6 +83,7 @@ class Directory:
         # What names stand for and who serves them, as long as nothing changes.
         self._names: dict[str, Found] = {}
         self._placed: dict[str, list[Target]] = {}
+        self._placements: dict[str, Placement] = {}
 
     @classmethod
     def of(
@@ -124,6 +125,9 @@ class Directory:
 
     async def placement(self, *models: str) -> Placement:
         """Return who may serve some models, or those that they are aliases of, best first. Raises UnknownModel where nobody does."""
+        kept = self._placements.get(models[0]) if len(models) == 1 else None
+        if kept is not None:
+            return kept
         every = [self.found(model) for model in models]
         names = tuple(dict.fromkeys(name for found in every for name in (found.model, *found.fallbacks)))
         placed = self._place_all(names)
@@ -134,6 +138,8 @@ class Directory:
         if not placed.targets:
             problem = placed.problems[0]
             raise self._explained(problem) from problem
+        if len(models) == 1 and not placed.problems:
+            _kept(self._placements, models[0], placed)
         return placed
 
     def _place_all(self, names: Sequence[str]) -> Placement:
@@ -177,6 +183,7 @@ class Directory:
         """Forget what followed from the providers, which have changed."""
         self._names.clear()
         self._placed.clear()
+        self._placements.clear()
 
     def _explained(self, problem: UnknownModel) -> UnknownModel:
         """Return the error with whose models are not known, and why: the model may be one of these."""

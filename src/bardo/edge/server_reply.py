@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping, Sequence
 from functools import lru_cache
+from operator import add
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HEADER_RE, HEADER_VALUE_RE, STATUS_LINE, RequestResponseCycle
@@ -77,13 +78,14 @@ class RequestCycle(RequestResponseCycle):
         """
         if self.response_started or self._head is not None or not self._takes_whole(status):
             return False
-        values = "".join([value for _, value in headers])
-        if not (values.isascii() and values.isprintable()):
+        names, values = zip(*headers, strict=True)
+        written = "".join(values)
+        if not (written.isascii() and written.isprintable()):
             return False
-        lines = [f"{_name(name)}{value}\r\n" for name, value in headers]
-        lines.insert(1, f"content-length: {len(body)}\r\n")
-        own = b"".join([b"%b: %b\r\n" % pair for pair in self.default_headers])
-        self._write(b"%b%b%b\r\n" % (STATUS_LINE[status], own, "".join(lines).encode("ascii")), body)
+        first, *others = map(add, map(_name, names), values)
+        lines = "\r\n".join((first, f"content-length: {len(body)}", *others))
+        own = _default_lines(tuple(self.default_headers))
+        self._write(b"%b%b%b\r\n\r\n" % (STATUS_LINE[status], own, lines.encode("ascii")), body)
         return True
 
     def _announces_length(self, head: Message) -> bool:
@@ -143,6 +145,12 @@ def _label(name: bytes) -> bytes | None:
     if lowered in (b"connection", b"transfer-encoding") or HEADER_RE.search(name):
         return None
     return lowered + b": "
+
+
+@lru_cache(maxsize=16)
+def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
+    """Return the lines that the server adds to each reply; the date among them is a new one each second."""
+    return b"".join([b"%b: %b\r\n" % pair for pair in headers])
 
 
 @lru_cache(maxsize=512)

@@ -54,9 +54,9 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
         return None
     if len(raw) < _LONG:
         # Most clients write no spaces, or one: writing the values as they came gives their own bytes again.
-        spaced = raw[raw.find(b":") + 1] == _SPACE
-        if (_spaced(values) if spaced else encode_json(values)) == raw:
-            return _changed(raw, values, changes, b": " if spaced else b":")
+        write = _spaced if raw[raw.find(b":") + 1] == _SPACE else encode_json
+        if write(values) == raw:
+            return write({**values, **_written(changes)}) if changes else raw
     spans = _spans(raw, values)
     if spans is None:
         return None
@@ -76,40 +76,12 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
 
 def _spaced(values: dict[str, Any]) -> bytes:
     """Return an object as Python's own encoder writes it. A name that must be escaped is not, so that this is what no client has sent."""
-    parts: list[Any] = []
-    for name, value in values.items():
-        parts += (b', "', name.encode(), b'": ', value)
-    parts[0] = b'{"'
-    parts.append(b"}")
-    return b"".join(parts)
+    fields = [b'"%b": %b' % (name.encode(), value) for name, value in values.items()]
+    return b"{%b}" % b", ".join(fields)
 
 
-def _changed(raw: bytes, values: dict[str, msgspec.Raw], changes: dict[str, Any], colon: bytes) -> bytes:
-    """Return an object that is written in one of the two usual ways with some of its fields changed or added.
-
-    `colon` is what stands behind a name; a comma has as many spaces.
-    """
-    if not changes:
-        return raw
-    if len(changes) == 1:
-        [(name, value)] = changes.items()
-        if name in values:
-            start = _start_of(name, values, len(colon))
-            return b"".join((raw[:start], encode_json(value), raw[start + _length(values[name]) :]))
-    if colon == b":":
-        return encode_json({**values, **changes})
-    return _spaced({**values, **{name: encode_json(value) for name, value in changes.items()}})
-
-
-def _start_of(name: str, values: dict[str, msgspec.Raw], colon: int) -> int:
-    """Return where the value of a field stands in an object that is written in one of the two usual ways."""
-    place = 1
-    for other, value in values.items():
-        place += len(other.encode()) + 2 + colon
-        if other == name:
-            break
-        place += _length(value) + colon
-    return place
+def _written(changes: dict[str, Any]) -> dict[str, msgspec.Raw]:
+    return {name: msgspec.Raw(encode_json(value)) for name, value in changes.items()}
 
 
 def _spans(raw: bytes, values: dict[str, msgspec.Raw]) -> dict[str, tuple[int, int]] | None:

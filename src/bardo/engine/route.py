@@ -140,8 +140,9 @@ def endpoints_of(target: Target) -> list[Target]:
 
 def target_names(targets: Sequence[Target]) -> list[str]:
     """Return what each target is called in a report: its provider, and the model there where these differ."""
-    several = any(target.model != targets[0].model for target in targets)
-    return [f"{one.provider.place}/{one.model}" if several else one.provider.place for one in targets]
+    if len({target.model for target in targets}) == 1:
+        return [one.provider.place for one in targets]
+    return [f"{one.provider.place}/{one.model}" for one in targets]
 
 
 def resolve(model: str, providers: Sequence[Provider]) -> list[Target]:

@@ -108,9 +108,13 @@ class ResponseFold:
         return self._made
 
     def _make(self) -> Response:
-        choices = [self._choices[index] for index in sorted(self._choices)] or [GrowingChoice()]
-        first, *others = [self._one(choice) for choice in choices]
-        return msgspec.structs.replace(first, alternatives=tuple(others)) if others else first
+        if not self._choices:
+            return self._one(GrowingChoice())
+        first, *others = sorted(self._choices)
+        response = self._one(self._choices[first])
+        if not others:
+            return response
+        return msgspec.structs.replace(response, alternatives=tuple([self._one(self._choices[one]) for one in others]))
 
     def _one(self, choice: GrowingChoice) -> Response:
         blocks = choice.blocks()

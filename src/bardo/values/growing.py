@@ -152,6 +152,5 @@ class GrowingChoice:
 
     def blocks(self) -> tuple[ReplyBlock, ...]:
         """Return the blocks as values."""
-        return tuple(
-            block if isinstance(block, UnknownBlock) else block.block() for block in self.blocks_begun.values()
-        )
+        begun = self.blocks_begun.values()
+        return tuple([block if type(block) is UnknownBlock else block.block() for block in begun])

@@ -86,6 +86,8 @@ class ReasoningChain(msgspec.Struct, frozen=True, kw_only=True):
 
 def visibility_of(blocks: Sequence[ReasoningBlock], *, evidence: bool) -> ReasoningVisibility:
     """Return what can be read: full text before summaries, before mere `evidence` that there was thinking."""
+    if not blocks:
+        return ReasoningVisibility.OPAQUE if evidence else ReasoningVisibility.NONE
     if any(block.text for block in blocks):
         return ReasoningVisibility.VISIBLE
     if any(any(block.summary) for block in blocks):

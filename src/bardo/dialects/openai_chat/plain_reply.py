@@ -5,6 +5,7 @@ Most whole replies are such. Anything that is not listed here, or of another typ
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -67,7 +68,8 @@ _OF_REPLY = tuple(
 _OF_CHOICE = tuple(
     name for name in _Choice.__struct_fields__ if name not in ("message", "finish_reason", "index", "logprobs")
 )
-_OF_MESSAGE = ("annotations", "name")
+_values_of_reply, _values_of_choice = attrgetter(*_OF_REPLY), attrgetter(*_OF_CHOICE)
+_NONE_OF_REPLY, _NONE_OF_CHOICE = (UNSET,) * len(_OF_REPLY), (None,) * len(_OF_CHOICE)
 _decode = msgspec.json.Decoder(_Reply).decode
 
 
@@ -88,16 +90,28 @@ def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] |
         ReplyStart(id=reply.id, model=reply.model, created=reply.created),
         ContentChunk(0, message.content),
     ]
-    said = {name: value for name in _OF_CHOICE if (value := getattr(choice, name)) is not None}
-    said |= {f"message.{name}": value for name in _OF_MESSAGE if (value := getattr(message, name)) is not None}
-    if said:
+    if said := _fields_of_choice(choice):
         events.append(ReplyFields(NAME, said, 0))
     events.append(Finish(decode_finish(reason, calls=False), reason))
-    fields = {name: value for name in _OF_REPLY if (value := getattr(reply, name)) is not UNSET}
-    if fields:
+    values = _values_of_reply(reply)
+    if values != _NONE_OF_REPLY:
+        fields = {name: value for name, value in zip(_OF_REPLY, values, strict=True) if value is not UNSET}
         events.append(ReplyFields(NAME, fields))
     if reply.usage:
         tier = None if reply.service_tier is UNSET else reply.service_tier
         usage, doubts = decode_usage(reply.usage, excludes_reasoning=excludes_reasoning, tier=tier)
         events += (UsageUpdate(usage), *map(Degraded, doubts))
     return events
+
+
+def _fields_of_choice(choice: _Choice) -> dict[str, Any]:
+    """Return what a choice says beside its text and why it ended; most say nothing."""
+    values, message = _values_of_choice(choice), choice.message
+    said: dict[str, Any] = {}
+    if values != _NONE_OF_CHOICE:
+        said = {name: value for name, value in zip(_OF_CHOICE, values, strict=True) if value is not None}
+    if message.annotations is not None:
+        said["message.annotations"] = message.annotations
+    if message.name is not None:
+        said["message.name"] = message.name
+    return said

@@ -26,34 +26,71 @@ def decode_usage(
     `cost` and the service `tier` are what stands beside it, `google` Google's own counts of the same reply, which tell whether the output
     includes reasoning.
     """
-    input_details, output_details = _detail_objects(raw)
-    asked = _first(raw.get("prompt_tokens"), raw.get("input_tokens"))
-    prompt = whole(asked)
-    # Copilot and Perplexity put the count at the top level.
-    reported = _first(output_details.get("reasoning_tokens"), raw.get("reasoning_tokens"))
-    output = _first(raw.get("completion_tokens"), raw.get("output_tokens"))
-    if google is not None and (told := _beside_by_google(google, whole(output), whole(reported))) is not None:
+    usual = raw.keys() <= _USUAL
+    asked, output, reported, cached, written, input_details, output_details = (
+        _usual_counts(raw) if usual else _counts(raw)
+    )
+    prompt, completion, thought = whole(asked), whole(output), whole(reported)
+    doubts: tuple[Degradation, ...] = ()
+    if prompt is None or completion is None or thought is None:
+        doubts = doubted("usage.input_tokens", asked) + doubted("usage.output_tokens", output)
+        doubts += doubted("usage.reasoning_tokens", reported)
+    if google is not None and (told := _beside_by_google(google, completion, thought)) is not None:
         excludes_reasoning = told
-    completion, reasoning, corrected = output_with_reasoning(
-        whole(output),
-        whole(reported),
+    completion, thought, corrected = output_with_reasoning(
+        completion,
+        thought,
         prompt=prompt,
         total=whole(raw.get("total_tokens")),
         excludes_reasoning=excludes_reasoning,
     )
-    cached, written, capped = cache_within_input(prompt, *_cache_counts(raw, input_details))
+    capped: tuple[Degradation, ...] = ()
+    if cached is not None or written is not None:
+        cached, written, capped = cache_within_input(prompt, whole(cached), whole(written))
     usage = Usage(
         input_tokens=prompt,
         output_tokens=completion,
-        reasoning_tokens=reasoning,
+        reasoning_tokens=thought,
         cached_input_tokens=cached,
         cache_write_tokens=written,
-        cost_usd=_dollars(raw, cost),
+        cost_usd=None if usual and cost is None else _dollars(raw, cost),
         details=openai_details(raw, input_details, output_details, tier),
         raw=raw,
     )
-    doubts = doubted("usage.input_tokens", asked) + doubted("usage.output_tokens", output)
-    return usage, corrected + capped + doubts + doubted("usage.reasoning_tokens", reported)
+    return usage, corrected + capped + doubts
+
+
+_Counts = tuple[Any, Any, Any, Any, Any, dict[str, Any], dict[str, Any]]
+"""Input, output, reasoning, cached and written tokens as they were reported, and the details of input and output."""
+_USUAL = frozenset(
+    {"prompt_tokens", "completion_tokens", "total_tokens", "prompt_tokens_details", "completion_tokens_details"}
+)
+
+
+def _usual_counts(raw: dict[str, Any]) -> _Counts:
+    """Return the counts of an object that has no names but OpenAI's own: those of most replies."""
+    into, out = _object(raw, "prompt_tokens_details"), _object(raw, "completion_tokens_details")
+    cached = written = reasoning = None
+    if into:
+        cached = into.get("cached_tokens")
+        written = _first(into.get("cache_write_tokens"), into.get("cache_creation_input_tokens"))
+    if out:
+        reasoning = out.get("reasoning_tokens")
+    return raw.get("prompt_tokens"), raw.get("completion_tokens"), reasoning, cached, written, into, out
+
+
+def _counts(raw: dict[str, Any]) -> _Counts:
+    """Return the counts of any object."""
+    into, out = _detail_objects(raw)
+    return (
+        _first(raw.get("prompt_tokens"), raw.get("input_tokens")),
+        _first(raw.get("completion_tokens"), raw.get("output_tokens")),
+        # Copilot and Perplexity put the count at the top level.
+        _first(out.get("reasoning_tokens"), raw.get("reasoning_tokens")),
+        *_cache_counts(raw, into),
+        into,
+        out,
+    )
 
 
 def _detail_objects(raw: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -67,8 +104,8 @@ def _detail_objects(raw: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]
     return of_input, _object(raw, "completion_tokens_details") or _object(raw, "output_tokens_details")
 
 
-def _cache_counts(raw: dict[str, Any], input_details: dict[str, Any]) -> tuple[int | None, int | None]:
-    """Return how many tokens were read from the cache, and how many were written to it."""
+def _cache_counts(raw: dict[str, Any], input_details: dict[str, Any]) -> tuple[Any, Any]:
+    """Return how many tokens were read from the cache, and how many were written to it, as they were reported."""
     read = _first(
         input_details.get("cached_tokens"),
         raw.get("prompt_cache_hit_tokens"),
@@ -76,7 +113,7 @@ def _cache_counts(raw: dict[str, Any], input_details: dict[str, Any]) -> tuple[i
         raw.get("num_cached_tokens"),
     )
     written = _first(input_details.get("cache_write_tokens"), input_details.get("cache_creation_input_tokens"))
-    return whole(read), whole(written)
+    return read, written
 
 
 def google_counts(body: dict[str, Any]) -> dict[str, Any] | None:
