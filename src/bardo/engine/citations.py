@@ -41,6 +41,8 @@ class TranslateCitations(TextObserver):
     them counts bytes.
     """
 
+    acts_on: frozenset[type] = frozenset((BlockFields, ReplyFields))
+
     def __init__(self, source: str, given: CitationForm, client: str, wanted: CitationForm) -> None:
         self._source, self._given = source, given
         self._client, self._wanted = client, wanted

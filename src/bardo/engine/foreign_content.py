@@ -60,6 +60,8 @@ class ForeignContent:
             return (item,)
         if type(item) is Finish and self._breaks_off(item):
             return ()
+        if type(item) is Finish or type(item) is UsageUpdate:
+            return (*look(self, item), item)
         pictures = self._pictures_of(item) if isinstance(item, UnknownContent | ReplyFields) else []
         return (*look(self, item), item, *self._carried(item), *pictures)
 

@@ -23,6 +23,7 @@ from bardo.engine.reply_stages import (
     counting_ids,
     observe,
     pass_through,
+    pass_whole,
     passed_to_the_end,
 )
 from bardo.engine.sound_frames import EventsAndBytes, SoundFrames, without_quoted, without_secrets
@@ -71,7 +72,7 @@ class ReplyReader:
         self._framing = ReplyFraming(language.stream_framing, streamed=streamed, provider=self._provider)
         self._decoder = language.open_decoder(row)
         self.switchable = self._decoder if isinstance(self._decoder, SwitchableDecoder) else None
-        self._repeated = RepeatedFrames.of(self._framing.inner, self._decoder)
+        self._repeated = RepeatedFrames.of(self._framing.inner, self._decoder) if streamed else None
         self._read_plain = self._decoder.read_plain if isinstance(self._decoder, PlainReplyDecoder) else None
         self._streamed = streamed
         self.beginning = ReplyBeginning()
@@ -82,7 +83,7 @@ class ReplyReader:
         self._sound = SoundFrames(self._decoder, fill_ids) if forward else None
         self._lets_ids_out = language.omits_call_ids
         self._stages = (formats or text_formats_of(row, model)).stages(make_id)
-        self._inline = next((stage for stage in self._stages if isinstance(stage, InlineReasoning)), None)
+        self._inline = _inline_of(self._stages) if self._stages else None
         if budget is not None:
             self._stages.append(budget)
         self._all: ResponseFold | None = None
@@ -92,8 +93,10 @@ class ReplyReader:
         if stamp is not None:
             self._stages.append(FillMissingFields(stamp))
         self._stages += stages
-        self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
-        self._observers = [stage for stage in self._stages if isinstance(stage, TextObserver)]
+        self._passes_text, self._observers = False, list[TextObserver]()
+        if self._repeated is not None:
+            self._passes_text = all([getattr(stage, "passes_text", False) for stage in self._stages])
+            self._observers = [stage for stage in self._stages if isinstance(stage, TextObserver)]
         self.repeats = False
         self.fold = ResponseFold(
             provider=self._provider, model=model, billed_as_output=row.billed_as_output, most_text=most_text
@@ -192,7 +195,11 @@ class ReplyReader:
             return [event for events, _ in pieces for event in events], b"".join([raw for _, raw in pieces])
         self._framing.begun = True
         self.beginning.note_whole()
-        return self._note(passed_to_the_end([*plain, *self._decoder.finish()], self._stages)), body
+        events = pass_whole([*plain, *self._decoder.finish()], self._stages)
+        if self._all is not None and not self._all.begun:
+            # Nobody thought, so that nothing is left out for the client.
+            self._all = None
+        return self._note(events), body
 
     def _plain(self, body: bytes) -> Sequence[Event] | None:
         """Return the events of a whole body that is nothing but text, and holds no secret."""
@@ -304,3 +311,7 @@ class ReplyReader:
                 self._failure = event.error
             self.fold.feed(event)
         return events
+
+
+def _inline_of(stages: Sequence[Stage[Event, Event]]) -> InlineReasoning | None:
+    return next((stage for stage in stages if isinstance(stage, InlineReasoning)), None)

@@ -49,8 +49,14 @@ class TextObserver:
         raise NotImplementedError
 
 
+THOUGHTS: frozenset[type] = frozenset((ThinkStart, ThinkChunk, ThinkEnd, OpaqueState))
+"""The events of thinking."""
+
+
 class FoldStage(TextObserver):
-    """Collects all that passes, before some of it is left out."""
+    """Collects all that passes, before thinking is left out of it."""
+
+    acts_on = THOUGHTS
 
     def __init__(self, fold: ResponseFold) -> None:
         self._fold = fold
@@ -71,6 +77,8 @@ class FoldStage(TextObserver):
 
 class WithoutReasoning(TextObserver):
     """Leaves all thinking out, its opaque state included, and says once for each choice that there was some to read."""
+
+    acts_on = THOUGHTS
 
     def __init__(self) -> None:
         self._thinking: set[tuple[int, int]] = set()
@@ -263,10 +271,19 @@ def observe(pieces: Sequence[Any], stages: Sequence[TextObserver]) -> bool:
 
 def passed_to_the_end(last: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> list[Event]:
     """Return what comes of the last events behind these stages, and of what each of them held."""
-    events = list(pass_through(last, stages))
-    for position, stage in enumerate(stages):
-        if held := stage.finish():
-            events += pass_through(held, stages[position + 1 :])
+    events = [*last]
+    for stage in stages:
+        events = [passed for event in events for passed in stage.feed(event)]
+        events += stage.finish()
+    return events
+
+
+def pass_whole(events: Sequence[Event], stages: Sequence[Stage[Event, Event]]) -> Sequence[Event]:
+    """Return what comes of all events of a reply behind these stages, without those that act on none of them."""
+    for stage in stages:
+        acts_on: frozenset[type] | None = getattr(stage, "acts_on", None)
+        if acts_on is None or not acts_on.isdisjoint(map(type, events)):
+            events = passed_to_the_end(events, (stage,))
     return events
 
 

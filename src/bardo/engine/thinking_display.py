@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.engine.reply_stages import WithoutReasoning
+from bardo.engine.reply_stages import THOUGHTS, WithoutReasoning
 from bardo.streams.stage import Stage
 from bardo.values.degradation import Degradation
 from bardo.values.events import (
@@ -52,6 +52,8 @@ class WithoutUnasked(WithoutReasoning):
 
 class ThinkingInTags:
     """Writes thinking as text between `<think>` tags, for clients that show only text. Its opaque state has no place there."""
+
+    acts_on = THOUGHTS
 
     def __init__(self) -> None:
         self._blocks: set[tuple[int, int]] = set()

@@ -78,6 +78,11 @@ class ResponseFold:
         return self._room >= 0
 
     @property
+    def begun(self) -> bool:
+        """Whether any choice has come."""
+        return bool(self._choices)
+
+    @property
     def usage(self) -> Usage:
         """What the reply has used, as far as it was reported."""
         return self._usage

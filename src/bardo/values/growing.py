@@ -153,4 +153,4 @@ class GrowingChoice:
     def blocks(self) -> tuple[ReplyBlock, ...]:
         """Return the blocks as values."""
         begun = self.blocks_begun.values()
-        return tuple([block if type(block) is UnknownBlock else block.block() for block in begun])
+        return tuple([block.block() if isinstance(block, GrowingBlock) else block for block in begun])

@@ -223,6 +223,7 @@ class Origins:
     """A stage of one reply."""
 
     passes_text = True
+    acts_on: frozenset[type] = frozenset((OpaqueState,))
 
     def __init__(self, origin: Origin) -> None:
         self._origin = origin
