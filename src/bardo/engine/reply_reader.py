@@ -95,7 +95,7 @@ class ReplyReader:
         self._stages += stages
         self._passes_text, self._observers = False, list[TextObserver]()
         if self._repeated is not None:
-            self._passes_text = all([getattr(stage, "passes_text", False) for stage in self._stages])
+            self._passes_text = all(getattr(stage, "passes_text", False) for stage in self._stages)
             self._observers = [stage for stage in self._stages if isinstance(stage, TextObserver)]
         self.repeats = False
         self.fold = ResponseFold(
