@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from bardo.context.session_memory import KeepForSession, RecallForSession
-from bardo.edge.pipeline.session_memory import SessionBounds, SessionMemory
+from bardo.edge.pipeline.session_memory import SessionBounds, SessionMemory, SharedSessions
+from bardo.edge.state import SqliteStore
+from bardo.edge.state.calls import StateCalls
 
 
 class Kept:
@@ -57,3 +60,44 @@ def test_a_session_that_is_over_is_forgotten() -> None:
     assert kept.recall("one") == b"1"
     kept.now = 100.5
     assert kept.recall("one") is None
+
+
+class Worker:
+    """A memory of one process beside others, over a file that they share."""
+
+    def __init__(self, path: Path) -> None:
+        self.calls = StateCalls(SqliteStore(path), name="sessions", area="replay")
+        self.memory = SessionMemory(
+            SessionBounds(value_bytes=10), watch=lambda: 0.0, shared=SharedSessions(self.calls, lambda: 0.0)
+        )
+
+
+def test_the_latest_value_of_any_process_is_found(tmp_path: Path) -> None:
+    async def run() -> None:
+        one, two = Worker(tmp_path / "state.db"), Worker(tmp_path / "state.db")
+        recall = RecallForSession("tools", "session")
+        assert await one.memory.recall(recall) is None
+        await one.memory.keep(KeepForSession("tools", "session", b"1"))
+        assert await two.memory.recall(recall) == b"1"
+        await two.memory.keep(KeepForSession("tools", "session", b"2"))
+        assert await one.memory.recall(recall) == b"2"
+        await two.memory.keep(KeepForSession("tools", "session", b"1"))
+        assert await one.memory.recall(recall) == b"1"
+        assert await one.memory.recall(RecallForSession("dedup", "session")) is None
+        await one.memory.keep(KeepForSession("tools", "session", b"x" * 11))
+        assert (await one.memory.recall(recall), await two.memory.recall(recall)) == (None, b"1")
+        one.calls.close()
+        two.calls.close()
+
+    asyncio.run(run())
+
+
+def test_a_store_that_is_away_leaves_what_this_process_knows(tmp_path: Path) -> None:
+    async def run() -> None:
+        one = Worker(tmp_path / "state.db")
+        one.calls.store.close()
+        await one.memory.keep(KeepForSession("tools", "session", b"1"))
+        assert await one.memory.recall(RecallForSession("tools", "session")) == b"1"
+        one.calls.close()
+
+    asyncio.run(run())

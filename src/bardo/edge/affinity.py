@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import repeat
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -14,7 +15,7 @@ from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS
 from bardo.context.affinity.layer import ExpectSession, ForgetSession, LookAtServers, NoteSession, Servers
 from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, PromptPrefix
 from bardo.context.affinity.server_order import LoadBounds, ServerState
-from bardo.context.affinity.warm_prefixes import NOTHING_EXPECTED, Expected, Place, WarmPrefixes
+from bardo.context.affinity.warm_prefixes import NOTHING_EXPECTED, Expected, Place, WarmPrefix, WarmPrefixes
 from bardo.context.layer import TargetFacts
 from bardo.edge.cache_health import CacheHealth, CacheUse
 from bardo.edge.health import HealthKeeper
@@ -25,9 +26,13 @@ if TYPE_CHECKING:
     from bardo.edge.directory import Directory
     from bardo.edge.keys import Keyring
     from bardo.edge.pipeline.effects import Effects, EndedCall
+    from bardo.edge.pipeline.session_memory import SharedSessions
     from bardo.edge.price_book import PriceBook
     from bardo.edge.settings_affinity import AffinitySettings
 
+_LAYER = "affinity"
+_Told = tuple[str, str, int, int, str, float]
+"""A place of a session as other processes are told of it: server, model, tokens, messages, the label of a key, and when."""
 _MOST_PLACES = 1024
 _FIRST_GUESS = 1000.0
 """How many new tokens a call is taken to bring before any was seen."""
@@ -67,7 +72,10 @@ _NOTHING = _Latest("", None, NO_PREFIX, {})
 
 
 class Affinity:
-    """Keeps what was sent where. `clock` gives Unix time, `half_life` is assumed of caches at first."""
+    """Keeps what was sent where. `clock` gives Unix time, `half_life` is assumed of caches at first.
+
+    `shared` is what other processes learn of a session by, None where there are none.
+    """
 
     def __init__(
         self,
@@ -76,7 +84,9 @@ class Affinity:
         *,
         half_life: float = HALF_LIFE_SECONDS,
         turns_ahead: float = 3.0,
+        shared: SharedSessions | None = None,
     ) -> None:
+        self._shared = shared
         self.warm = WarmPrefixes(half_life)
         self._health = health
         self._clock = clock
@@ -87,6 +97,31 @@ class Affinity:
         self._turns_ahead = turns_ahead
         self._counts_reads: set[Place] = set()
         self._latest = _NOTHING
+
+    async def recall(self, session: str) -> None:
+        """Learn where other processes sent the calls of a session."""
+        raw = None if self._shared is None or not session else await self._shared.find(_LAYER, session)
+        if raw:
+            with suppress(msgspec.DecodeError):
+                told = msgspec.msgpack.decode(raw, type=tuple[_Told, ...])
+                self.warm.adopt(
+                    session,
+                    {
+                        (server, model): WarmPrefix(tokens, messages, key, at)
+                        for server, model, tokens, messages, key, at in told
+                    },
+                )
+
+    async def _share(self, session: str) -> None:
+        """Tell other processes where the calls of a session were sent and answered."""
+        if self._shared is None or not session:
+            return
+        told = [
+            (*place, one.tokens, one.messages, one.key, one.at)
+            for place, one in self.warm.places(session).items()
+            if one.answered
+        ]
+        await self._shared.put(_LAYER, session, msgspec.msgpack.encode(told))
 
     def prefix(self, request: Request) -> PromptPrefix:
         """Return the part of a request's prompt that other sessions may have too."""
@@ -171,6 +206,7 @@ class Affinity:
             key=key,
             kind=kind,
         )
+        await self._share(effect.session)
 
     async def forget(self, effect: ForgetSession) -> None:
         """Forget where a session was about to be sent."""
@@ -268,9 +304,17 @@ def _place(target: TargetFacts) -> Place:
     return name, target.model
 
 
-def open_affinity(runner: AffinityHost, effects: Effects, settings: AffinitySettings) -> Affinity:
+def open_affinity(
+    runner: AffinityHost, effects: Effects, settings: AffinitySettings, shared: SharedSessions | None = None
+) -> Affinity:
     """Begin to keep for a runner what is sent where, and perform the effects of the layer."""
-    made = Affinity(runner.health, runner.clock, half_life=settings.half_life_seconds, turns_ahead=settings.turns_ahead)
+    made = Affinity(
+        runner.health,
+        runner.clock,
+        half_life=settings.half_life_seconds,
+        turns_ahead=settings.turns_ahead,
+        shared=shared,
+    )
     effects.register(LookAtServers, made.look)
     effects.register(ExpectSession, made.expect, writes=True)
     effects.register_of_call(NoteSession, made.note)

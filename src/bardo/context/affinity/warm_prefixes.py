@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import NamedTuple, TypeVar
 
 from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS, LEAST_TOKENS, CacheSurvival
@@ -67,6 +68,19 @@ class WarmPrefixes:
     def places(self, session: str) -> dict[Place, WarmPrefix]:
         """Return what each place was sent of a session."""
         return self._sessions.get(session, _NO_PLACES)
+
+    def adopt(self, session: str, places: Mapping[Place, WarmPrefix]) -> None:
+        """Take what another process was told of a session, as far as it is newer than what is known here."""
+        known = self._sessions.pop(session, None) or {}
+        for place, one in sorted(places.items(), key=lambda item: item[1].at):
+            before = known.get(place)
+            if before is None or before.at < one.at:
+                known.pop(place, None)
+                known[place] = one
+        while len(known) > MOST_PLACES_OF_A_SESSION:
+            del known[next(iter(known))]
+        if known:
+            self._keep_session(session, known)
 
     def expected(
         self, place: Place, session: str, prefix: PromptPrefix, now: float, *, messages: int, kind: Place | None = None

@@ -6,7 +6,7 @@ import msgspec
 
 from bardo.context.layer import Layer
 from bardo.edge.pipeline.parts import Builder, LayerParts
-from bardo.edge.pipeline.session_memory import remember_sessions
+from bardo.edge.pipeline.session_memory import remember_sessions, shared_sessions
 
 
 def _prefilter(parts: LayerParts) -> Layer:
@@ -33,14 +33,14 @@ def _affinity(parts: LayerParts) -> Layer:
     from bardo.context.affinity.layer import Affinity
     from bardo.edge.affinity import bounds_of, open_affinity
 
-    open_affinity(parts.runner, parts.effects, parts.pipeline.affinity)
+    open_affinity(parts.runner, parts.effects, parts.pipeline.affinity, shared_sessions(parts.runner))
     return Affinity(bounds_of(parts.pipeline.affinity))
 
 
 def _reorder(parts: LayerParts) -> Layer:
     from bardo.context.steps.reorder import Reorder
 
-    remember_sessions(parts.effects, parts.runner.watch)
+    remember_sessions(parts.effects, parts.runner)
     return Reorder(parts.pipeline.reorder)
 
 
@@ -48,7 +48,7 @@ def _compress(parts: LayerParts) -> Layer:
     from bardo.context.steps.compress import Compress
     from bardo.edge.pipeline.asked_models import ask_models
 
-    remember_sessions(parts.effects, parts.runner.watch)
+    remember_sessions(parts.effects, parts.runner)
     ask_models(parts.effects, parts.runner)
     return Compress(parts.pipeline.compress)
 
@@ -56,14 +56,14 @@ def _compress(parts: LayerParts) -> Layer:
 def _dedup(parts: LayerParts) -> Layer:
     from bardo.context.steps.dedup import dedup
 
-    remember_sessions(parts.effects, parts.runner.watch)
+    remember_sessions(parts.effects, parts.runner)
     return dedup(parts.pipeline.dedup)
 
 
 def _relevance(parts: LayerParts) -> Layer:
     from bardo.context.steps.relevance import relevance
 
-    remember_sessions(parts.effects, parts.runner.watch)
+    remember_sessions(parts.effects, parts.runner)
     if parts.pipeline.relevance.embed:
         from bardo.edge.embeddings import perform_embed
 
@@ -74,14 +74,14 @@ def _relevance(parts: LayerParts) -> Layer:
 def _constraints(parts: LayerParts) -> Layer:
     from bardo.context.steps.constraints import Constraints
 
-    remember_sessions(parts.effects, parts.runner.watch)
+    remember_sessions(parts.effects, parts.runner)
     return Constraints(parts.pipeline.constraints)
 
 
 def _format(parts: LayerParts) -> Layer:
     from bardo.context.steps.format import format_results
 
-    remember_sessions(parts.effects, parts.runner.watch)
+    remember_sessions(parts.effects, parts.runner)
     return format_results(parts.pipeline.format)
 
 
@@ -92,7 +92,7 @@ def _tools(parts: LayerParts) -> Layer:
     from bardo.edge.tool_memory import ToolMemory
 
     perform_embed(parts)
-    remember_sessions(parts.effects, parts.runner.watch)
+    remember_sessions(parts.effects, parts.runner)
     replay = parts.runner.replay
     store = None if replay is None else replay.calls
     ToolMemory(store=store, clock=parts.runner.clock).register(parts.effects)

@@ -124,6 +124,9 @@ class Pipeline:
         """
         if call.lost:
             request = msgspec.structs.replace(request, degraded=(*request.degraded, *call.lost))
+        affinity = self._parts.runner.affinity
+        if affinity is not None and call.plan.has("affinity"):
+            await affinity.recall(call.session)
         facts = self._facts(call, request, ())
         for layer in call.plan.before:
             request, _ = await self._run(call, layer, request, facts, (), answer)
