@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit second servers docs bench fuzz serve clean
+.PHONY: demo test lint types layers unit second servers docs lock bench fuzz serve clean
 
 demo: $(READY)
 	$(BIN)/bardo demo
@@ -50,6 +50,15 @@ $(DOCS)/.ready: pyproject.toml
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --group docs
 	touch $@
+
+# Exact versions with hashes, for every platform: what the container installs, and what builds a release.
+LOCK := .venv-lock
+COMPILE := $(LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+lock:
+	$(PYTHON) -m venv $(LOCK)
+	$(LOCK)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(COMPILE) --extra postgres --extra redis --extra privacy --extra telemetry --output-file deploy/requirements.txt pyproject.toml
+	$(COMPILE) --group release --output-file deploy/requirements-build.txt
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
