@@ -14,6 +14,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.audio import carry_sound
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
+from bardo.dialects.documents import results_as_text
 from bardo.dialects.hosted_tools import carry_hosted
 from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks, report_tool_lacks
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
@@ -168,6 +169,7 @@ class Dialect:
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
     request's URL, not in its body. `model_field` is the field of a reply that names the model; empty where replies name none.
+    `search_results`: a request may hold results of the caller's own search; elsewhere they become text.
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
     client whose budget is used up.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
@@ -196,6 +198,7 @@ class Dialect:
     calls_in_frames: CallsInFrames | None = None
     model_in_path: bool = False
     model_field: str = "model"
+    search_results: bool = False
     starts_with_usage: bool = False
     over_budget_status: int = 402
     usage_option: tuple[str, str] | None = None
@@ -209,6 +212,8 @@ class Dialect:
         request = carry_sound(request, self.name)
         request, hosted = carry_hosted(request, row, early)
         request, carried = carry_shared(request, row, early)
+        if not self.search_results and request.dialect != self.name:
+            request = results_as_text(request, early)
         losses = self.field_losses(request, row)
         losses.add_all(early.all)
         report_message_lacks(request, losses)

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import base64
 import binascii
+from typing import Any
 
-from bardo.values.blocks import DocumentBlock
+import msgspec
+
+from bardo.dialects.losses import Losses
+from bardo.values.blocks import Block, DocumentBlock, TextBlock, ToolResultBlock
+from bardo.values.request import Message, Request
 
 PDF = "application/pdf"
 _WORD = "application/vnd.openxmlformats-officedocument"
@@ -93,7 +98,36 @@ def text_of(block: DocumentBlock) -> str:
 def as_text(block: DocumentBlock) -> str:
     """Return a document that is text with its name above, for models that take no such document; nothing for any other."""
     text = text_of(block)
-    return f"{block.name}\n\n{text}" if block.name and text else text
+    head = "\n".join(line for line in (block.name, block.source) if line)
+    return f"{head}\n\n{text}" if head and text else text
+
+
+def results_as_text(request: Request, losses: Losses) -> Request:
+    """Return a request whose search results are text, for a dialect that has no block for them."""
+    messages = tuple([_with_text(message, losses) for message in request.messages])
+    same = all(one is other for one, other in zip(messages, request.messages, strict=True))
+    return request if same else msgspec.structs.replace(request, messages=messages)
+
+
+def _with_text(message: Message, losses: Losses) -> Message:
+    if not any(map(_holds_result, message.blocks)):
+        return message
+    return msgspec.structs.replace(message, blocks=tuple([_block_as_text(block, losses) for block in message.blocks]))
+
+
+def _holds_result(block: Block) -> bool:
+    if isinstance(block, ToolResultBlock):
+        return any(map(_holds_result, block.content))
+    return isinstance(block, DocumentBlock) and bool(block.source)
+
+
+def _block_as_text(block: Any, losses: Losses) -> Any:
+    if isinstance(block, ToolResultBlock):
+        return msgspec.structs.replace(block, content=tuple([_block_as_text(part, losses) for part in block.content]))
+    if not _holds_result(block):
+        return block
+    losses.lose("document.form", "search_result", f"{losses.declaration.title} has no search results", sent="text")
+    return TextBlock(as_text(block), carried=block.carried)
 
 
 def _plain(media_type: str) -> str:

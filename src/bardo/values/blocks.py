@@ -62,6 +62,7 @@ class ImageBlock(msgspec.Struct, frozen=True, tag="image", kw_only=True, omit_de
 
 class DocumentBlock(msgspec.Struct, frozen=True, tag="document", kw_only=True, omit_defaults=True):
     """A document: base64 `data` of `media_type`, a `url`, or plain `text`. `name` is its file name or title.
+    `source` is where its text was found: it is a result of the caller's own search then, which an answer may cite.
 
     A file that was uploaded to a provider is an UnknownBlock: only that provider knows its id.
     """
@@ -71,6 +72,7 @@ class DocumentBlock(msgspec.Struct, frozen=True, tag="document", kw_only=True, o
     url: str = ""
     text: str = ""
     name: str = ""
+    source: str = ""
     carried: Carried | None = None
 
 

@@ -56,6 +56,7 @@ DIALECT = Dialect(
     encode_response=encode_response,
     encode_error=encode_error,
     decode_error=decode_error,
+    search_results=True,
     starts_with_usage=True,
     token_count=TOKEN_COUNT,
     models=MODELS,

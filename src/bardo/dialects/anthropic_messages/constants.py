@@ -40,3 +40,8 @@ SAMPLING = {
 
 MARKER = "cache_control"
 """Marks where a cached prefix of the prompt ends. Chat clients send it by this name too."""
+
+PARTS = "content.parts"
+"""Where the texts of a search result are kept apart, among the fields that only this dialect has."""
+PARTS_JOIN = "\n\n"
+"""What stands between the parts of a search result in the text of the document."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, SIGNED_BLOCKS
+from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.wire import arguments_of, without
@@ -105,7 +105,26 @@ def _read_plain(block: dict[str, Any], at: str) -> ResultPart:
         return _read_image(block, at)
     if kind == "document":
         return _read_document(block, at)
-    return UnknownBlock(NAME, block)
+    return _read_search_result(block, at) if kind == "search_result" else UnknownBlock(NAME, block)
+
+
+def _read_search_result(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
+    """Return a result of the caller's own search as a document that says where it was found."""
+    content = required(block, "content", list, at)
+    parts = [
+        part.get("text") if isinstance(part, dict) and part.keys() == {"type", "text"} else None for part in content
+    ]
+    source = required(block, "source", str, at)
+    texts = [text for text in parts if isinstance(text, str)]
+    if not source or not texts or len(texts) < len(parts):
+        return UnknownBlock(NAME, block)
+    rest = without(block, "type", "content", "source", "title")
+    return DocumentBlock(
+        text=PARTS_JOIN.join(texts),
+        name=optional(block, "title", str, at) or "",
+        source=source,
+        carried=carried({**rest, PARTS: texts} if len(texts) > 1 else rest),
+    )
 
 
 def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.dialect_models import dialect_models
-from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, SIGNED_BLOCKS
+from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, PARTS, PARTS_JOIN, SIGNED_BLOCKS
 from bardo.dialects.documents import PDF, data_of, text_of
 from bardo.dialects.losses import Losses
 from bardo.dialects.turns import add_turn, answers_without_thinking
@@ -141,7 +141,20 @@ def _image(block: ImageBlock, losses: Losses) -> Wire:
     return {"type": "image", "source": source, **losses.own_fields(block.carried)}
 
 
+def _search_result(block: DocumentBlock, losses: Losses) -> list[Wire]:
+    # Where a layer has changed the text, the parts are no longer what it says.
+    own = losses.own_fields(block.carried)
+    parts = own.get(PARTS, [])
+    if PARTS_JOIN.join(parts) != block.text:
+        parts = [block.text]
+    own = {name: value for name, value in own.items() if name != PARTS}
+    content = [{"type": "text", "text": part} for part in parts]
+    return [{"type": "search_result", "source": block.source, "title": block.name, "content": content, **own}]
+
+
 def _document(block: DocumentBlock, losses: Losses) -> list[Wire]:
+    if block.source:
+        return _search_result(block, losses)
     media_type, data = data_of(block)
     text = text_of(block)
     source: Wire = {"type": "url", "url": block.url}

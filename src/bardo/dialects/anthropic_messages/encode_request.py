@@ -32,6 +32,7 @@ DECLARATION = Declaration(
             "tools.strict",
             "tool_choice.parallel",
             "document",
+            "document.source",
             "document.name",
             "tool_result.is_error",
             "sampling.top_k",

@@ -131,7 +131,7 @@ def _read_document(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlo
         return UnknownBlock(NAME, block)
     content = required(source, kind, str, f"{at}source.")
     name = optional(document, "name", str, at) or ""
-    held = {"data" if kind == "bytes" else "text": content}
+    held: dict[str, Any] = {"data" if kind == "bytes" else "text": content}
     return DocumentBlock(media_type=media_type, name=name, **held, carried=carried(beyond(block, _DOCUMENT)))
 
 

@@ -31,6 +31,7 @@ DECLARATION = Declaration(
             "tools.strict",
             "output_format.description",
             "document",
+            "document.source",
             "document.name",
             "tool_result.is_error",
         )

@@ -158,7 +158,7 @@ def media_block(fields: dict[str, Any], others: dict[str, Any], at: str) -> Imag
         found, rest = split_fields(take(fields[name], dict, f"{at}{name}"), ("mimeType", source))
         media_type = optional(found, "mimeType", str, f"{at}{name}.") or ""
         content = required(found, source, str, f"{at}{name}.")
-        held = {"media_type": media_type, "data" if source == "data" else "url": content}
+        held: dict[str, Any] = {"media_type": media_type, "data" if source == "data" else "url": content}
         if not rest and media_type.startswith("image/"):
             return ImageBlock(**held, carried=carried)
         if not rest and is_document(media_type) and (source == "data" or not _is_uploaded(content)):

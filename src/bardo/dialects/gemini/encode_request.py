@@ -26,6 +26,7 @@ DECLARATION = Declaration(
         (
             "choices",
             "document",
+            "document.source",
             "tool_result.is_error",
             "sampling.top_k",
             "sampling.frequency_penalty",

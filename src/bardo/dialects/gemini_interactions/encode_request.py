@@ -22,6 +22,7 @@ DECLARATION = Declaration(
     expresses=frozenset(
         (
             "document",
+            "document.source",
             "tool_result.is_error",
             "sampling.seed",
         )

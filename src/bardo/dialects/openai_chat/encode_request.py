@@ -32,6 +32,7 @@ DECLARATION = Declaration(
             "output_format.description",
             "image.detail",
             "document",
+            "document.source",
             "document.name",
             "sampling.top_k",
             "sampling.min_p",

@@ -36,6 +36,7 @@ DECLARATION = Declaration(
             "output_format.description",
             "image.detail",
             "document",
+            "document.source",
             "document.name",
         )
     ),

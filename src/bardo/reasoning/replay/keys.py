@@ -213,7 +213,7 @@ def _prompt(block: Block) -> tuple[str, ...]:
         case ToolResultBlock():
             return ("result", *(part for inner in block.content for part in _prompt(inner)))
         case DocumentBlock():
-            return ("document", block.data, block.url, block.text)
+            return ("document", block.data, block.url, block.text, *((block.source,) if block.source else ()))
         case ImageBlock():
             return ("image", block.data, block.url)
         case UnknownBlock():

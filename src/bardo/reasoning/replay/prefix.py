@@ -105,7 +105,14 @@ def _block(block: Block) -> Any:
         case ToolResultBlock():
             return ["result", block.call_id, block.is_error, *(_block(part) for part in block.content)]
         case DocumentBlock():
-            return ["document", block.media_type, digest(block.data), block.url, block.text]
+            return [
+                "document",
+                block.media_type,
+                digest(block.data),
+                block.url,
+                block.text,
+                *((block.source,) if block.source else ()),
+            ]
         case ImageBlock():
             return ["image", block.media_type, digest(block.data), block.url]
         case RefusalBlock(text=text):
