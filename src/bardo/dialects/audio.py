@@ -7,6 +7,7 @@ a content of the type `audio`, both with a media type. Each stays a block of its
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -82,8 +83,8 @@ def carry_sound(request: Request, dialect: str) -> Request:
     write = _WRITE.get(dialect)
     if write is None or request.dialect == dialect:
         return request
-    messages = tuple(_carried(message, dialect, write) for message in request.messages)
-    unchanged = all(now is before for now, before in zip(messages, request.messages, strict=True))
+    messages = tuple([_carried(message, dialect, write) for message in request.messages])
+    unchanged = all(map(is_, messages, request.messages))
     return request if unchanged else msgspec.structs.replace(request, messages=messages)
 
 

@@ -14,10 +14,13 @@ from bardo.values.request import Sampling
 
 _WHOLE = frozenset(field.name for field in msgspec.structs.fields(Sampling) if field.type == int | None)
 """The parameters that are whole numbers."""
+_SILENT = Sampling()
 
 
 def encode_sampling(sampling: Sampling, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters that are set and have a name in `names`, under that name."""
+    if sampling == _SILENT:
+        return {}
     written = {wire: value for field, wire in names.items() if (value := getattr(sampling, field)) is not None}
     stop = names.get("stop", "")
     if written.pop(stop, ()):
