@@ -54,3 +54,22 @@ def test_every_column_of_every_row_reads_back_by_sqlalchemy(tmp_path: Path, coun
         for column in _COLUMNS:
             wanted = getattr(row, column.name)
             assert getattr(one, column.name) == (list(wanted) if column.name in _LISTS else wanted), column.name
+
+
+def test_rows_with_values_in_different_columns_are_stored_in_one_batch(tmp_path: Path) -> None:
+    bare = [LogRow(request_id=f"bare {number}", started_at=float(number)) for number in range(70)]
+    first = LogRow(request_id="first", started_at=70.0, error_message="it broke")
+    full = row_of_distinct_values(1)
+    rows = [first, *bare, full]
+    path = tmp_path / "log.db"
+    store = DatabaseStore(path, keep_content=True)
+    store.append(rows)
+    store.close()
+    engine = open_for_reading(address_of(path))
+    with engine.connect() as connection:
+        found = connection.execute(select(inference_log).order_by(inference_log.c.row_number)).all()
+    engine.dispose()
+    assert [one.request_id for one in found] == [row.request_id for row in rows]
+    assert [one.error_message for one in found] == [row.error_message for row in rows]
+    assert [one.key_id for one in found] == [row.key_id for row in rows]
+    assert [one.operation for one in found] == [row.operation for row in rows]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from typing import Any, cast
 
@@ -46,6 +46,7 @@ from bardo.edge.log.stored import (
 
 ColumnEncoder = Callable[[Sequence[Any]], Sequence[Any]]
 
+_MOST_TEXTS = 64
 ROWS_AT_ONCE = (64, 16, 4, 1)
 """SQLite's driver gives the interpreter away for each statement, and gets it back from a busy event loop milliseconds later."""
 
@@ -57,19 +58,21 @@ class RowEncoder:
         """Choose an encoder for each column."""
         columns = [column for column in table.columns if not column.primary_key]
         self.names = tuple(column.name for column in columns)
+        self.nullable = tuple(bool(column.nullable) for column in columns)
         self._places = [LogRow.__struct_fields__.index(name) for name in self.names]
         self._encoders = [_encoder_of(column, keep_content=keep_content) for column in columns]
 
     def encode(self, rows: Iterable[LogRow]) -> Iterator[tuple[Any, ...]]:
         """Return what each row stores. Raises TypeError, ValueError or AttributeError for a value of the wrong type."""
+        return zip(*self.encode_columns(rows), strict=True)
+
+    def encode_columns(self, rows: Iterable[LogRow]) -> list[Sequence[Any]]:
+        """Return the same by columns."""
         columns = list(zip(*map(astuple, rows), strict=True))
-        return zip(
-            *(
-                columns[place] if encode is None else encode(columns[place])
-                for encode, place in zip(self._encoders, self._places, strict=True)
-            ),
-            strict=True,
-        )
+        return [
+            columns[place] if encode is None else encode(columns[place])
+            for encode, place in zip(self._encoders, self._places, strict=True)
+        ]
 
 
 def _encoder_of(column: Column[Any], *, keep_content: bool) -> ColumnEncoder | None:
@@ -118,6 +121,14 @@ def _added(dialect: Dialect, name: str, further: ColumnElement[Any]) -> ColumnEl
     return smaller(larger(stored + further, -most), most)
 
 
+def _text_of(dialect: Dialect, names: tuple[str, ...], rows: int) -> str:
+    """Return the statement that inserts so many rows with these columns."""
+    head, word, values = str(insert(inference_log).compile(dialect=dialect, column_keys=list(names))).rpartition(
+        "VALUES"
+    )
+    return f"{head}{word}{','.join([values] * rows)}"
+
+
 class RowInserter:
     """Stores rows within a transaction, through the driver itself."""
 
@@ -128,7 +139,7 @@ class RowInserter:
         self._by_place = compiled.positiontup is not None
         self.insert = self._insert
         if dialect.name == "sqlite":
-            self._texts = self._texts_of_many()
+            self._text_of = lru_cache(maxsize=_MOST_TEXTS)(partial(_text_of, dialect))
             self.insert = self._insert_many_at_once
         elif dialect.driver == "psycopg":
             quote = dialect.identifier_preparer.quote
@@ -136,24 +147,30 @@ class RowInserter:
             self._copy = f"COPY {quote(inference_log.name)} ({names}) FROM STDIN"
             self.insert = self._copy_in
 
-    def _texts_of_many(self) -> list[tuple[int, str]]:
-        head, word, values = self._text.rpartition("VALUES")
-        return [(size, f"{head}{word}{','.join([values] * size)}") for size in ROWS_AT_ONCE]
-
     def _insert_many_at_once(self, connection: Connection, rows: Sequence[LogRow]) -> None:
         """Encode a few rows at a time, so that the event loop gets its turn in between."""
         driver = cast("sqlite3.Connection", connection.connection.driver_connection)
         most = driver.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // len(self._encoder.names)
         begin = 0
-        for size, text in self._texts:
-            if size <= most:
-                end = len(rows) - (len(rows) - begin) % size
-                driver.executemany(text, self._flat(rows[begin:end], size))
-                begin = end
+        for size in ROWS_AT_ONCE:
+            while size <= min(most, len(rows) - begin):
+                names, values = self._filled_columns(rows[begin : begin + size])
+                driver.execute(self._text_of(names, size), values)
+                begin += size
 
-    def _flat(self, rows: Sequence[LogRow], size: int) -> Iterator[tuple[Any, ...]]:
-        for begin in range(0, len(rows), size):
-            yield tuple(chain.from_iterable(self._encoder.encode(rows[begin : begin + size])))
+    def _filled_columns(self, rows: Sequence[LogRow]) -> tuple[tuple[str, ...], tuple[Any, ...]]:
+        """Return the columns in which any of the rows has a value, and these values row by row.
+
+        Most columns of most rows are empty, and SQLite's driver takes longer for each NULL that is bound than for any value: it looks for
+        an adapter of `None`.
+        """
+        encoder = self._encoder
+        names, filled = [], []
+        for name, nullable, column in zip(encoder.names, encoder.nullable, encoder.encode_columns(rows), strict=True):
+            if not nullable or column.count(None) < len(column):
+                names.append(name)
+                filled.append(column)
+        return tuple(names), tuple(chain.from_iterable(zip(*filled, strict=True)))
 
     def _copy_in(self, connection: Connection, rows: Sequence[LogRow]) -> None:
         driver: Any = connection.connection.driver_connection
