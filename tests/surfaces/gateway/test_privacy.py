@@ -256,6 +256,17 @@ def test_a_caller_cannot_turn_it_off_where_the_profile_has_it() -> None:
     assert "pipeline.privacy" in answer.headers["x-bardo-degraded"]
 
 
+@pytest.mark.parametrize("named", ["off", "minimal", "standard"])
+def test_a_caller_cannot_leave_it_by_another_profile(named: str) -> None:
+    answer, sent, row = asked(TOML, bardo={"pipeline": named})
+    assert values_in(sent) == []
+    assert answer.json["choices"][0]["message"]["content"] == SAID
+    assert "pipeline.privacy" in answer.headers["x-bardo-degraded"]
+    assert row.pipeline["profile"] == named
+    _, sent, _ = asked(TOML.replace("profile =", "locked = []\nprofile ="), bardo={"pipeline": named})
+    assert values_in(sent) == [MAIL, CARD, PHONE]
+
+
 FORM = {
     "type": "json_schema",
     "json_schema": {

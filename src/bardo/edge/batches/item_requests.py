@@ -49,9 +49,9 @@ Asked = TypeVar("Asked", Request, EmbedRequest)
 
 
 def with_rules(request: Asked, batch: BatchRecord) -> Asked:
-    """Return a request with the profile of layers that its key says, where it names none itself."""
+    """Return a request with the profile of layers that its key says: an item cannot leave it, since its key is not there any more."""
     named = next((rule.pipeline for rule in batch.rules if rule.pipeline), "")
-    if not named or request.options.pipeline is not None:
+    if not named:
         return request
     return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, pipeline=named))
 

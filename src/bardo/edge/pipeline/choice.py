@@ -31,47 +31,67 @@ class LayerChoice:
         self._builders = builders
         self._is_named = bool(self._settings.profile) or any(profiles_named(parts.settings))
         self._made: dict[str, Layer] = {}
-        self._plans: dict[tuple[str, Switches], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
+        self._plans: dict[tuple[str, Switches, tuple[str, ...]], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
 
     def choose(self, request: Request | EmbedRequest, client_key: str) -> Chosen | None:
         """Return the layers of one call; None where it has none.
 
         The call itself names its profile, or else the key that it came with, an alias or the workload of its model, or the configuration.
+        Layers that the operator locked, and would have on the call, stay whatever profile the call names.
         Raises InvalidRequest for a profile or a layer that nobody knows.
         """
         options = request.options
         if options.pipeline is None and not options.layers and not self._is_named:
             return None
-        profile, workload = self._named(request, client_key)
-        if (not profile or profile == OFF) and not options.layers:
+        configured, workload = self._configured(request, client_key)
+        asked = options.pipeline
+        kept = () if asked is None or asked == configured else self._locked_in(configured)
+        profile = configured if asked is None else asked
+        if (not profile or profile == OFF) and not options.layers and not kept:
             return None
-        plan, lost = self._plan(profile or OFF, options.layers)
+        plan, lost = self._plan(profile or OFF, options.layers, kept)
         return Chosen(plan, workload, lost) if plan.before or plan.after else None
 
-    def _named(self, request: Request | EmbedRequest, client_key: str) -> tuple[str, str]:
-        """Return the profile of a call, and its workload."""
+    def _configured(self, request: Request | EmbedRequest, client_key: str) -> tuple[str, str]:
+        """Return the profile that the operator gives a call, and its workload."""
         runner = self._parts.runner
         found = runner.directory.found(request.model)
         workload = runner.directory.workloads.find(found.model)
         name = "" if workload is None else workload.name
-        if request.options.pipeline is not None:
-            return request.options.pipeline, name
         for rule in (*runner.rules(client_key), *found.steps):
             if rule.pipeline:
                 return rule.pipeline, name
         return (workload.pipeline if workload is not None and workload.pipeline else self._settings.profile), name
 
-    def _plan(self, profile: str, switched: Switches) -> tuple[LayerPlan, tuple[Degradation, ...]]:
-        key = profile, switched
+    def _locked_in(self, profile: str) -> tuple[str, ...]:
+        """Return the layers of an operator's profile that stay, whatever profile a call names."""
+        if not profile or not self._settings.locked:
+            return ()
+        return tuple([name for name in self._layers_of(profile) if name in self._settings.locked])
+
+    def _plan(
+        self, profile: str, switched: Switches, kept: tuple[str, ...]
+    ) -> tuple[LayerPlan, tuple[Degradation, ...]]:
+        key = profile, switched, kept
         made = self._plans.get(key)
         if made is None:
             if len(self._plans) >= _MOST_PLANS:
                 self._plans.clear()
-            made = self._plans[key] = self._make_plan(profile, switched)
+            made = self._plans[key] = self._make_plan(profile, switched, kept)
         return made
 
-    def _make_plan(self, profile: str, switched: Switches) -> tuple[LayerPlan, tuple[Degradation, ...]]:
-        rows, names, lost = layer_rows(), set(self._layers_of(profile)), []
+    def _make_plan(
+        self, profile: str, switched: Switches, kept: tuple[str, ...]
+    ) -> tuple[LayerPlan, tuple[Degradation, ...]]:
+        names = set(self._layers_of(profile))
+        lost = [Degradation(f"pipeline.{name}", asked="off", why=_LOCKED) for name in kept if name not in names]
+        names |= set(kept)
+        lost += self._switch(names, switched)
+        return self._placed(profile, names), tuple(lost)
+
+    def _switch(self, names: set[str], switched: Switches) -> list[Degradation]:
+        """Turn single layers of a call on and off, and return what stays on although the call would turn it off."""
+        rows, lost = layer_rows(), []
         for name, on in switched:
             if name not in rows and name not in own_layer_names():
                 raise _unknown("layer", name, (*rows, *own_layer_names()), f"bardo.layers.{name[:100]}")
@@ -81,7 +101,11 @@ class LayerChoice:
                 lost.append(Degradation(f"pipeline.{name}", asked="off", why=_LOCKED))
             else:
                 names.discard(name)
-        chosen = [row for row in rows.values() if row.name in names and row.name in self._builders]
+        return lost
+
+    def _placed(self, profile: str, names: set[str]) -> LayerPlan:
+        """Return a plan with these layers, in their order."""
+        chosen = [row for row in layer_rows().values() if row.name in names and row.name in self._builders]
         own = [self._own_layer(name) for name in self._order_of_own(profile, names)]
         placed: dict[LayerPlace, list[Layer]] = {"before_route": [], "after_route": []}
         for row in chosen:
@@ -92,7 +116,7 @@ class LayerChoice:
         reads_session = bool(own) or any(row.reads_session for row in chosen)
         masking = frozenset(layer.name for layer in (*before, *after) if getattr(layer, "masks", False))
         all_names = tuple(layer.name for layer in (*before, *after))
-        return LayerPlan(profile, before, after, reads_session, masking, all_names), tuple(lost)
+        return LayerPlan(profile, before, after, reads_session, masking, all_names)
 
     def _order_of_own(self, profile: str, names: set[str]) -> list[str]:
         """Return the layers of other packages in the order of the profile, then those that the call turned on."""
