@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -12,6 +13,7 @@ import msgspec
 
 from bardo.catalog.matching import matches_any, plain_id
 
+NO_HEADERS: Mapping[str, str] = {}
 _DIGIT = re.compile(r"\d")
 
 
@@ -26,6 +28,8 @@ class ProviderCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     """How providers are asked to shorten a long conversation themselves.
 
     `fields` are merged into the body, `headers` are sent with it. Nothing is asked where the body has the field `unless` already.
+    `when_headers` are headers that the client has to send itself, each a list that has this value: it can read what comes back then.
+    `least_trigger` is the lowest number of tokens that the provider takes.
     """
 
     providers: tuple[str, ...]
@@ -34,11 +38,21 @@ class ProviderCompaction(msgspec.Struct, frozen=True, kw_only=True, forbid_unkno
     unless: str
     fields: dict[str, Any]
     headers: dict[str, str] = {}
+    when_headers: dict[str, str] = {}
+    least_trigger: int = 0
 
     def filled(self, trigger: int, keep: int) -> dict[str, Any]:
         """Return the fields with the number of tokens from which on the provider acts, and of the calls of tools that stay."""
-        filled: dict[str, Any] = _filled(self.fields, {"$trigger": trigger, "$keep": keep})
+        numbers = {"$trigger": max(trigger, self.least_trigger), "$keep": keep}
+        filled: dict[str, Any] = _filled(self.fields, numbers)
         return filled
+
+    def is_expected(self, headers: Mapping[str, str]) -> bool:
+        """Whether a client with these headers can read what the provider answers."""
+        return all(
+            value in [one.strip() for one in headers.get(name, "").split(",")]
+            for name, value in self.when_headers.items()
+        )
 
 
 class Enrichment(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,8 +77,13 @@ def volatile_part(text: str) -> str:
     return next((name for name, pattern in _patterns() if pattern.search(text)), "")
 
 
-def provider_compaction(row: str, dialect: str, model: str) -> ProviderCompaction | None:
-    """Return how a provider, by the id of its row, is asked to shorten conversations itself; None where it does not."""
+def provider_compaction(
+    row: str, dialect: str, model: str, headers: Mapping[str, str] = NO_HEADERS
+) -> ProviderCompaction | None:
+    """Return how a provider, by the id of its row, is asked to shorten conversations itself; None where it does not.
+
+    `headers` are those of the client's request.
+    """
     return next(
         (
             one
@@ -72,6 +91,7 @@ def provider_compaction(row: str, dialect: str, model: str) -> ProviderCompactio
             if matches_any(row, one.providers)
             and matches_any(dialect, one.dialects)
             and matches_any(plain_id(model), one.models)
+            and one.is_expected(headers)
         ),
         None,
     )

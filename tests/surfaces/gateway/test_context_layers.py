@@ -176,6 +176,43 @@ def test_the_provider_is_asked_to_shorten_where_it_has_an_api_for_it() -> None:
     assert json.dumps(body).count("199: Rates") == 2
 
 
+def test_a_client_that_reads_blocks_of_compaction_has_its_provider_summarize() -> None:
+    model, beta = "claude-sonnet-4-6", "compact-2026-01-12"
+    with house([Simulator("anthropic")], toml=f'{COMPACT}compact = ["provider", "rules"]') as running:
+        body = {**messages([LONG, "a"]), "model": f"anthropic/{model}", "bardo": {"pipeline": "short"}}
+        for headers, kind, trigger in (
+            ({"anthropic-beta": f"other, {beta}"}, "compact_20260112", 50_000),
+            ({}, "clear_tool_uses_20250919", 1_000),
+        ):
+            answer = request(running.address, "POST", "/v1/messages", body, headers)
+            assert answer.status == 200, answer.text
+            [edit] = running.last("anthropic")["context_management"]["edits"]
+            assert (edit["type"], edit["trigger"]) == (kind, {"type": "input_tokens", "value": trigger})
+
+
+@pytest.mark.parametrize(
+    ("beta", "edit", "word"),
+    [
+        ("", {"type": "compact_20260112"}, "Extra inputs"),
+        ("compact-2026-01-12", {"type": "compact_20260112", "keep": 1}, "keep: Extra inputs"),
+        (
+            "compact-2026-01-12",
+            {"type": "compact_20260112", "trigger": {"type": "input_tokens", "value": 49_999}},
+            "greater than or equal to 50000",
+        ),
+        ("compact-2026-01-12", {"type": "clear_tool_uses_20250919"}, "Extra inputs"),
+        ("compact-2026-01-12", {"type": "compact_20990101"}, "does not match"),
+    ],
+)
+def test_the_provider_refuses_what_it_does_not_take(beta: str, edit: dict[str, Any], word: str) -> None:
+    with Simulator("anthropic").running() as running:
+        body = {**messages(["a"]), "model": "claude-sonnet-4-6", "context_management": {"edits": [edit]}}
+        headers = {"anthropic-version": "2023-06-01", "x-api-key": "key", **({"anthropic-beta": beta} if beta else {})}
+        answer = request(running.root, "POST", "/v1/messages", body, headers)
+        assert answer.status == 400
+        assert word in answer.text
+
+
 def test_the_layers_of_the_profile_run_together() -> None:
     names = ["reorder", "compress", "dedup", "relevance", "constraints", "format"]
     settings = f"""

@@ -213,7 +213,7 @@ def _asked_of_provider(request: Request, facts: LayerFacts, settings: CompressSe
     """Return the request with the fields by which its provider shortens it; None where a target has none, or speaks another dialect."""
     if not facts.targets or any(target.dialect != request.dialect for target in facts.targets):
         return None
-    rows = [provider_compaction(one.row, one.dialect, one.model) for one in facts.targets]
+    rows = [provider_compaction(one.row, one.dialect, one.model, request.headers) for one in facts.targets]
     row = rows[0]
     if row is None or any(one != row for one in rows) or row.unless in request.extra:
         return None

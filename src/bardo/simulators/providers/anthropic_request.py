@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from bardo.simulators.conversation import Conversation, Tool
 from bardo.simulators.fields import Fields, at, fields, joined_text, number, rows, text
 from bardo.simulators.incoming import Incoming
-from bardo.simulators.providers import anthropic_cache, anthropic_thinking
+from bardo.simulators.providers import anthropic_cache, anthropic_context, anthropic_thinking
 from bardo.simulators.refusal import Refusal
 
 _KNOWN = frozenset(
@@ -84,6 +84,7 @@ def read(incoming: Incoming, *, counting: bool = False, budgets: bool = True) ->
     _check_forced(body)
     anthropic_cache.check(body)
     anthropic_thinking.check(incoming)
+    anthropic_context.check(incoming)
     return Conversation(
         model=text(body.get("model")),
         question=next((said for m in reversed(messages) if (said := _said(m))), ""),
