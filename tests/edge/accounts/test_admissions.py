@@ -6,7 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from typing import cast
+from typing import NoReturn, cast
 
 import pytest
 from sqlalchemy import Engine, text
@@ -290,3 +290,27 @@ def test_a_key_that_may_be_new_is_not_refused_while_the_database_is_away() -> No
     assert "db.internal" not in str(caught.value)
     with pytest.raises(Unauthorized):
         asyncio.run(accounts.account_of("no-key-of-ours"))
+
+
+def test_calls_do_not_wait_for_a_database_that_is_away_one_after_the_other() -> None:
+    class Away:
+        asked = 0
+
+        def claim(self, *_: object) -> NoReturn:
+            self.asked += 1
+            raise DatabaseUnusable("it does not answer")
+
+    async def run() -> None:
+        store, now = Away(), [NOON]
+        admissions = Admissions(cast("LeaseStore", store), None, count_unknown=True, clock=lambda: now[0])
+        team = account(requests_per_minute=5)
+        work = [admissions.admit(team, CallFacts(request_id=str(number))) for number in range(20)]
+        results = await asyncio.gather(*work, return_exceptions=True)
+        assert {type(one) for one in results} == {DatabaseUnusable}
+        assert store.asked == 1, "the others are told what the first found out"
+        now[0] += 2
+        with pytest.raises(DatabaseUnusable):
+            await admissions.admit(team, CallFacts(request_id="later"))
+        assert store.asked == 2
+
+    asyncio.run(run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from support.gateway import Remembering
 from support.keyed_gateway import PRICE, KeyedGateway, keyed_gateway, make_key
 from support.patience import PATIENCE
 from support.postgres import PostgresServer
+from support.redis import run_redis
 from support.talk import ask
 from surfaces.gateway.replay_loops import loses_reasoning, script, talk
 from surfaces.gateway.test_sdk_tool_loops import sealed_in
@@ -217,3 +219,31 @@ def test_a_call_that_needs_more_of_a_limit_while_the_database_is_stopped_is_told
         assert str(own_postgres.address) not in answers[-1].text
         own_postgres.start()
         until(lambda: ask(one.address, name, "deepseek/m1", headers=headers).status in (200, 429))
+
+
+def test_calls_go_on_while_the_server_of_health_does_not_answer_and_health_is_shared_again_after_it(
+    tmp_path: Path, redis_program: str
+) -> None:
+    toml = '[health]\nstore_env = "HEALTH"\n'
+    folder = tmp_path / "redis"
+    folder.mkdir()
+    server = run_redis(redis_program, folder)
+    variables = {"HEALTH": f"unix://{folder}/socket"}
+    try:
+        with (
+            keyed_gateway(tmp_path, [Simulator("deepseek")], toml=toml, variables=variables, first_key=False) as one,
+            keyed_gateway(
+                tmp_path / "two", [Simulator("deepseek")], toml=toml, variables=variables, first_key=False
+            ) as two,
+        ):
+            until(lambda: {sharing_of(gateway) for gateway in (one, two)} == {"shared"})
+            # The server keeps its connections open and answers nothing, as behind a network that drops packets.
+            server.send_signal(signal.SIGSTOP)
+            assert [chat(gateway, "").status_code for gateway in (one, two) for _ in range(5)] == [200] * 10
+            until(lambda: {sharing_of(gateway) for gateway in (one, two)} == {"alone"})
+            assert [chat(gateway, "").status_code for gateway in (one, two) for _ in range(5)] == [200] * 10
+            server.send_signal(signal.SIGCONT)
+            until(lambda: {sharing_of(gateway) for gateway in (one, two)} == {"shared"})
+    finally:
+        server.kill()
+        server.wait(PATIENCE)
