@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from bardo.dialects.anthropic_messages.constants import FORMAT, NAME, REASONS, SIGNED_BLOCKS
 from bardo.dialects.anthropic_messages.usage import decode_usage
-from bardo.dialects.lenient import MAX_DEPTH
+from bardo.dialects.lenient import has_few_brackets
 from bardo.dialects.open_block import add_states
 from bardo.values.events import (
     ContentChunk,
@@ -65,7 +65,7 @@ def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] |
         message = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+    if not has_few_brackets(data):
         return None
     events: list[Event] = [ReplyStart(id=message.id, model=message.model)]
     if message.usage is not None:

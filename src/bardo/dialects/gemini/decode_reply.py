@@ -21,7 +21,7 @@ from bardo.dialects.gemini.constants import NAME, finish_reason
 from bardo.dialects.gemini.errors import refused
 from bardo.dialects.gemini.reply_parts import Candidate, checked, merge_field
 from bardo.dialects.gemini.usage import decode_usage
-from bardo.dialects.lenient import MAX_DEPTH, decode_leniently, excerpt, without_surrogates
+from bardo.dialects.lenient import decode_leniently, excerpt, has_few_brackets, without_surrogates
 from bardo.streams.frames import Frame
 from bardo.values.errors import BrokenStream, MalformedReply, ProviderError
 from bardo.values.events import (
@@ -123,7 +123,7 @@ class GeminiDecoder(PlainReplyDecoder):
             return None
         # What is null or empty there is a report too, which only the general way can tell from none.
         doubtful = not chunk.usageMetadata and b"usageMetadata" in data
-        if self._failed or doubtful or data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+        if self._failed or doubtful or not has_few_brackets(data):
             return None
         return self._continued(chunk) or None
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bardo.dialects.lenient import MAX_DEPTH
+from bardo.dialects.lenient import has_few_brackets
 
 _Nothing = Annotated[list[Any], Meta(max_length=0)] | None
 _Word = str | None | UnsetType
@@ -79,6 +79,6 @@ def read_plain_frame(data: bytes) -> PlainFrame | None:
         frame = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if frame.usage is not None and data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+    if frame.usage is not None and not has_few_brackets(data):
         return None
     return frame

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bardo.dialects.lenient import MAX_DEPTH
+from bardo.dialects.lenient import has_few_brackets
 from bardo.dialects.openai_chat.constants import NAME, decode_finish
 from bardo.dialects.openai_chat.usage import decode_usage
 from bardo.values.events import ContentChunk, Degraded, Event, Finish, ReplyFields, ReplyStart, UsageUpdate
@@ -82,7 +82,7 @@ def read_plain(data: bytes, *, excludes_reasoning: bool | None) -> list[Event] |
         reply = _decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return None
-    if data.count(b"[") + data.count(b"{") > MAX_DEPTH:
+    if not has_few_brackets(data):
         return None
     choice = reply.choices[0]
     message, reason = choice.message, choice.finish_reason
