@@ -8,25 +8,29 @@ from typing import TypeVar
 
 Input = TypeVar("Input")
 
-
-# Work that takes less is repeated, so that a processor shared with others is not taken for growth.
+# Short work is repeated more often, because other programs on the same processor disturb it more.
 _ENOUGH_SECONDS = 0.02
+_FEWEST_TRIES = 3
 _MOST_TRIES = 20
 
 
 def growth(work: Callable[[Input], object], small: Input, large: Input) -> float:
-    """Return the processor time of `large` over that of `small`, each the best of at least two tries, and of more where they are short."""
-    return _seconds(work, large) / max(_seconds(work, small), 1e-4)
+    """Return the processor time that this thread needs for `large`, divided by its time for `small`.
+
+    Each is the shortest of several tries. The two are measured in turn, so that a change of the processor's speed concerns both, and other
+    threads of the process, such as those of simulators, do not count.
+    """
+    small_seconds: list[float] = []
+    large_seconds: list[float] = []
+    while len(small_seconds) < _FEWEST_TRIES or (
+        sum(small_seconds) < _ENOUGH_SECONDS and len(small_seconds) < _MOST_TRIES
+    ):
+        small_seconds.append(_seconds(work, small))
+        large_seconds.append(_seconds(work, large))
+    return min(large_seconds) / max(min(small_seconds), 1e-4)
 
 
 def _seconds(work: Callable[[Input], object], given: Input) -> float:
-    taken = [_once(work, given), _once(work, given)]
-    while sum(taken) < _ENOUGH_SECONDS and len(taken) < _MOST_TRIES:
-        taken.append(_once(work, given))
-    return min(taken)
-
-
-def _once(work: Callable[[Input], object], given: Input) -> float:
-    begin = time.process_time()
+    begin = time.thread_time()
     work(given)
-    return time.process_time() - begin
+    return time.thread_time() - begin
