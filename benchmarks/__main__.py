@@ -63,6 +63,7 @@ def measure(
     held_out_folder: Path | None = None,
     model_folder: Path | None = None,
     soak_requests: int = 0,
+    soak_minutes: float = 0.0,
     plot_file: Path | None = None,
 ) -> Report:
     """Run the subjects, print each table as soon as it is there, and return everything."""
@@ -73,7 +74,7 @@ def measure(
     pace = QUICK if quick else FULL
     folders = {"eval_folder": eval_folder, "held_out_folder": held_out_folder, "model_folder": model_folder}
     with Bench(pace, tell, **folders) as bench:
-        bench.soak_requests, bench.plot_file = soak_requests, plot_file
+        bench.soak_requests, bench.soak_minutes, bench.plot_file = soak_requests, soak_minutes, plot_file
         for subject in (name for name in SUBJECTS if name in subjects):
             try:
                 found, aims = _RUN[subject](bench)
@@ -165,6 +166,9 @@ def main() -> None:
     parser.add_argument(
         "--requests", type=int, default=0, metavar="N", help="soak: so many mixed requests, two workers"
     )
+    parser.add_argument(
+        "--minutes", type=float, default=0.0, metavar="M", help="soak with --requests: end after so many minutes at most"
+    )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="soak with --requests: draw what is held, as SVG")
     given = parser.parse_args()
     unknown = [subject for subject in given.subjects if subject not in SUBJECTS]
@@ -180,6 +184,7 @@ def main() -> None:
         held_out_folder=given.held_out,
         model_folder=given.model,
         soak_requests=given.requests,
+        soak_minutes=given.minutes,
         plot_file=given.plot,
     )
     print(report.ending())

@@ -68,6 +68,7 @@ class Bench:
         self.tell = tell
         self.cores = Cores.of_this_machine()
         self.soak_requests = 0
+        self.soak_minutes = 0.0
         self.plot_file: Path | None = None
         self.notes: list[str] = []
         self.versions: dict[str, str] = {}

@@ -1,5 +1,7 @@
 """Subject `soak` with `--requests N`: mixed load against two workers, what each holds on the way, and whether the log has every call.
 
+`--minutes M` ends the load sooner: what was sent until then is judged by the same rules.
+
 Flat is: over the last half of the samples, the line of least squares rises by no more than its allowance, which is 5 % of the mean or a few
 units, whichever is more.
 """
@@ -33,6 +35,20 @@ _ALLOWED = {"resident memory": 3.0, "open files": 6.0, "threads": 2.0, "tasks": 
 Curve = dict[str, list[float]]
 
 
+class Curves(msgspec.Struct):
+    """What each worker held, by measure, at each of `places`: the number of requests sent until then."""
+
+    places: list[int] = []
+    workers: dict[str, Curve] = {}
+
+    def add(self, sent: int, held: Mapping[str, Mapping[str, float]]) -> None:
+        """Take one more sample of every worker."""
+        self.places.append(sent)
+        for worker, measures in held.items():
+            for measure, value in measures.items():
+                self.workers.setdefault(worker, {}).setdefault(measure, []).append(value)
+
+
 def run(bench: Bench, requests: int, plot_file: Path | None) -> tuple[list[Table], list[Target]]:
     """Send all requests and return what was held, whether it is flat, and whether the log is right."""
     began = time.monotonic()
@@ -45,10 +61,9 @@ def run(bench: Bench, requests: int, plot_file: Path | None) -> tuple[list[Table
         except CannotRun as problem:
             raise CannotStart(str(problem)) from problem
     seconds = time.monotonic() - began
-    step = requests // _STEPS
     mistakes = _mistakes(ledger, journals, sums)
     if plot_file is not None:
-        plot_file.write_text(_drawn(curves, step), encoding="utf-8")
+        plot_file.write_text(_drawn(curves), encoding="utf-8")
     flat = [
         Target(
             says=f"rise of {measure} over the last half, {worker}",
@@ -56,11 +71,11 @@ def run(bench: Bench, requests: int, plot_file: Path | None) -> tuple[list[Table
             unit=_UNITS.get(measure, ""),
             found=rise,
         )
-        for worker, curve in curves.items()
+        for worker, curve in curves.workers.items()
         for measure, rise, limit in _rises(curve)
     ]
     right = Target(says="mistakes in the log", limit=0, unit="", found=float(len(mistakes)))
-    return [_table(curves, step, _notes(sums, ledger, mistakes, seconds))], [*flat, right]
+    return [_table(curves, _notes(sums, ledger, mistakes, seconds))], [*flat, right]
 
 
 class Sums(msgspec.Struct):
@@ -82,20 +97,21 @@ class Sums(msgspec.Struct):
         self.quiet += result.quiet
 
 
-def _send(bench: Bench, place: MixedPlace, requests: int) -> tuple[dict[str, Curve], Sums]:
-    curves: dict[str, Curve] = {f"worker {at + 1}": {} for at in range(WORKERS)}
-    sums, step = Sums(), requests // _STEPS
+def _send(bench: Bench, place: MixedPlace, requests: int) -> tuple[Curves, Sums]:
+    """Send the requests in steps. A step ends with its share of the requests or of the minutes, whichever is first."""
+    curves, sums = Curves(), Sums()
+    seconds = 60 * bench.soak_minutes / _STEPS
     for number in range(_STEPS):
-        job = MixedJob(port=place.port, requests=step, concurrency=_CONCURRENCY, seed=number, keep_ids=True)
+        step = (requests - sums.sent) // (_STEPS - number)
+        job = MixedJob(
+            port=place.port, requests=step, concurrency=_CONCURRENCY, seed=number, keep_ids=True, seconds=seconds
+        )
         sums.add(ask(place, job))
         states = place.state()
-        for worker, pid in zip(curves, place.workers(), strict=True):
-            for measure, value in _held(pid, states.get(pid, {})).items():
-                curves[worker].setdefault(measure, []).append(value)
-        bench.tell(
-            f"soak: {sums.sent:,} requests, "
-            + ", ".join(f"{curve['resident memory'][-1]:.0f} MB" for curve in curves.values())
-        )
+        held = {f"worker {at + 1}": _held(pid, states.get(pid, {})) for at, pid in enumerate(place.workers())}
+        curves.add(sums.sent, held)
+        memory = ", ".join(f"{measures['resident memory']:.0f} MB" for measures in held.values())
+        bench.tell(f"soak: {sums.sent:,} requests, {memory}")
     return curves, sums
 
 
@@ -153,33 +169,32 @@ def _notes(sums: Sums, ledger: Ledger, mistakes: Sequence[str], seconds: float) 
     )
 
 
-def _table(curves: dict[str, Curve], step: int, notes: tuple[str, ...]) -> Table:
-    shown = [0, _STEPS // 4 - 1, _STEPS // 2 - 1, 3 * _STEPS // 4 - 1, _STEPS - 1]
+def _table(curves: Curves, notes: tuple[str, ...]) -> Table:
+    shown = [0, *(len(curves.places) * part // 4 - 1 for part in (1, 2, 3, 4))]
     rows = [
-        Row(measure=f"{measure}, {worker}", unit=_UNITS.get(measure, "number"), figures=_figures(values, shown, step))
-        for worker, curve in curves.items()
+        Row(measure=f"{measure}, {worker}", unit=_UNITS.get(measure, "number"), figures=_figures(curves, values, shown))
+        for worker, curve in curves.workers.items()
         for measure, values in curve.items()
     ]
-    columns = tuple(f"{(place + 1) * step:,}" for place in shown)
     return Table(
         subject="soak",
         title="soak: what two workers hold after so many mixed requests",
-        columns=columns,
+        columns=tuple(f"{curves.places[place]:,}" for place in shown),
         rows=tuple(rows),
         notes=notes,
     )
 
 
-def _figures(values: Sequence[float], shown: Sequence[int], step: int) -> dict[str, Figure]:
-    found = {f"{(place + 1) * step:,}": Figure.of([values[place]]) for place in shown}
+def _figures(curves: Curves, values: Sequence[float], shown: Sequence[int]) -> dict[str, Figure]:
+    found = {f"{curves.places[place]:,}": Figure.of([values[place]]) for place in shown}
     return {label: figure for label, figure in found.items() if figure is not None}
 
 
-def _drawn(curves: dict[str, Curve], step: int) -> str:
+def _drawn(curves: Curves) -> str:
     panels = {
         f"{measure}, {_UNITS.get(measure, 'number')}": [
-            Line(name=worker, points=tuple((step * (at + 1), value) for at, value in enumerate(curve[measure])))
-            for worker, curve in curves.items()
+            Line(name=worker, points=tuple(zip(map(float, curves.places), curve[measure], strict=True)))
+            for worker, curve in curves.workers.items()
         ]
         for measure in _ALLOWED
     }
