@@ -167,7 +167,11 @@ def main() -> None:
         "--requests", type=int, default=0, metavar="N", help="soak: so many mixed requests, two workers"
     )
     parser.add_argument(
-        "--minutes", type=float, default=0.0, metavar="M", help="soak with --requests: end after so many minutes at most"
+        "--minutes",
+        type=float,
+        default=0.0,
+        metavar="M",
+        help="soak with --requests: end after so many minutes at most",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="soak with --requests: draw what is held, as SVG")
     given = parser.parse_args()

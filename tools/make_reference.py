@@ -206,7 +206,7 @@ MEANINGS = {
     "health.least_calls": "so many calls of a window are needed before anything is said of it",
     "health.rest_seconds": "after how long what is down is tried again, by one call; twice as long after each that fails",
     "health.most_rest_seconds": "the longest of these times",
-    "health.store": "the address of Redis or Valkey over which gateways tell each other what they see of providers",
+    "health.store": "where gateways share what they see of providers: the address of Redis or Valkey, or a file for one machine",
     "health.store_env": "the variable that holds it, for an address with a password",
     "health.ping": "whether providers whose list of models is free are asked for it at times, to see whether they are there",
     "health.ping_seconds": "how often",

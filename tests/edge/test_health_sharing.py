@@ -1,9 +1,10 @@
-"""Gateways that share health over a server: what one saw others know, and a server that is away stops nothing."""
+"""Gateways that share health over a server, and workers over a file: what one saw others know, and a server that is away stops nothing."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,11 @@ from typing import Any
 import pytest
 
 from bardo.edge.database.store_calls import StoreCalls
+from bardo.edge.exchange import LEASE_SECONDS, Exchange
+from bardo.edge.file_exchange import FileExchange
 from bardo.edge.health import HealthKeeper
 from bardo.edge.health_sharing import HealthSharing, open_sharing
-from bardo.edge.redis_exchange import LEASE_SECONDS, RedisExchange
+from bardo.edge.redis_exchange import RedisExchange
 from bardo.edge.settings import parse_settings
 from bardo.edge.settings_health import HealthSettings, health_store
 from bardo.routing.attempt_outcome import AttemptOutcome
@@ -22,6 +25,7 @@ from bardo.routing.shared_health import STALE_COUNTS_SECONDS, SharedHealth
 from bardo.values.errors import ConfigError
 from support.patience import PATIENCE
 from support.redis import run_redis
+from support.two_gateways import exchange_at
 
 OK = AttemptOutcome(seconds=0.5)
 SERVER = AttemptOutcome(error="server", status=500)
@@ -31,6 +35,12 @@ def run(work: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(work, PATIENCE))
 
 
+@pytest.fixture(params=["redis", "file"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return where gateways share health: a real server, or a file of one machine."""
+    return str(tmp_path / "health.db" if request.param == "file" else request.getfixturevalue("redis_url"))
+
+
 class Gateway:
     """One gateway's health, shared at an address, with a clock that is set."""
 
@@ -38,8 +48,8 @@ class Gateway:
         self.now = 1000.0
         self.store = SharedHealth()
         self.keeper = HealthKeeper(self.store)
-        self.server = RedisExchange(address, space="health", past_seconds=300.0)
-        calls: StoreCalls[RedisExchange] = StoreCalls(
+        self.server = exchange_at(address)
+        calls: StoreCalls[Exchange] = StoreCalls(
             lambda: self.server, in_memory=False, watch=lambda: self.now, name="shared health", area="health"
         )
         self.sharing = HealthSharing(self.keeper, self.store, calls, watch=lambda: self.now)
@@ -62,9 +72,9 @@ async def end(*gateways: Gateway) -> None:
         await gateway.sharing.close()
 
 
-def test_failures_that_no_gateway_is_sure_of_alone_take_a_target_down_for_all(redis_url: str) -> None:
+def test_failures_that_no_gateway_is_sure_of_alone_take_a_target_down_for_all(place: str) -> None:
     async def check() -> None:
-        gateways = [Gateway(redis_url) for _ in range(3)]
+        gateways = [Gateway(place) for _ in range(3)]
         await begin(*gateways)
         for gateway in gateways:
             gateway.fail(2)
@@ -77,9 +87,9 @@ def test_failures_that_no_gateway_is_sure_of_alone_take_a_target_down_for_all(re
     run(check())
 
 
-def test_one_gateway_of_three_tries_what_is_down_and_its_answer_brings_it_back_for_all(redis_url: str) -> None:
+def test_one_gateway_of_three_tries_what_is_down_and_its_answer_brings_it_back_for_all(place: str) -> None:
     async def check() -> None:
-        gateways = [Gateway(redis_url) for _ in range(3)]
+        gateways = [Gateway(place) for _ in range(3)]
         await begin(*gateways)
         gateways[0].fail()
         await begin(*gateways, *gateways, *gateways)
@@ -98,9 +108,9 @@ def test_one_gateway_of_three_tries_what_is_down_and_its_answer_brings_it_back_f
     run(check())
 
 
-def test_a_trial_that_is_not_used_goes_to_another_gateway(redis_url: str) -> None:
+def test_a_trial_that_is_not_used_goes_to_another_gateway(place: str) -> None:
     async def check() -> None:
-        one, other = Gateway(redis_url), Gateway(redis_url)
+        one, other = Gateway(place), Gateway(place)
         await begin(one, other)
         one.fail()
         await begin(one, other, one, other)
@@ -135,16 +145,16 @@ def test_the_trial_of_a_gateway_that_died_is_free_after_a_while(redis_url: str) 
         exchange.close()
 
 
-def test_a_gateway_that_begins_learns_what_others_saw_before(redis_url: str) -> None:
+def test_a_gateway_that_begins_learns_what_others_saw_before(place: str) -> None:
     async def check() -> None:
-        one = Gateway(redis_url)
+        one = Gateway(place)
         await begin(one)
         one.fail()
         one.keeper.note("p", "limited", AttemptOutcome(error="rate_limited", rest_seconds=60.0), one.now)
         for _ in range(20):
             one.keeper.note("p", "well", OK, one.now)
         await begin(one)
-        late = Gateway(redis_url)
+        late = Gateway(place)
         await begin(late)
         assert [late.state(model) for model in ("m", "limited", "well")] == ["down", "degraded", "healthy"]
         assert late.keeper.latency("p", "well").calls == 10
@@ -153,11 +163,11 @@ def test_a_gateway_that_begins_learns_what_others_saw_before(redis_url: str) -> 
     run(check())
 
 
-def test_a_key_that_rests_for_one_gateway_rests_for_all_until_it_is_taken(redis_url: str) -> None:
+def test_a_key_that_rests_for_one_gateway_rests_for_all_until_it_is_taken(place: str) -> None:
     refused = AttemptOutcome(error="key_refused", status=401, key="KEY")
 
     async def check() -> None:
-        one, other = Gateway(redis_url), Gateway(redis_url)
+        one, other = Gateway(place), Gateway(place)
         for gateway in (one, other):
             gateway.store.rests.register("p", ("KEY", "OTHER_KEY"))
         await begin(one, other)
@@ -232,9 +242,9 @@ def test_an_absent_server_fails_no_start(tmp_path: Path) -> None:
     run(check())
 
 
-def test_what_a_gateway_tells_last_is_sent_when_it_ends(redis_url: str) -> None:
+def test_what_a_gateway_tells_last_is_sent_when_it_ends(place: str) -> None:
     async def check() -> None:
-        one, other = Gateway(redis_url), Gateway(redis_url)
+        one, other = Gateway(place), Gateway(place)
         await begin(one, other)
         one.sharing.start()
         one.fail()
@@ -269,9 +279,9 @@ def test_a_message_that_cannot_be_read_changes_nothing_and_is_said_once(
     assert len(said) == (0 if sent == encode_news(()) else 1)
 
 
-def test_changes_that_others_saw_are_logged(redis_url: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_changes_that_others_saw_are_logged(place: str, caplog: pytest.LogCaptureFixture) -> None:
     async def check() -> None:
-        one, other = Gateway(redis_url), Gateway(redis_url)
+        one, other = Gateway(place), Gateway(place)
         await begin(one, other)
         one.fail()
         await begin(one)
@@ -316,7 +326,58 @@ def test_what_is_to_be_told_is_bounded_whatever_models_clients_name() -> None:
     assert len(store.outgoing(1.0)) <= 2048
 
 
-@pytest.mark.parametrize("store", ["memory", "postgresql://db/bardo", "state.db", "http://x"])
+def test_the_trial_of_a_worker_that_died_is_free_after_a_while(tmp_path: Path) -> None:
+    now = [1000.0]
+    one, other = (FileExchange(tmp_path / "h.db", past_seconds=300.0, clock=lambda: now[0]) for _ in range(2))
+    assert one.exchange(b"", hold=["t"]).held == ["t"]
+    now[0] += LEASE_SECONDS - 1
+    assert other.exchange(b"", hold=["t"]).held == []
+    now[0] += 1
+    assert other.exchange(b"", hold=["t"]).held == ["t"]
+    assert one.exchange(b"", hold=["t"], give_back=["t"]).held == [], (
+        "what another holds now is neither kept nor given back"
+    )
+    for exchange in (one, other):
+        exchange.close()
+
+
+def test_a_file_keeps_messages_for_workers_that_begin_and_not_longer(tmp_path: Path) -> None:
+    now = [1000.0]
+
+    def exchange() -> FileExchange:
+        return FileExchange(tmp_path / "h.db", past_seconds=300.0, clock=lambda: now[0])
+
+    one = exchange()
+    for sent in (b"first", b"second", b"third"):
+        one.exchange(sent)
+        now[0] += 200
+    late = exchange()
+    assert late.exchange(b"").messages == [(200.0, b"third")]
+    one.exchange(b"fourth")
+    assert late.exchange(b"").messages == [(0.0, b"fourth")]
+    assert one.exchange(b"").messages == [], "a worker does not hear itself"
+    with sqlite3.connect(tmp_path / "h.db") as rows:
+        kept = [data for (data,) in rows.execute("SELECT data FROM messages ORDER BY id")]
+    rows.close()
+    assert kept == [b"third", b"fourth"], "older ones are removed"
+    assert (tmp_path / "h.db").stat().st_mode & 0o077 == 0
+    for worker in (one, late):
+        worker.close()
+
+
+def test_a_file_that_cannot_be_written_leaves_each_worker_with_what_it_sees(tmp_path: Path) -> None:
+    async def check() -> None:
+        settings = HealthSettings(store=str(tmp_path))
+        keeper = HealthKeeper(health_store(settings))
+        sharing = open_sharing(settings, keeper)
+        assert not await sharing.exchange()
+        assert keeper.sharing == "alone"
+        await sharing.close()
+
+    run(check())
+
+
+@pytest.mark.parametrize("store", ["postgresql://db/bardo", "http://x"])
 def test_a_store_that_health_cannot_be_shared_over_is_refused_with_its_line(store: str) -> None:
     with pytest.raises(ConfigError, match="line 2: health is shared over Redis or Valkey"):
         parse_settings(f'[health]\nstore = "{store}"\n')
@@ -327,5 +388,5 @@ def test_the_store_may_be_named_by_a_variable() -> None:
     keeper = HealthKeeper(health_store(settings))
     with pytest.raises(ConfigError, match="SHARED, which holds the store of health, is not set"):
         open_sharing(settings, keeper, {})
-    with pytest.raises(ConfigError, match="SHARED holds no address of Redis or Valkey"):
+    with pytest.raises(ConfigError, match="SHARED: health is shared over Redis"):
         open_sharing(settings, keeper, {"SHARED": "postgresql://db/bardo"})

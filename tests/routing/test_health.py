@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -32,13 +33,14 @@ LOST = AttemptOutcome(error="connection")
 POLICY = HealthPolicy()
 
 
-@pytest.fixture(params=["memory", "shared"])
-def store(request: pytest.FixtureRequest) -> Iterator[HealthStore]:
-    """Return the store under test: in one process, or two gateways over one server, of which each makes every second call."""
+@pytest.fixture(params=["memory", "redis", "file"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[HealthStore]:
+    """Return the store under test: in one process, or two gateways over a server or a file, of which each makes every second call."""
     if request.param == "memory":
         yield MemoryHealth()
         return
-    gateways = TwoGateways(str(request.getfixturevalue("redis_url")))
+    place = tmp_path / "health.db" if request.param == "file" else request.getfixturevalue("redis_url")
+    gateways = TwoGateways(str(place))
     yield gateways
     gateways.close()
 

@@ -1,10 +1,13 @@
-"""Two gateways that share health over a real server, as one store of health: they make every second call, and exchange news after each."""
+"""Two gateways that share health over a real server or a file, as one store of health: each makes every second call.
+
+They exchange news after each call.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from bardo.edge.redis_exchange import RedisExchange
+from bardo.edge.exchange import Exchange
 from bardo.routing.attempt_outcome import AttemptOutcome
 from bardo.routing.circuit import Circuit
 from bardo.routing.health_news import decode_news, encode_news
@@ -13,13 +16,24 @@ from bardo.routing.latency import Latency
 from bardo.routing.shared_health import SharedHealth, TargetName
 
 
+def exchange_at(place: str) -> Exchange:
+    """Return the exchange of one gateway at an address of Redis, or in a file."""
+    if "://" in place:
+        from bardo.edge.redis_exchange import RedisExchange
+
+        return RedisExchange(place, space="health", past_seconds=300.0)
+    from bardo.edge.file_exchange import FileExchange
+
+    return FileExchange(place, past_seconds=300.0)
+
+
 class SharingGateway:
     """The health that one gateway keeps, and its connection to the server."""
 
     def __init__(self, address: str) -> None:
         self.store = SharedHealth()
         self.store.in_step = True
-        self._server = RedisExchange(address, space="health", past_seconds=300.0)
+        self._server = exchange_at(address)
 
     def exchange(self, now: float) -> None:
         """Send and read news. They are taken as sent just now: tests set the time."""

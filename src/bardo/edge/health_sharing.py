@@ -1,7 +1,7 @@
-"""Keeps the health of targets in step with other gateways over Redis or Valkey, beside the calls: none ever waits for it.
+"""Keeps the health of targets in step with other gateways over Redis or Valkey, or with other workers over a file, beside the calls.
 
-What this gateway saw is sent in one message every half second, sooner where a target went down or came back, and what others sent is read
-at the same time. While the server is away, each gateway goes on with what it sees itself.
+No call ever waits for it. What this gateway saw is sent in one message every half second, sooner where a target went down or came back, and
+what others sent is read at the same time. While the server is away, each gateway goes on with what it sees itself.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Mapping
 
 from bardo.edge.database.store_calls import StoreCalls
+from bardo.edge.exchange import Exchange, Exchanged
 from bardo.edge.health import HealthKeeper
-from bardo.edge.redis_exchange import Exchanged, RedisExchange
-from bardo.edge.settings_health import HealthSettings
+from bardo.edge.settings_health import HealthSettings, check_place
+from bardo.edge.settings_problems import Place
 from bardo.edge.settings_stores import REDIS, place_of
 from bardo.routing.health_news import decode_news, encode_news
 from bardo.routing.shared_health import SharedHealth, TargetName
-from bardo.values.errors import ConfigError
 
 EXCHANGE_SECONDS = 0.5
 """How often news are exchanged: what one gateway saw, another knows after twice that at most, and the time on the way."""
@@ -37,7 +37,7 @@ class HealthSharing:
         self,
         keeper: HealthKeeper,
         store: SharedHealth,
-        calls: StoreCalls[RedisExchange],
+        calls: StoreCalls[Exchange],
         *,
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -136,15 +136,29 @@ def open_sharing(
 ) -> HealthSharing:
     """Return what shares the health that a keeper keeps. Raises ConfigError for a wrong address, or without the package."""
     where = place_of(settings, os.environ if environment is None else environment, "health")
-    if not where.startswith(REDIS):
-        raise ConfigError(f"{settings.store_env} holds no address of Redis or Valkey", hint="write redis://host:6379/0")
-    exchange = RedisExchange(where, space="health", past_seconds=settings.window_seconds, timeout=_ANSWER_SECONDS)
-    calls: StoreCalls[RedisExchange] = StoreCalls(
-        lambda: exchange, in_memory=False, watch=time.monotonic, name="health that gateways share", area="health"
+    check_place(where, Place("", settings.store_env))
+    calls: StoreCalls[Exchange] = StoreCalls(
+        _opening(where, settings.window_seconds),
+        in_memory=False,
+        watch=time.monotonic,
+        name="health that gateways share",
+        area="health",
     )
     store = keeper.store
     assert isinstance(store, SharedHealth), "health_store() makes one where a server is named"
     return HealthSharing(keeper, store, calls)
+
+
+def _opening(where: str, past_seconds: float) -> Callable[[], Exchange]:
+    """Return what opens the exchange at a place; what is needed for that server is loaded at once, so that its absence is known."""
+    if not where.startswith(REDIS):
+        from bardo.edge.file_exchange import FileExchange
+
+        return lambda: FileExchange(where, past_seconds=past_seconds, timeout=_ANSWER_SECONDS)
+    from bardo.edge.redis_exchange import RedisExchange
+
+    exchange = RedisExchange(where, space="health", past_seconds=past_seconds, timeout=_ANSWER_SECONDS)
+    return lambda: exchange
 
 
 def _text(name: TargetName) -> str:

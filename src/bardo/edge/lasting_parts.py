@@ -19,7 +19,7 @@ from bardo.edge.response_store import ResponseStore, open_responses
 from bardo.edge.retention import LogKeeper
 from bardo.edge.runner_parts import CallMemory
 from bardo.edge.settings import Settings
-from bardo.edge.settings_health import health_store
+from bardo.edge.settings_health import health_store, is_shared
 from bardo.edge.settings_memory import embedding_folder
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _same(name: str, before: Settings, now: Settings) -> bool:
 
 def _sharing(settings: Settings, keeper: HealthKeeper, environment: Mapping[str, str] | None) -> HealthSharing | None:
     """Return what shares health with other gateways; None where that is not wanted: without it nothing of this is loaded."""
-    if not settings.health.store and not settings.health.store_env:
+    if not is_shared(settings.health):
         return None
     from bardo.edge.health_sharing import open_sharing
 

@@ -6,17 +6,16 @@ bounded length, for gateways that begin. Keys begin with `bardo:{SPACE}:`: `mess
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from hashlib import blake2b
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import uuid4
 
 from bardo.edge.database.redis_server import connect_redis, redis_problems
+from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, Exchanged, Message
 
-LEASE_SECONDS = 30.0
-_MOST_MESSAGES = 20_000
 _AT_ONCE = 500
-_MOST_ROUNDS = _MOST_MESSAGES // _AT_ONCE
+_MOST_ROUNDS = MOST_MESSAGES // _AT_ONCE
 _HOLD = """
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
@@ -24,20 +23,6 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1
 """
 _GIVE_BACK = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-
-
-class Message(NamedTuple):
-    """What another gateway sent, and how many seconds ago."""
-
-    age: float
-    data: bytes
-
-
-class Exchanged(NamedTuple):
-    """What others sent since the last time, and which of the leases that were asked for this gateway holds."""
-
-    messages: Sequence[Message]
-    held: Sequence[str]
 
 
 class RedisExchange:
@@ -81,7 +66,7 @@ class RedisExchange:
 
     def _add(self, pipeline: Any, data: bytes) -> None:
         fields = {"from": self._own, "data": data}
-        pipeline.xadd(self._prefix + "messages", fields, maxlen=_MOST_MESSAGES, approximate=True)
+        pipeline.xadd(self._prefix + "messages", fields, maxlen=MOST_MESSAGES, approximate=True)
         # The server forgets what nobody adds to any longer.
         pipeline.pexpire(self._prefix + "messages", self._past_ms + 60_000)
 

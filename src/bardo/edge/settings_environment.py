@@ -35,6 +35,9 @@ _INSTEAD_OF: dict[str, dict[str, str]] = {
     "BARDO_CACHE_STORE": {"store_env": ""},
 }
 """What a variable takes the place of in its table."""
+WORKERS_FOLDER = "BARDO_WORKERS_FOLDER"
+"""The variable that names the folder in which the workers of `bardo serve` share what one would keep in memory."""
+_OF_WORKERS = ("replay", "responses", "inference.pipeline.cache", "health")
 _ALIASES = {"BARDO_T1_MODEL": "t1", "BARDO_T2_MODEL": "t2"}
 _ADDRESSES = {"BARDO_BLOCKRUN_ENDPOINT": "blockrun"}
 # Names of the documents that bardo implements for which it has nothing yet: whoever sets them is told.
@@ -53,6 +56,8 @@ def with_environment(settings: Settings, environment: Mapping[str, str]) -> Sett
     for variable, (section, field) in _FIELDS.items():
         if value := environment.get(variable):
             settings = _with_field(settings, variable, value, section, field)
+    if folder := environment.get(WORKERS_FOLDER):
+        settings = _with_shared_files(settings, folder)
     named = {alias: Alias(model=value) for name, alias in _ALIASES.items() if (value := environment.get(name))}
     if named:
         settings = msgspec.structs.replace(settings, aliases={**settings.aliases, **named})
@@ -67,6 +72,17 @@ def with_environment(settings: Settings, environment: Mapping[str, str]) -> Sett
 def unused_variables(environment: Mapping[str, str]) -> list[str]:
     """Return the variables that are set, are known, and have no effect."""
     return [name for name in _WITHOUT_EFFECT if environment.get(name)]
+
+
+def _with_shared_files(settings: Settings, folder: str) -> Settings:
+    """Return the settings with a file of a folder for each store that would be in memory."""
+    for section in _OF_WORKERS:
+        table = attrgetter(section)(settings)
+        in_memory = table.store == "memory" or (section == "health" and not table.store)
+        if in_memory and not table.store_env:
+            place = f"{folder}/{section.rpartition('.')[2]}.db"
+            settings = _with_field(settings, WORKERS_FOLDER, place, section, "store")
+    return settings
 
 
 def _with_field(settings: Settings, variable: str, value: str, section: str, field: str) -> Settings:

@@ -23,8 +23,9 @@ class HealthSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
     It is tried again after `rest_seconds`, then after twice that, up to `most_rest_seconds`. `ping`: providers whose list of models is free
     are asked for it every `ping_seconds`, to see whether they are there; no call that costs anything is made to find out.
-    `store` is the address of Redis or Valkey over which gateways tell each other what they see, or empty; `store_env` names the variable
-    that holds it, for an address with a password.
+    `store` is the address of Redis or Valkey over which gateways tell each other what they see, the path of a file for the workers of one
+    machine, or empty; `store_env` names the variable that holds it, for an address with a password. `bardo serve` with several workers
+    takes a file that they share and that is gone when the gateway ends, where nothing is named.
     """
 
     store: str = ""
@@ -53,14 +54,24 @@ def policy_of(health: HealthSettings) -> HealthPolicy:
 def health_store(health: HealthSettings) -> HealthStore:
     """Return where the health of targets is kept: in this process, in step with other gateways where these share a server."""
     own = MemoryHealth(policy_of(health))
-    return SharedHealth(own) if health.store or health.store_env else own
+    return SharedHealth(own) if is_shared(health) else own
+
+
+def is_shared(health: HealthSettings) -> bool:
+    """Whether a place is named over which health is shared."""
+    return bool(health.store_env) or health.store not in ("", "memory")
 
 
 def check_health(health: HealthSettings, place: Place) -> None:
     """Raise ConfigError where the longest rest is shorter than the first, or the store is none that gateways share health over."""
-    if health.store and not health.store.startswith(REDIS):
-        message = f"{place.of('store')}: health is shared over Redis or Valkey, and not over {health.store.partition('://')[0]!r}"
-        raise ConfigError(message, hint=f"write an address that begins with {', '.join(REDIS)}, or leave it out")
+    check_place(health.store, place)
     if health.most_rest_seconds < health.rest_seconds:
         message = f"{place.of('most_rest_seconds')}: the longest rest, {health.most_rest_seconds:g} s, is shorter than the first"
         raise ConfigError(message, hint=f"make it {health.rest_seconds:g} or more, or rest_seconds smaller")
+
+
+def check_place(store: str, place: Place) -> None:
+    """Raise ConfigError for an address of a server that health is not shared over."""
+    if "://" in store and not store.startswith(REDIS):
+        message = f"{place.of('store')}: health is shared over Redis or Valkey, or a file, and not over {store.partition('://')[0]!r}"
+        raise ConfigError(message, hint=f"write an address that begins with {', '.join(REDIS)}, or the path of a file")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
 import re
@@ -249,3 +250,45 @@ def test_each_worker_answers_with_the_metrics_of_all(tmp_path: Path, monkeypatch
             gateway.send_signal(signal.SIGTERM)
             gateway.wait(60)
     assert not list(tmp_path.glob("bardo-*"))
+
+
+def test_what_one_worker_sees_of_a_provider_every_worker_knows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with Simulator("vllm").running() as provider:
+        config = tmp_path / "bardo.toml"
+        config.write_text(
+            "[log]\nenabled = false\n[failover]\nretries = 0\n[health]\nrest_seconds = 300\n"
+            f'[[providers]]\nid = "lab"\npreset = "vllm"\nbase_url = "{provider.base_url}"\nmodels = ["m"]\n'
+        )
+        with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            fail_at_one_worker(address)
+            until = time.monotonic() + PATIENCE
+            while (states := {state_of_lab(address) for _ in range(CONVERSATIONS)}) != {("shared", "down")}:
+                assert time.monotonic() < until, states
+                time.sleep(0.1)
+            gateway.send_signal(signal.SIGTERM)
+            gateway.wait(60)
+    assert not list(tmp_path.glob("bardo-*")), "what the workers shared is gone when they are"
+
+
+def fail_at_one_worker(address: str) -> None:
+    """Send calls that fail over one connection, so that one worker alone sees them."""
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=60)
+    body = json.dumps(
+        {"model": "lab/m+fault:status=500", "messages": [{"role": "user", "content": "Hello"}]},
+    )
+    for _ in range(6):
+        connection.request("POST", "/v1/chat/completions", body, {"content-type": "application/json"})
+        answer = connection.getresponse()
+        assert answer.status >= 500, answer.read()
+        answer.read()
+    connection.close()
+
+
+def state_of_lab(address: str) -> tuple[str, str]:
+    """Return how one of the workers shares health, and the state of the model as it sees it."""
+    asked = urllib.request.Request(f"{address}/v1/bardo/health", headers={"connection": "close"})
+    with urllib.request.urlopen(asked, timeout=60) as answer:
+        report = json.loads(answer.read())
+    return report["sharing"], ",".join(one["state"] for one in report["providers"][0]["models"])

@@ -10,7 +10,7 @@ import typer
 from bardo.surfaces.render.answer import ReasoningStyle
 
 Words = Annotated[
-    list[str] | None, typer.Argument(metavar="PROMPT", help="The question; - or nothing reads it from stdin.")
+    list[str] | None, typer.Argument(metavar="PROMPT...", help="The question; - or nothing reads it from stdin.")
 ]
 Model = Annotated[
     str, typer.Option("--model", "-m", metavar="NAME", help="A model's id, provider/model, or a part of one id.")

@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 def catalog(
     which: Annotated[Rows, typer.Argument(help="Which rows; show one model; or refresh lists.")] = Rows.PROVIDERS,
     names: Annotated[
-        list[str] | None, typer.Argument(metavar="NAME", help="With show a model; with refresh and diff providers.")
+        list[str] | None, typer.Argument(metavar="NAME...", help="With show a model; with refresh and diff providers.")
     ] = None,
     provider: Annotated[
         str, typer.Option("--provider", metavar="NAME", help="With show: where, by its id or a preset.")

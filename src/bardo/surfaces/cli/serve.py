@@ -20,9 +20,9 @@ from bardo.edge.keys import Keyring
 from bardo.edge.lasting_parts import open_log
 from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
+from bardo.edge.settings_environment import WORKERS_FOLDER
 from bardo.edge.settings_gateway import check_bind
 from bardo.edge.settings_secrets import how_to_remove, secrets_of
-from bardo.edge.settings_stores import StorePlace
 from bardo.edge.worker_events import FOLDER_VARIABLE, LONGEST_PATH
 from bardo.surfaces.cli.options import Config
 from bardo.surfaces.render.console import say
@@ -30,7 +30,7 @@ from bardo.values.shown import shown_url
 
 _METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Where prometheus-client keeps what each worker counted, so that each answers for all."""
-_FOLDERS = {_METRICS_FOLDER: "metrics", FOLDER_VARIABLE: "events"}
+_FOLDERS = {_METRICS_FOLDER: "metrics", FOLDER_VARIABLE: "events", WORKERS_FOLDER: "stores"}
 # bardo-12345678/events/1234567.sock, with the separators
 _SOCKET_NAME = 40
 APP = "bardo.surfaces.gateway.main:create_app"
@@ -81,13 +81,7 @@ def serve(
 @contextmanager
 def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
     """Have several workers share what one would keep in memory: in files that are gone when the gateway ends."""
-    stores: dict[str, StorePlace] = {
-        "BARDO_REPLAY_STORE": settings.replay,
-        "BARDO_RESPONSES_STORE": settings.responses,
-        "BARDO_CACHE_STORE": settings.inference.pipeline.cache,
-    }
-    own = [variable for variable, one in stores.items() if one.store == "memory" and not one.store_env]
-    shared = own if workers > 1 else []
+    shared = [WORKERS_FOLDER] if workers > 1 else []
     if workers > 1 and hasattr(socket, "AF_UNIX"):
         shared.append(FOLDER_VARIABLE)
     if settings.telemetry.metrics and workers > 1 and _METRICS_FOLDER not in os.environ:
@@ -97,7 +91,7 @@ def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
         return
     # The folder is readable by its owner alone.
     with tempfile.TemporaryDirectory(prefix="bardo-", dir=_short_folder()) as folder:
-        os.environ.update({variable: _place_of(variable, Path(folder)) for variable in shared})
+        os.environ.update({variable: _make_folder(variable, Path(folder)) for variable in shared})
         try:
             yield
         finally:
@@ -105,13 +99,11 @@ def _shared_stores(settings: Settings, workers: int) -> Iterator[None]:
                 del os.environ[variable]
 
 
-def _place_of(variable: str, folder: Path) -> str:
-    """Return the file, or the folder, that workers share."""
-    name = _FOLDERS.get(variable)
-    if name is None:
-        return str(folder / f"{variable.lower()}.db")
-    (folder / name).mkdir()
-    return str(folder / name)
+def _make_folder(variable: str, folder: Path) -> str:
+    """Make the folder that workers share for one purpose, and return its path."""
+    place = folder / _FOLDERS[variable]
+    place.mkdir()
+    return str(place)
 
 
 def _short_folder() -> str | None:

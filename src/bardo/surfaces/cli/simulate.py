@@ -132,7 +132,7 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(
-    names: Annotated[list[str] | None, typer.Argument(metavar="PRESET", help="Which ones; by default all.")] = None,
+    names: Annotated[list[str] | None, typer.Argument(metavar="PRESET...", help="Which ones; by default all.")] = None,
     port: Annotated[
         int, typer.Option(min=0, max=65000, metavar="FIRST", help="The first port, counted up; by default free ones.")
     ] = 0,
