@@ -11,11 +11,11 @@ from collections.abc import Generator
 from typing import Any
 
 from bardo.context.affinity.layer import Affinity as Layer
-from bardo.context.affinity.layer import ExpectSession, LookAtServers, NoteSession
+from bardo.context.affinity.layer import ExpectSession, FindServerStates, RecordSession
 from bardo.context.layer import LayerFacts, Passed, TargetFacts
 from bardo.edge.affinity import Affinity
 from bardo.edge.health import HealthKeeper
-from bardo.edge.pipeline.call_layers import CallLayers, Chosen, LayerPlan
+from bardo.edge.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.prompt_counter import PromptCounter
 from bardo.edge.server_choice import ServerChoice
@@ -109,7 +109,7 @@ class WithLayer:
         self._layer = Layer()
         self._servers = _provider().servers
         self._requests: dict[int, Request] = {}
-        self._call = CallLayers(Chosen(LayerPlan("own")), Effects(), PromptCounter(PromptEstimates()))
+        self._call = CallLayers(LayerSelection(LayerPlan("own")), Effects(), PromptCounter(PromptEstimates()))
 
     def choose(self, session: Session, pods: list[Pod], now: float) -> int:
         self._now = now
@@ -150,7 +150,7 @@ class WithLayer:
         self._now = now
         prefix = self.state.prefix(request_of(session.program, session.head, session.messages))
         self._call.answered = (Target(provider=self._servers[pod], model=MODEL), "")
-        _finished(self.state.note(NoteSession(session.name, prefix, session.messages, tokens, cached), self._call))
+        _finished(self.state.note(RecordSession(session.name, prefix, session.messages, tokens, cached), self._call))
 
     def lost(self, pod: int, now: float) -> None:
         self._now = now
@@ -173,7 +173,7 @@ def request_of(program: int, head: int, messages: int) -> Request:
 
 
 def _performed(state: Affinity, effect: Any) -> Any:
-    if isinstance(effect, LookAtServers):
+    if isinstance(effect, FindServerStates):
         return _finished(state.look(effect))
     assert isinstance(effect, ExpectSession)
     return _finished(state.expect(effect))

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from bardo.context.layer import Effect, Layer, LayerFacts, Passed, TargetFacts
-from bardo.context.session_memory import KeepForSession, RecallForSession
+from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.compress import Compress
 from bardo.context.steps.constraints import Constraints
 from bardo.context.steps.dedup import dedup
@@ -89,9 +89,9 @@ def run_layer(layer: Layer, request: Request, memory: Memory, now: float = 0.0) 
 
 def _perform(effect: Effect, memory: Memory) -> Any:
     match effect:
-        case RecallForSession(layer=name, session=session):
+        case LoadForSession(layer=name, session=session):
             return memory.get((name, session))
-        case KeepForSession(layer=name, session=session, value=value):
+        case StoreForSession(layer=name, session=session, value=value):
             memory[name, session] = value
     return None
 

@@ -12,7 +12,7 @@ import msgspec
 
 from bardo.dialects import dialect
 from bardo.edge.assembly import model_facts
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.pipeline.pipeline import Pipeline
@@ -73,7 +73,7 @@ async def _times(layers: Sequence[str], count: int, repeats: int) -> list[float]
     """Return the mean microseconds of `count` calls, `repeats` times."""
     settings = parse_settings(_TOML.format(layers=msgspec.json.encode(layers).decode()))
     transport, keyring = HttpTransport(), Keyring({})
-    directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+    directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
     runner = Runner(directory, transport, keyring, facts=model_facts(settings))
     options = {"bardo": {"pipeline": "measured"}} if layers else {}
     request = dialect("openai_chat").decode_request(msgspec.json.encode({**_BODY, **options}), Arrival(model=""))
@@ -91,7 +91,7 @@ async def _times(layers: Sequence[str], count: int, repeats: int) -> list[float]
     return found[1:]
 
 
-async def _call(pipeline: Pipeline, directory: Directory, request: Request) -> Callable[[], Awaitable[None]]:
+async def _call(pipeline: Pipeline, directory: ProviderDirectory, request: Request) -> Callable[[], Awaitable[None]]:
     targets = (await directory.placement("m")).targets
 
     async def never(*_: object) -> None:

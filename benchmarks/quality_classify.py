@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from bardo.context.classify.heads import HeadFile, Heads
-from bardo.edge.head_training import FOLDS, Labelled, numpy, train
+from bardo.edge.head_training import FOLDS, LabelledTexts, numpy, train
 from bardo.edge.onnx_embedding import OnnxEmbedding
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.errors import ConfigError
@@ -102,7 +102,7 @@ def _marks(label: str, embedding: Any, known: Part, asked: Part) -> list[bool]:
     enough = Counter(row[label] for row in known[1])
     kept = [place for place, row in enumerate(known[1]) if enough[row[label]] >= FOLDS]
     labels = [known[1][place][label] for place in kept]
-    head = train(Labelled(label, [known[0][place] for place in kept], labels))
+    head = train(LabelledTexts(label, [known[0][place] for place in kept], labels))
     heads = Heads(HeadFile(embedding=embedding.fingerprint, dimensions=embedding.dimensions, heads=(head,)))
     guesses = [heads.guesses(vector).get(label) for vector in asked[0]]
     return [guess is not None and guess.label == row[label] for guess, row in zip(guesses, asked[1], strict=True)]

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from random import Random
 from typing import Any, Literal
 
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.injection.probe import ProbeWeights, weights_for
 from bardo.context.injection.provenance import Span
 from bardo.context.injection.scan import scan
@@ -128,10 +128,10 @@ def _certainty(span: Span, embedding: Any | None, weights: Any) -> float:
         sent = _performed(effect, embedding)
 
 
-def _performed(effect: Any, embedding: Any | None) -> Embedded | None:
+def _performed(effect: Any, embedding: Any | None) -> TextVectors | None:
     if not isinstance(effect, Embed):
         return None
     if embedding is None:
-        return Embedded(vectors=((),) * len(effect.texts), fingerprint="none", tier="static")
+        return TextVectors(vectors=((),) * len(effect.texts), fingerprint="none", tier="static")
     vectors: Sequence[tuple[float, ...]] = [embedding.embed(text) for text in effect.texts]
-    return Embedded(vectors=tuple(vectors), fingerprint=embedding.fingerprint, tier="static")
+    return TextVectors(vectors=tuple(vectors), fingerprint=embedding.fingerprint, tier="static")

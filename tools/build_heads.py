@@ -19,7 +19,7 @@ import msgspec
 import bardo.context.classify
 from bardo.context.classify.asked_text import shortened
 from bardo.context.classify.heads import Head, HeadFile
-from bardo.edge.head_training import Labelled, train
+from bardo.edge.head_training import LabelledTexts, train
 from bardo.embedding.static_embedding import wide_embedding
 
 EXAMPLES = Path(bardo.context.classify.__file__).parent / "data"
@@ -99,7 +99,7 @@ def head_of(question: str, rows: Sequence[tuple[str, str]]) -> Head:
     """Return the head of one question, and print how good it is."""
     embedding = wide_embedding()
     head = train(
-        Labelled(question, [embedding.embed(shortened(text)) for text, _ in rows], [label for _, label in rows])
+        LabelledTexts(question, [embedding.embed(shortened(text)) for text, _ in rows], [label for _, label in rows])
     )
     print(f"{question}: {len(head.labels)} labels, {head.rows} rows, accuracy {head.accuracy} {head.interval}")
     return head

@@ -13,10 +13,10 @@ from bardo.accounting.limits import (
     COUNTED_SECONDS,
     Demand,
     KeyLimits,
+    LeasedUsage,
+    LeaseRequest,
     LimitName,
     Period,
-    Used,
-    Want,
     day_number,
     is_counted,
     leased,
@@ -62,7 +62,7 @@ class SharedState:
             leases[period[0]][period[1]] += amount
         today = day_number(now)
         month = sum(nanos for day, nanos in self.spent.items() if day // 100 == today // 100)
-        return Used(leases, self.spent[today], month).total(name, now)
+        return LeasedUsage(leases, self.spent[today], month).total(name, now)
 
 
 STEPS = st.lists(
@@ -149,7 +149,7 @@ def test_a_budget_is_never_overspent_where_no_call_costs_more_than_its_estimate(
 )
 def test_who_is_refused_is_told_when_there_is_room(calls: dict[int, int], need: int, seconds: float) -> None:
     taken = {int(NOON) + second: amount for second, amount in calls.items()}
-    want = Want("requests_per_minute", int(NOON), 3, 0, need)
+    want = LeaseRequest("requests_per_minute", int(NOON), 3, 0, need)
     assert seconds_until(want, taken, NOON) == seconds
     if need <= 3:
         later = NOON + seconds
@@ -162,7 +162,7 @@ def test_budgets_begin_anew_at_midnight_and_at_the_first_of_a_month() -> None:
     assert day_number(next_day(NOON)) == 20261124
     assert day_number(next_month(NOON)) == 20261201
     assert day_number(next_month(NOON) - 1) == 20261130
-    day, month = (Want(name, 0, 1, 0, 1) for name in ("usd_per_day", "usd_per_month"))
+    day, month = (LeaseRequest(name, 0, 1, 0, 1) for name in ("usd_per_day", "usd_per_month"))
     assert seconds_until(day, {}, NOON) == 12 * 3600
     assert seconds_until(month, {}, NOON) == (7 * 24 + 12) * 3600
 

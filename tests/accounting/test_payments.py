@@ -12,7 +12,7 @@ from bardo.accounting.payments import (
     Offer,
     Payer,
     PaymentRules,
-    Spent,
+    Spending,
     cap_refusal,
     dollars,
     payment_order,
@@ -78,18 +78,18 @@ def test_the_name_of_version_1_is_the_same_network() -> None:
 @pytest.mark.parametrize(
     ("nanos", "spent", "payer", "estimate", "key"),
     [
-        (10_000_000, Spent(), Payer(), None, ""),
-        (10_000_001, Spent(), Payer(), None, "usd_per_call"),
-        (2_000_001, Spent(), Payer(), 1_000_000, "most_of_estimate"),
-        (2_000_000, Spent(), Payer(), 1_000_000, ""),
-        (1, Spent(day=100_000_000), Payer(), None, "usd_per_day"),
-        (1_000, Spent(tenant=20_000_000), Payer(tenant="a"), None, "tenants"),
-        (1_000, Spent(tenant=20_000_000), Payer(tenant="b"), None, ""),
-        (5_000_001, Spent(), Payer(subsystem="dream"), None, "subsystems"),
+        (10_000_000, Spending(), Payer(), None, ""),
+        (10_000_001, Spending(), Payer(), None, "usd_per_call"),
+        (2_000_001, Spending(), Payer(), 1_000_000, "most_of_estimate"),
+        (2_000_000, Spending(), Payer(), 1_000_000, ""),
+        (1, Spending(day=100_000_000), Payer(), None, "usd_per_day"),
+        (1_000, Spending(tenant=20_000_000), Payer(tenant="a"), None, "tenants"),
+        (1_000, Spending(tenant=20_000_000), Payer(tenant="b"), None, ""),
+        (5_000_001, Spending(), Payer(subsystem="dream"), None, "subsystems"),
     ],
 )
 def test_each_cap_refuses_what_is_above_it(
-    nanos: int, spent: Spent, payer: Payer, estimate: int | None, key: str
+    nanos: int, spent: Spending, payer: Payer, estimate: int | None, key: str
 ) -> None:
     reason, named = cap_refusal(nanos, RULES, spent, payer, estimate)
     assert named == key

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bardo.edge.call_progress import ProgressTeller
+from bardo.edge.call_progress import ProgressReporter
 from bardo.values.events import ContentChunk, ThinkChunk, ToolCallStart, UsageUpdate
 from bardo.values.usage import TokenEstimate, Usage, estimate_tokens
 
 
 def test_a_change_of_phase_is_told_at_once_and_tokens_at_most_twice_a_second() -> None:
-    teller = ProgressTeller("dreams")
+    teller = ProgressReporter("dreams")
     first = teller.after([ThinkChunk(0, "a" * 40)], 0.0)
     assert first is not None
     assert (first.phase, first.reasoning_tokens, first.subsystem) == ("thinking", 10, "dreams")
@@ -25,7 +25,7 @@ def test_a_change_of_phase_is_told_at_once_and_tokens_at_most_twice_a_second() -
 
 
 def test_what_changes_nothing_is_not_told() -> None:
-    teller = ProgressTeller("")
+    teller = ProgressReporter("")
     assert teller.after([UsageUpdate(Usage())], 0.0) is None
     assert teller.after([ContentChunk(0, "words")], 1.0) is not None
     assert teller.after([], 9.0) is None

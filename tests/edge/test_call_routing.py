@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from bardo.edge.call_routing import CallRouting
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
@@ -66,7 +66,7 @@ class House:
 
     def __post_init__(self) -> None:
         transport, keyring = FakeTransport(self._answer), Keyring(SECRETS)
-        directory = Directory.of(parse_settings(self.configuration), transport, keyring, clock=lambda: 0.0)
+        directory = ProviderDirectory.of(parse_settings(self.configuration), transport, keyring, clock=lambda: 0.0)
         self.runner = Runner(directory, transport, keyring)
         self.runner.routing = CallRouting(directory, self.runner.facts, strategy=self.strategy, private=self.private)
 

@@ -12,7 +12,7 @@ import pytest
 
 from bardo.catalog.load import Catalog, builtin
 from bardo.edge import directory as directories
-from bardo.edge.directory import Directory, with_keys
+from bardo.edge.directory import ProviderDirectory, with_keys
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call, HttpTransport
 from bardo.edge.keys import Keyring
@@ -49,16 +49,18 @@ class Lists:
         body = json.dumps({"object": "list", "data": [{"id": name} for name in self.models[call.provider]]})
         return FakeReply(headers={"content-type": "application/json"}, chunks=[body.encode()])
 
-    def directory(self, *entries: ProviderEntry, environment: Mapping[str, str] | None = None) -> Directory:
+    def directory(self, *entries: ProviderEntry, environment: Mapping[str, str] | None = None) -> ProviderDirectory:
         transport = FakeTransport(self.answer)
-        return Directory.of(Settings(providers=entries), transport, Keyring(environment or {}), clock=self.clock)
+        return ProviderDirectory.of(
+            Settings(providers=entries), transport, Keyring(environment or {}), clock=self.clock
+        )
 
 
 def server(id: str, *models: str) -> ProviderEntry:  # noqa: A002
     return ProviderEntry(id=id, preset="vllm", base_url=f"http://{id}/v1", models=models or None)
 
 
-async def ways(directory: Directory, model: str) -> list[str]:
+async def ways(directory: ProviderDirectory, model: str) -> list[str]:
     return [f"{target.provider.id}: {target.model}" for target in await directory.targets(model)]
 
 
@@ -148,7 +150,7 @@ def listed(body: bytes, status: int = 200) -> list[str]:
     async def ask() -> list[str]:
         reply = FakeReply(status=status, headers={"content-type": "application/json"}, chunks=[body])
         transport = FakeTransport(lambda call: reply)
-        directory = Directory.of(Settings(providers=(server("one"),)), transport, Keyring({}), clock=Clock())
+        directory = ProviderDirectory.of(Settings(providers=(server("one"),)), transport, Keyring({}), clock=Clock())
         (provider,) = await directory.models()
         assert not transport.open_calls
         return list(provider.models)
@@ -225,7 +227,7 @@ def test_servers_on_this_machine_are_found(monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(directories, "builtin", lambda: Catalog(rows))
         transport = HttpTransport()
         try:
-            directory = Directory((), transport, Keyring({}), clock=Clock())
+            directory = ProviderDirectory((), transport, Keyring({}), clock=Clock())
             added = await directory.add_local()
             assert [provider.id for provider in added] == ["vllm"]
             assert directory.providers == added
@@ -244,7 +246,7 @@ def test_servers_on_this_machine_are_found(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_stranger_on_a_usual_port_is_left_alone(caplog: pytest.LogCaptureFixture) -> None:
     async def ask() -> list[str]:
         page = FakeReply(headers={"content-type": "text/html"}, chunks=[b"<html>"])
-        directory = Directory((), FakeTransport(lambda call: page), Keyring({}), clock=Clock())
+        directory = ProviderDirectory((), FakeTransport(lambda call: page), Keyring({}), clock=Clock())
         return [provider.id for provider in await directory.add_local()]
 
     assert asyncio.run(ask()) == []
@@ -275,7 +277,7 @@ def test_a_name_that_nobody_lists_comes_with_why_a_list_is_missing(reply: FakeRe
         return reply
 
     async def ask() -> None:
-        directory = Directory.of(
+        directory = ProviderDirectory.of(
             Settings(providers=(server("one"),)), FakeTransport(answer), Keyring({}), clock=Clock()
         )
         for _ in range(2):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import EffectFailed
 from bardo.edge.embeddings import MOST_WAITING, Embeddings
 from bardo.edge.settings import parse_settings
@@ -17,7 +17,7 @@ from bardo.values.errors import ConfigError
 from support.onnx_model import write_model
 
 
-async def performed(embeddings: Embeddings, *texts: str) -> Embedded:
+async def performed(embeddings: Embeddings, *texts: str) -> TextVectors:
     try:
         return await embeddings.perform(Embed(texts))
     finally:
@@ -55,7 +55,7 @@ def test_where_many_calls_wait_further_ones_do_without_vectors(monkeypatch: pyte
     made = embeddings.embedded
     monkeypatch.setattr(embeddings, "embedded", lambda texts: opened.wait() and made(texts))
 
-    async def overloaded() -> list[Embedded | BaseException]:
+    async def overloaded() -> list[TextVectors | BaseException]:
         long = Embed(("word " * 1_000,))
         calls = [asyncio.create_task(embeddings.perform(long)) for _ in range(MOST_WAITING)]
         await asyncio.sleep(0)

@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("numpy", reason="the extra vectors is not installed")
 
 from bardo.context.classify.heads import HeadFile, Heads
-from bardo.edge.head_training import FOLDS, Labelled, train
+from bardo.edge.head_training import FOLDS, LabelledTexts, train
 from bardo.values.errors import InvalidRequest
 from bardo.values.intervals import wilson
 
@@ -18,14 +18,16 @@ def cloud(random: Random, centre: tuple[float, ...], count: int, spread: float) 
     return [tuple(random.gauss(value, spread) for value in centre) for _ in range(count)]
 
 
-def rows(spread: float, counts: tuple[int, int, int] = (40, 40, 40)) -> Labelled:
+def rows(spread: float, counts: tuple[int, int, int] = (40, 40, 40)) -> LabelledTexts:
     """Return points around three centres."""
     random = Random(3)
     centres = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
     vectors = [
         point for centre, count in zip(centres, counts, strict=True) for point in cloud(random, centre, count, spread)
     ]
-    return Labelled("topic", vectors, [name for name, count in zip("abc", counts, strict=True) for _ in range(count)])
+    return LabelledTexts(
+        "topic", vectors, [name for name, count in zip("abc", counts, strict=True) for _ in range(count)]
+    )
 
 
 def test_what_can_be_told_apart_is() -> None:
@@ -59,7 +61,7 @@ def test_the_same_rows_give_the_same_head() -> None:
 @pytest.mark.parametrize("labels", [["a"] * 20, [*["a"] * 20, *["b"] * (FOLDS - 1)], [str(n) for n in range(20)]])
 def test_too_few_rows_of_a_label_are_refused(labels: list[str]) -> None:
     with pytest.raises(InvalidRequest, match="topic") as caught:
-        train(Labelled("topic", [(1.0, 0.0)] * len(labels), labels))
+        train(LabelledTexts("topic", [(1.0, 0.0)] * len(labels), labels))
     assert "5 rows" in caught.value.hint
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.health import AttemptWatch, HealthKeeper
 from bardo.edge.health_pings import HealthPings
@@ -201,7 +201,7 @@ def pings(servers: Servers, *, row: str = "openai") -> tuple[HealthPings, Health
         Keyring({"OPENAI_API_KEY": "k", "WATSONX_API_KEY": "k"}),
         HealthKeeper(),
     )
-    directory = Directory.of(parse_settings(text), transport, keyring, clock=lambda: 0.0)
+    directory = ProviderDirectory.of(parse_settings(text), transport, keyring, clock=lambda: 0.0)
     return HealthPings(directory, transport, keyring, health, seconds=30.0, watch=lambda: 0.0), health
 
 

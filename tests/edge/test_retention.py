@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.lasting_parts import LastingParts
+from bardo.edge.lasting_parts import ConfigurationParts
 from bardo.edge.log import Feedback, LogMissing, LogReader, LogRow, LogWriter, pruning
 from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.memory.reasoning_memory import EpisodeSelection
@@ -173,7 +173,7 @@ def test_a_keeper_that_cannot_work_says_so_and_goes_on(tmp_path: Path, caplog: p
 @pytest.mark.parametrize(("days", "kept"), [(0.0, False), (30.0, True)])
 def test_a_configuration_says_whether_calls_are_removed(tmp_path: Path, days: float, kept: bool) -> None:
     settings = Settings(log=LogSettings(path=str(tmp_path / "log.db"), retention_days=days))
-    parts = LastingParts(settings)
+    parts = ConfigurationParts(settings)
     parts.open()
     try:
         assert (parts.retention is not None) is kept

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from bardo.dialects import dialect
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
@@ -78,7 +78,7 @@ class Bench:
     def configure(self, *entries: ProviderEntry) -> None:
         """Take these providers, in this order."""
         keyring = Keyring({"DEEPSEEK_API_KEY": "sk-1", "KEY": "sk-2", "AWS_REGION": "eu-west-1"})
-        directory = Directory.of(Settings(providers=entries), self.transport, keyring, clock=self.clock)
+        directory = ProviderDirectory.of(Settings(providers=entries), self.transport, keyring, clock=self.clock)
         self.runner = Runner(
             directory, self.transport, keyring, log=self, clock=self.clock, watch=self.watch, failover=NO_PAUSES
         )

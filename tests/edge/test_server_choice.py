@@ -7,7 +7,7 @@ import json
 from typing import Any
 
 from bardo import explain
-from bardo.edge.directory import Directory, Placement
+from bardo.edge.directory import Placement, ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.health import HealthKeeper
 from bardo.edge.http import Call
@@ -127,7 +127,9 @@ def test_the_list_of_models_is_that_of_all_servers_that_answer() -> None:
 
     async def listed() -> tuple[str, ...]:
         urls = [f"http://pod-{place}:1/v1" for place in range(3)]
-        directory = Directory.of(settings(*urls, models=""), FakeTransport(answer), Keyring({}), clock=lambda: 0.0)
+        directory = ProviderDirectory.of(
+            settings(*urls, models=""), FakeTransport(answer), Keyring({}), clock=lambda: 0.0
+        )
         return (await directory.models())[0].models
 
     assert asyncio.run(listed()) == ("m", "base", "adapter")

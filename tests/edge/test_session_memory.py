@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from bardo.context.session_memory import KeepForSession, RecallForSession
+from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.edge.pipeline.session_memory import SessionBounds, SessionMemory, SharedSessions
 from bardo.edge.state import SqliteStore
 from bardo.edge.state.calls import StateCalls
@@ -19,10 +19,10 @@ class Kept:
         self.memory = SessionMemory(SessionBounds(**bounds), watch=lambda: self.now)  # type: ignore[arg-type]
 
     def keep(self, session: str, value: bytes, layer: str = "dedup") -> None:
-        asyncio.run(self.memory.keep(KeepForSession(layer, session, value)))
+        asyncio.run(self.memory.keep(StoreForSession(layer, session, value)))
 
     def recall(self, session: str, layer: str = "dedup") -> bytes | None:
-        return asyncio.run(self.memory.recall(RecallForSession(layer, session)))
+        return asyncio.run(self.memory.recall(LoadForSession(layer, session)))
 
 
 def test_a_value_is_that_of_its_layer_and_session() -> None:
@@ -75,16 +75,16 @@ class Worker:
 def test_the_latest_value_of_any_process_is_found(tmp_path: Path) -> None:
     async def run() -> None:
         one, two = Worker(tmp_path / "state.db"), Worker(tmp_path / "state.db")
-        recall = RecallForSession("tools", "session")
+        recall = LoadForSession("tools", "session")
         assert await one.memory.recall(recall) is None
-        await one.memory.keep(KeepForSession("tools", "session", b"1"))
+        await one.memory.keep(StoreForSession("tools", "session", b"1"))
         assert await two.memory.recall(recall) == b"1"
-        await two.memory.keep(KeepForSession("tools", "session", b"2"))
+        await two.memory.keep(StoreForSession("tools", "session", b"2"))
         assert await one.memory.recall(recall) == b"2"
-        await two.memory.keep(KeepForSession("tools", "session", b"1"))
+        await two.memory.keep(StoreForSession("tools", "session", b"1"))
         assert await one.memory.recall(recall) == b"1"
-        assert await one.memory.recall(RecallForSession("dedup", "session")) is None
-        await one.memory.keep(KeepForSession("tools", "session", b"x" * 11))
+        assert await one.memory.recall(LoadForSession("dedup", "session")) is None
+        await one.memory.keep(StoreForSession("tools", "session", b"x" * 11))
         assert (await one.memory.recall(recall), await two.memory.recall(recall)) == (None, b"1")
         one.calls.close()
         two.calls.close()
@@ -96,8 +96,8 @@ def test_a_store_that_is_away_leaves_what_this_process_knows(tmp_path: Path) -> 
     async def run() -> None:
         one = Worker(tmp_path / "state.db")
         one.calls.store.close()
-        await one.memory.keep(KeepForSession("tools", "session", b"1"))
-        assert await one.memory.recall(RecallForSession("tools", "session")) == b"1"
+        await one.memory.keep(StoreForSession("tools", "session", b"1"))
+        assert await one.memory.recall(LoadForSession("tools", "session")) == b"1"
         one.calls.close()
 
     asyncio.run(run())

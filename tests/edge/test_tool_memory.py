@@ -6,13 +6,13 @@ import asyncio
 import math
 from typing import Any
 
-from bardo.context.own_functions import KeepTurns
+from bardo.context.own_functions import StoreTurns
 from bardo.context.tool_choice.effects import (
     FindToolTurns,
     FindToolUses,
     FindToolVectors,
-    KeepToolVectors,
-    NoteToolUse,
+    RecordToolUse,
+    StoreToolVectors,
 )
 from bardo.context.tool_choice.ranking import ToolVectors
 from bardo.edge.pipeline.effects import Effects
@@ -55,23 +55,23 @@ TURN = (
 
 def test_uses_are_means_of_one_tenant_and_one_embedding() -> None:
     memory = Memory()
-    memory.do(NoteToolUse("a", ("one", "two"), (1.0, 0.0), "f"))
-    memory.do(NoteToolUse("a", ("one",), (0.0, 1.0), "f"))
+    memory.do(RecordToolUse("a", ("one", "two"), (1.0, 0.0), "f"))
+    memory.do(RecordToolUse("a", ("one",), (0.0, 1.0), "f"))
     found = memory.uses("a", "one", "two", "three")
     assert set(found) == {"one", "two"}
     assert (list(found["one"].mean), found["one"].count) == ([0.5, 0.5], 2)
     assert memory.uses("b", "one") == {}
     assert memory.uses("a", "one", fingerprint="other") == {}
-    memory.do(NoteToolUse("a", ("one",), (1.0,), "other"))
+    memory.do(RecordToolUse("a", ("one",), (1.0,), "other"))
     assert memory.uses("a", "one", fingerprint="other")["one"].count == 1
 
 
 def test_uses_of_long_ago_fade() -> None:
     memory = Memory()
     for _ in range(300):
-        memory.do(NoteToolUse("a", ("one",), (1.0, 0.0), "f"))
+        memory.do(RecordToolUse("a", ("one",), (1.0, 0.0), "f"))
     for _ in range(600):
-        memory.do(NoteToolUse("a", ("one",), (0.0, 1.0), "f"))
+        memory.do(RecordToolUse("a", ("one",), (0.0, 1.0), "f"))
     mean = memory.uses("a", "one")["one"].mean
     assert mean[1] > 0.9
     assert math.isclose(sum(mean), 1, rel_tol=1e-3)
@@ -80,18 +80,18 @@ def test_uses_of_long_ago_fade() -> None:
 def test_what_was_not_used_for_longest_goes_first() -> None:
     memory = Memory(tools=2, tenants=2, tools_of_tenant=2)
     for number in range(3):
-        memory.do(KeepToolVectors({b"%d" % number: ToolVectors("f", (1.0,), (1.0,))}))
-        memory.do(NoteToolUse("a", (f"t{number}",), (1.0,), "f"))
+        memory.do(StoreToolVectors({b"%d" % number: ToolVectors("f", (1.0,), (1.0,))}))
+        memory.do(RecordToolUse("a", (f"t{number}",), (1.0,), "f"))
     assert set(memory.do(FindToolVectors((b"0", b"1", b"2")))) == {b"1", b"2"}
     assert set(memory.uses("a", "t0", "t1", "t2")) == {"t1", "t2"}
     for tenant in "bc":
-        memory.do(NoteToolUse(tenant, ("t",), (1.0,), "f"))
+        memory.do(RecordToolUse(tenant, ("t",), (1.0,), "f"))
     assert memory.uses("a", "t1") == {}
 
 
 def test_turns_come_back_as_they_were_to_their_tenant_for_some_time() -> None:
     memory = Memory()
-    memory.do(KeepTurns("a", ("c", "d"), TURN))
+    memory.do(StoreTurns("a", ("c", "d"), TURN))
     assert memory.do(FindToolTurns("a", ("c", "d", "e"))) == {"c": TURN, "d": TURN}
     assert memory.do(FindToolTurns("b", ("c",))) == {}
     memory.now = 11.0
@@ -101,6 +101,6 @@ def test_turns_come_back_as_they_were_to_their_tenant_for_some_time() -> None:
 def test_turns_are_bounded_by_their_store() -> None:
     memory = Memory()
     for number in range(5):
-        memory.do(KeepTurns("a", (f"c{number}",), (*TURN, Message("user", (TextBlock(str(number)),)))))
+        memory.do(StoreTurns("a", (f"c{number}",), (*TURN, Message("user", (TextBlock(str(number)),)))))
     ids = tuple(f"c{number}" for number in range(5))
     assert set(memory.do(FindToolTurns("a", ids))) == {"c2", "c3", "c4"}

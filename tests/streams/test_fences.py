@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.streams.fences import LINE_LIMIT, FenceWatch
+from bardo.streams.fences import LINE_LIMIT, FenceTracker
 
 TEXTS = {
     "nothing": ("", False),
@@ -28,7 +28,7 @@ TEXTS = {
 
 
 def watch(pieces: list[str]) -> bool:
-    fence = FenceWatch()
+    fence = FenceTracker()
     for piece in pieces:
         fence.feed(piece)
     return fence.inside

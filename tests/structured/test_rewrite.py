@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bardo.structured.rewrite import Inexpressible, Rewritten, rewrite
+from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
 from bardo.structured.rewrite.rules import size_of
 from bardo.structured.subsets import Limits, subset
 from bardo.structured.validation import Checker
@@ -26,7 +26,7 @@ def closed(properties: dict[str, Any], **more: Any) -> dict[str, Any]:
     }
 
 
-def effects(found: Rewritten) -> dict[str, str]:
+def effects(found: RewrittenSchema) -> dict[str, str]:
     return {f"{one.kind} {one.path}".strip(): one.effect for one in found.rewrites}
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from bardo.structured.rewrite import Inexpressible, Rewritten, rewrite
+from bardo.structured.rewrite import Inexpressible, RewrittenSchema, rewrite
 from bardo.structured.rewrite.rules import check_limits
 from bardo.structured.subsets import Subset, subset, subsets
 from bardo.structured.validation import Checker
@@ -33,7 +33,7 @@ def readable(schema: Any) -> Any:
     return {"anyOf": [{**said, "nullable": 0}, {"type": "null"}]} if said.get("nullable") is True else said
 
 
-def rewritten(schema: dict[str, Any], name: str) -> tuple[Checker, Rewritten, Checker] | None:
+def rewritten(schema: dict[str, Any], name: str) -> tuple[Checker, RewrittenSchema, Checker] | None:
     """Return the caller's judge, the rewritten schema and its judge; None where there is none."""
     try:
         judge, found = Checker(schema), rewrite(schema, subset(name))
@@ -90,7 +90,7 @@ def test_rewriting_ends_within_the_subset_with_an_entry_or_with_a_reason(name: s
     assert found.rewrites or found.schema in (schema, unused), found
 
 
-def attempt(schema: dict[str, Any], row: Subset) -> Rewritten | Exception:
+def attempt(schema: dict[str, Any], row: Subset) -> RewrittenSchema | Exception:
     """Return the rewritten schema, or the reason why there is none; any other exception is a mistake."""
     try:
         return rewrite(schema, row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.structured.modes import MODE_OF, Circumstances, SchemaTarget, ladders, ordered, refusal, rungs_of
+from bardo.structured.modes import MODE_OF, RequestConditions, SchemaTarget, ladders, ordered, refusal, rungs_of
 from bardo.structured.rewrite.keywords import RULES
 from bardo.structured.subsets import subset, subsets
 from bardo.values.errors import InternalError
@@ -73,7 +73,7 @@ def test_the_first_rung_that_can_be_used(case: str) -> None:
     provider, model, around, form = LADDERS[case]
     target = SchemaTarget(provider=provider, model=model, dialect="openai_chat" if provider == "lab" else "")
     rungs = ordered(rungs_of(target), prefer_schema_enforcement=True, mode=None)
-    assert next(rung.form for rung in rungs if not refusal(rung, target, Circumstances(**around))) == form
+    assert next(rung.form for rung in rungs if not refusal(rung, target, RequestConditions(**around))) == form
 
 
 def test_forms_belong_to_the_modes_of_the_documents() -> None:

@@ -17,7 +17,7 @@ from bardo.edge.assembly import model_facts
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.failover import Failover
 from bardo.edge.health import HealthKeeper
 from bardo.edge.http import Deadlines, HttpTransport
@@ -170,7 +170,7 @@ def house(
         variables = {KEY_VARIABLE: SECRET} if environment is None else environment
         keyring = Keyring(variables)
         settings = msgspec.structs.replace(parse_settings(toml), providers=(*before, *own))
-        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+        directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
         keys = ClientKeys(settings.keys, variables)
         learned = LearnedRouting.of(settings) if settings.routing.strategy == "learned" else None
         facts = model_facts(settings)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from bardo.context.layer import Effect, Layer, LayerFacts, Passed, Pause, TargetFacts
-from bardo.context.session_memory import KeepForSession, RecallForSession
+from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.prompt_parts import message_tokens
 from bardo.values.request import Request
 
@@ -43,9 +43,9 @@ def run_layer(
         except StopIteration as stop:
             return cast(Passed, stop.value)
         match effect:
-            case RecallForSession(layer=name, session=session):
+            case LoadForSession(layer=name, session=session):
                 result = memory.get((name, session))
-            case KeepForSession(layer=name, session=session, value=value):
+            case StoreForSession(layer=name, session=session, value=value):
                 memory[name, session] = value
                 result = None
             case Pause():

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from bardo.catalog.load import builtin
 from bardo.edge.call_context import Limits
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
@@ -55,7 +55,7 @@ class Scripted:
             headers=dict(self.headers),
         )
         settings = Settings(providers=(entry,))
-        directory = Directory.of(settings, self.transport, keyring, clock=time.monotonic)
+        directory = ProviderDirectory.of(settings, self.transport, keyring, clock=time.monotonic)
         self.runner = Runner(
             directory,
             self.transport,

@@ -9,9 +9,9 @@ from bardo.accounting.limits import (
     WINDOWS,
     Demand,
     KeyLimits,
+    LeaseRequest,
     LimitName,
     Period,
-    Want,
     day_number,
     is_over,
     next_day,
@@ -123,11 +123,11 @@ class Allowance:
                 money.used -= spent
                 money.held -= spent
 
-    def renew(self, demand: Demand, now: float) -> list[Want]:
+    def renew(self, demand: Demand, now: float) -> list[LeaseRequest]:
         """Return all unused leases, and what is to be leased so that `demand` can be taken."""
         self.shrink(now)
         current: list[Gauge | None] = []
-        wants: list[Want] = []
+        wants: list[LeaseRequest] = []
         self._day = day_number(now)
         for name, limit in self.limits.named():
             if limit is None:
@@ -138,7 +138,7 @@ class Allowance:
             current.append(gauge)
             need = _need(name, demand)
             if need is not None:
-                wants.append(Want(name, period, limit, gauge.used, need))
+                wants.append(LeaseRequest(name, period, limit, gauge.used, need))
         self._current = tuple(current)
         self._until = 0.0
         return wants

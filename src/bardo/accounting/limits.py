@@ -62,7 +62,7 @@ class Demand(NamedTuple):
     """0 for a call that is made while another one of the same request waits for it."""
 
 
-class Want(NamedTuple):
+class LeaseRequest(NamedTuple):
     """What a process needs of one limit, and how much of it it has used already in this period."""
 
     name: LimitName
@@ -86,7 +86,7 @@ class Shortage(NamedTuple):
     seconds: float
 
 
-class Used(NamedTuple):
+class LeasedUsage(NamedTuple):
     """What of the limits of a key is leased by all processes, and what of its budgets is spent."""
 
     leases: Mapping[LimitName, Mapping[int, int]]
@@ -101,13 +101,13 @@ class Used(NamedTuple):
         return taken + self.spent_this_month if name == "usd_per_month" else taken
 
 
-def leased(want: Want, total: int) -> int | None:
+def leased(want: LeaseRequest, total: int) -> int | None:
     """Return how much of a limit is leased where all processes hold or used `total` of it; None where too little is left."""
     free = want.limit - total
     return None if want.need > free else min(free, want.most)
 
 
-def seconds_until(want: Want, taken: Mapping[int, int], now: float) -> float:
+def seconds_until(want: LeaseRequest, taken: Mapping[int, int], now: float) -> float:
     """Return after how many seconds a limit may have enough. `taken` is what was leased of it, by periods."""
     if want.name not in WINDOWS:
         if want.name == "concurrency":

@@ -71,7 +71,7 @@ class Payer(msgspec.Struct, frozen=True, kw_only=True):
     subsystem: str = ""
 
 
-class Spent(msgspec.Struct, frozen=True, kw_only=True):
+class Spending(msgspec.Struct, frozen=True, kw_only=True):
     """What was paid or is held back today: by all, by the tenant and by the subsystem of one call."""
 
     day: int = 0
@@ -141,7 +141,7 @@ def _refusal(quote: Quote, rules: PaymentRules) -> str:
 
 
 def cap_refusal(
-    nanos: int, rules: PaymentRules, spent: Spent, payer: Payer, estimate: int | None = None
+    nanos: int, rules: PaymentRules, spent: Spending, payer: Payer, estimate: int | None = None
 ) -> tuple[str, str]:
     """Return why a payment goes over a cap, and the key of `[payments]` that holds it; both empty where it does not.
 

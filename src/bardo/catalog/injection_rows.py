@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 
-class ProbeWords(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class ProbeVocabulary(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The words that the features of a sentence are made from."""
 
     verbs: frozenset[str]
@@ -46,7 +46,7 @@ class OverrideRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 class InjectionRows(msgspec.Struct, frozen=True, kw_only=True):
     """All rows. `template_tokens` are pieces of chat templates, which no document holds by chance."""
 
-    probe: ProbeWords
+    probe: ProbeVocabulary
     quoted: QuoteMarks
     template_tokens: tuple[str, ...]
     overrides: tuple[OverrideRow, ...]

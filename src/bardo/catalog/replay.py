@@ -65,7 +65,7 @@ class TextRule(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source: str = ""
 
 
-class Needed(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RequiredThinking(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Models that think only where the calls whose results they get still have their thinking.
 
     Among `expected`: those that think on without it, and less well, so that its loss is reported; `states`: what they take back is
@@ -130,9 +130,9 @@ class ReplayRules:
         states: Iterable[StateRule],
         texts: Iterable[TextRule],
         bindings: Iterable[Binding],
-        needed: Iterable[Needed] = (),
-        expected: Iterable[Needed] = (),
-        signed: Iterable[Needed] = (),
+        needed: Iterable[RequiredThinking] = (),
+        expected: Iterable[RequiredThinking] = (),
+        signed: Iterable[RequiredThinking] = (),
         dialects: Iterable[DialectState] = (),
     ) -> None:
         self._platforms = {row: platform for platform in platforms for row in platform.providers}
@@ -211,7 +211,7 @@ def _any(name: str, globs: Iterable[str]) -> bool:
     return matches_any(name, globs)
 
 
-def _at(platform: str, model: str, rule: Binding | Needed) -> bool:
+def _at(platform: str, model: str, rule: Binding | RequiredThinking) -> bool:
     return _any(platform, rule.platforms) and _any(plain_id(model), rule.models)
 
 
@@ -254,9 +254,9 @@ def read_replay(data: Mapping[str, Any]) -> ReplayRules:
             msgspec.convert(data.get("state", []), list[StateRule]),
             msgspec.convert(data.get("text", []), list[TextRule]),
             msgspec.convert(data.get("binding", []), list[Binding]),
-            msgspec.convert(data.get("needed", []), list[Needed]),
-            msgspec.convert(data.get("expected", []), list[Needed]),
-            msgspec.convert(data.get("signed", []), list[Needed]),
+            msgspec.convert(data.get("needed", []), list[RequiredThinking]),
+            msgspec.convert(data.get("expected", []), list[RequiredThinking]),
+            msgspec.convert(data.get("signed", []), list[RequiredThinking]),
             msgspec.convert(data.get("dialect", []), list[DialectState]),
         )
     except msgspec.ValidationError as problem:

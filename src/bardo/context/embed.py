@@ -12,12 +12,12 @@ Tier = Literal["onnx", "static"]
 
 
 class Embed(Effect, frozen=True):
-    """Ask for one vector for each of some texts. Whoever runs layers sends back an `Embedded`."""
+    """Ask for one vector for each of some texts. Whoever runs layers sends back `TextVectors`."""
 
     texts: tuple[str, ...]
 
 
-class Embedded(msgspec.Struct, frozen=True, kw_only=True):
+class TextVectors(msgspec.Struct, frozen=True, kw_only=True):
     """Vectors of texts, in the order of the texts, each of length 1, or of zeros where a text has nothing that is known.
 
     Two vectors may be compared where they have the same `fingerprint`. `tier` is `onnx` for a model of the operator's, and `static` for

@@ -74,7 +74,7 @@ class OwnFunctions(Protocol):
         ...
 
 
-class KeepTurns(Effect, frozen=True):
+class StoreTurns(Effect, frozen=True):
     """Keep the turns of one reply as the model knows them, for a client that saw nothing of them but the calls with these ids."""
 
     tenant: str

@@ -9,14 +9,14 @@ from __future__ import annotations
 from bardo.context.layer import Effect
 
 
-class RecallForSession(Effect, frozen=True):
+class LoadForSession(Effect, frozen=True):
     """Ask for what a layer kept for a session. Whoever runs layers sends back its bytes, None where nothing is kept."""
 
     layer: str
     session: str
 
 
-class KeepForSession(Effect, frozen=True):
+class StoreForSession(Effect, frozen=True):
     """Keep something of a layer for a session, in place of what was kept before."""
 
     layer: str

@@ -112,7 +112,7 @@ _NAMES = {
 }
 
 
-class Lack(NamedTuple):
+class Limitation(NamedTuple):
     """A field that a dialect cannot express: why, what is sent instead, and the values that mean the same without the field."""
 
     why: str
@@ -126,7 +126,7 @@ class Check(NamedTuple):
     attribute: str
     default: Any
     what: str
-    lack: Lack
+    lack: Limitation
 
 
 class Checks(NamedTuple):
@@ -134,7 +134,7 @@ class Checks(NamedTuple):
 
     fields: dict[str, tuple[Check, ...]]
     blocks: dict[type, tuple[Check, ...]]
-    kinds: dict[type, tuple[str, Lack]]
+    kinds: dict[type, tuple[str, Limitation]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -151,7 +151,7 @@ class Declaration:
     title: str
     expresses: frozenset[str] = frozenset()
     own: frozenset[str] = frozenset()
-    lacks: Mapping[str, Lack]
+    lacks: Mapping[str, Limitation]
     own_format: str | None = None
     reasoning_why: str = ""
     also_speaks: frozenset[str] = frozenset()
@@ -176,7 +176,7 @@ class Declaration:
     @cached_property
     def foreign_checks(self) -> Checks:
         """What to look at in a request that came in another dialect."""
-        lack = Lack(f"{self.title} has no such field")
+        lack = Limitation(f"{self.title} has no such field")
         return _checks({**dict.fromkeys(self.own, lack), **self.lacks})
 
 
@@ -191,7 +191,7 @@ def _is_not_declared(name: str) -> bool:
     return name in NOT_DECLARED or ("." in name and f"*.{name.rpartition('.')[2]}" in NOT_DECLARED)
 
 
-def _checks(lacks: Mapping[str, Lack]) -> Checks:
+def _checks(lacks: Mapping[str, Limitation]) -> Checks:
     fields: dict[str, tuple[Check, ...]] = {}
     for name, lack in lacks.items():
         if name not in BLOCKS:
@@ -215,6 +215,6 @@ def reported_name(name: str) -> str:
     return _NAMES.get(name, name.removeprefix("sampling."))
 
 
-def lacking(why: str, *names: str, sent: Any = None, same: tuple[Any, ...] = ()) -> dict[str, Lack]:
+def lacking(why: str, *names: str, sent: Any = None, same: tuple[Any, ...] = ()) -> dict[str, Limitation]:
     """Return these fields as lacking for one reason."""
-    return dict.fromkeys(names, Lack(why, sent, same))
+    return dict.fromkeys(names, Limitation(why, sent, same))

@@ -37,7 +37,7 @@ FIELDS = frozenset(
 _PLACES = FIELDS | {TEMPLATE}
 
 
-class Asked(NamedTuple):
+class RequestedReasoning(NamedTuple):
     """A policy (None: nothing was said), and whether the reply is to leave the thinking out."""
 
     policy: ReasoningPolicy | None
@@ -86,11 +86,11 @@ class _RequestedReasoning:
         return "auto" if self.get("effort") is None else "effort"
 
 
-def read_thinking(fields: dict[str, Any], dialect: str) -> Asked:
+def read_thinking(fields: dict[str, Any], dialect: str) -> RequestedReasoning:
     """Return the policy of a request body. Raises InvalidRequest, naming the field, for an unknown level, a negative budget, or fields that
     contradict each other. A level beside a budget, and either beside off, is kept in the policy, and reported by who writes it."""
     if _PLACES.isdisjoint(fields):
-        return Asked(None, omit=False)
+        return RequestedReasoning(None, omit=False)
     said = _RequestedReasoning()
     _read_flat(fields, said)
     shown = _read_reasoning(fields, said)
@@ -101,7 +101,7 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> Asked:
     told, rest = _words(fields)
     amount = any(said.get(what) is not None for what in ("on", "effort", "budget"))
     if not amount and shown is None and not rest:
-        return Asked(None, omit=False)
+        return RequestedReasoning(None, omit=False)
     policy = ReasoningPolicy(
         mode=said.mode,
         effort=said.get("effort"),
@@ -112,7 +112,7 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> Asked:
         carried=Carried(dialect, rest) if rest else None,
         raw_fields=told,
     )
-    return Asked(policy, omit=shown is False)
+    return RequestedReasoning(policy, omit=shown is False)
 
 
 def _read_flat(fields: dict[str, Any], said: _RequestedReasoning) -> None:

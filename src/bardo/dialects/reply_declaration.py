@@ -11,7 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple, get_args
 
 from bardo.dialects.citations import CitationForm
-from bardo.dialects.declaration import Lack
+from bardo.dialects.declaration import Limitation
 from bardo.dialects.pictures import PictureForm
 from bardo.dialects.searches import SearchForm
 from bardo.values import events
@@ -87,7 +87,7 @@ class ReplyDeclaration:
     """
 
     expresses: frozenset[str] = frozenset()
-    lacks: Mapping[str, Lack]
+    lacks: Mapping[str, Limitation]
     finish_words: frozenset[str] = frozenset()
     counts: tuple[str, ...] = ()
     counts_always: bool = False

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from bardo.dialects.block_writer import BlockWriter, Frames, Kind
 from bardo.dialects.reply_values import ReplyValues
 from bardo.dialects.signed_blocks import EMPTY, SignedBlocks
-from bardo.dialects.text_states import HeldState
+from bardo.dialects.text_states import PendingState
 from bardo.values.blocks import Opaque
 from bardo.values.errors import BardoError
 from bardo.values.events import (
@@ -73,7 +73,7 @@ class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
         self._late: list[Any] = []
         self._empty_text: int | None = None
         self._empty_states: list[Opaque] = []
-        self._held = HeldState(frames, self.put_before_text)
+        self._held = PendingState(frames, self.put_before_text)
         self._begun = False
         self._over = False
 

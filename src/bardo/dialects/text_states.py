@@ -24,7 +24,7 @@ _TOLD: Final = {
 }
 
 
-class HeldState:
+class PendingState:
     """Blocks with opaque state that are written before the next block of a stream."""
 
     def __init__(self, frames: Frames, put_before_text: Callable[[dict[str, Any]], bool]) -> None:

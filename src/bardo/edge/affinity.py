@@ -12,10 +12,10 @@ import msgspec
 from bardo.accounting.price import Rates
 from bardo.catalog.routing_rows import routing_rows
 from bardo.context.affinity.cache_survival import HALF_LIFE_SECONDS
-from bardo.context.affinity.layer import ExpectSession, ForgetSession, LookAtServers, NoteSession, Servers
+from bardo.context.affinity.layer import ExpectSession, FindServerStates, ForgetSession, RecordSession, Servers
 from bardo.context.affinity.prompt_prefix import NO_PREFIX, PrefixReader, PromptPrefix
 from bardo.context.affinity.server_order import LoadBounds, ServerState
-from bardo.context.affinity.warm_prefixes import NOTHING_EXPECTED, Expected, Place, WarmPrefix, WarmPrefixes
+from bardo.context.affinity.warm_prefixes import NOTHING_EXPECTED, ExpectedTokens, Place, WarmPrefix, WarmPrefixes
 from bardo.context.layer import TargetFacts
 from bardo.edge.cache_health import CacheHealth, CacheUse
 from bardo.edge.health import HealthKeeper
@@ -23,7 +23,7 @@ from bardo.engine.token_counting import estimate_request
 from bardo.values.request import Request
 
 if TYPE_CHECKING:
-    from bardo.edge.directory import Directory
+    from bardo.edge.directory import ProviderDirectory
     from bardo.edge.keys import Keyring
     from bardo.edge.pipeline.effects import Effects, EndedCall
     from bardo.edge.pipeline.session_memory import SharedSessions
@@ -46,7 +46,7 @@ _LATEST = 0.05
 class PricedRunner(Protocol):
     """Whoever runs calls, as far as prices of its targets are asked for."""
 
-    directory: Directory
+    directory: ProviderDirectory
     prices: PriceBook
 
 
@@ -59,16 +59,16 @@ class AffinityHost(Protocol):
     clock: Callable[[], float]
 
 
-class _Latest(NamedTuple):
+class _LatestCall(NamedTuple):
     """What was said of the latest call before its layers worked, so that it is not looked up again."""
 
     session: str
     request: Request | None
     prefix: PromptPrefix
-    expected: dict[Place, Expected]
+    expected: dict[Place, ExpectedTokens]
 
 
-_NOTHING = _Latest("", None, NO_PREFIX, {})
+_NOTHING = _LatestCall("", None, NO_PREFIX, {})
 
 
 class Affinity:
@@ -133,7 +133,7 @@ class Affinity:
         """Return targets with how many tokens of a session's prompt each probably has cached."""
         prefix = self._prefixes.read(request)
         found = self._expected(session, request, prefix, targets)
-        self._latest = _Latest(session, request, prefix, dict(zip(map(_place, targets), found, strict=True)))
+        self._latest = _LatestCall(session, request, prefix, dict(zip(map(_place, targets), found, strict=True)))
         return tuple(
             [
                 msgspec.structs.replace(target, warm_tokens=one.tokens) if one.tokens else target
@@ -141,7 +141,7 @@ class Affinity:
             ]
         )
 
-    async def look(self, effect: LookAtServers) -> Servers:
+    async def look(self, effect: FindServerStates) -> Servers:
         """Return what is known of the targets of a call."""
         latest, targets, self._latest = self._latest, effect.targets, _NOTHING
         if latest.request is effect.request and latest.session == effect.session:
@@ -156,7 +156,7 @@ class Affinity:
 
     def _expected(
         self, session: str, request: Request, prefix: PromptPrefix, targets: Sequence[TargetFacts]
-    ) -> list[Expected]:
+    ) -> list[ExpectedTokens]:
         """Return what each target probably has cached of a session's prompt."""
         now, messages, expected = self._clock(), len(request.messages), self.warm.expected
         return [
@@ -164,7 +164,7 @@ class Affinity:
             for one in targets
         ]
 
-    def _state(self, target: TargetFacts, found: Expected, now: float) -> ServerState:
+    def _state(self, target: TargetFacts, found: ExpectedTokens, now: float) -> ServerState:
         """Return what is known of one target. Of a provider with one address nobody asks how busy it is."""
         if not target.address:
             return ServerState(warm_tokens=found.tokens, session_tokens=found.session, ready=not target.down)
@@ -185,7 +185,7 @@ class Affinity:
             place, effect.session, effect.prefix, self._clock(), tokens=effect.tokens, messages=effect.messages
         )
 
-    async def note(self, effect: NoteSession, call: EndedCall) -> None:
+    async def note(self, effect: RecordSession, call: EndedCall) -> None:
         """Note that a call was answered, and by whom."""
         if call.answered is None:
             return
@@ -315,9 +315,9 @@ def open_affinity(
         turns_ahead=settings.turns_ahead,
         shared=shared,
     )
-    effects.register(LookAtServers, made.look)
+    effects.register(FindServerStates, made.look)
     effects.register(ExpectSession, made.expect, writes=True)
-    effects.register_of_call(NoteSession, made.note)
+    effects.register_of_call(RecordSession, made.note)
     effects.register(ForgetSession, made.forget, writes=True)
     runner.health.note_lost = made.lost
     runner.keyring.rotation.warm_seconds = made.warm_seconds

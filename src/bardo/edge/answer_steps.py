@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from bardo.context.layer import Effect, EffectFailed
-from bardo.context.own_functions import CheckArguments, KeepTurns
+from bardo.context.own_functions import CheckArguments, StoreTurns
 from bardo.edge.call_attempts import SentAttempt
 from bardo.edge.call_context import CallContext
 from bardo.edge.call_recorder import CallRecorder
@@ -157,7 +157,7 @@ class AnswerStepRunner:
         origin = self._attempt.origin
         stamped = turns if origin is None else tuple([with_origin(turn, origin) for turn in turns])
         with suppress(EffectFailed):
-            await self._perform(KeepTurns(self._recorder.tenant, step.ids, stamped))
+            await self._perform(StoreTurns(self._recorder.tenant, step.ids, stamped))
 
     async def _perform(self, effect: Effect) -> Any:
         """Return the result of an effect. Raises EffectFailed."""

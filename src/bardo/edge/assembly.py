@@ -13,14 +13,14 @@ from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.data_paths import data_folder, log_path
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.failover import Failover
-from bardo.edge.feedback import FeedbackTaker
+from bardo.edge.feedback import FeedbackRecorder
 from bardo.edge.formats import formats_of
 from bardo.edge.http import Deadlines, Transport
 from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
-from bardo.edge.lasting_parts import LastingParts
+from bardo.edge.lasting_parts import ConfigurationParts
 from bardo.edge.listings import CatalogRefresh, HourlyRefresh, Listings, ListingStore
 from bardo.edge.listings.prices import feed_prices
 from bardo.edge.log.feedback import FeedbackStore
@@ -48,10 +48,10 @@ class Assembly:
     def __init__(
         self,
         runner: Runner,
-        lasting: LastingParts,
+        lasting: ConfigurationParts,
         *,
         introspector: Introspector | None = None,
-        feedback: FeedbackTaker | None = None,
+        feedback: FeedbackRecorder | None = None,
         pings: HealthPings | None = None,
         refresh: HourlyRefresh | None = None,
         memory: ReasoningMemory | None = None,
@@ -110,9 +110,9 @@ def assemble(
     for lost in settings.unheeded:
         _log.warning("%s of the configuration is not honoured: %s", lost.what, lost.why, extra={"field": lost.what})
     earlier = None if before is None else before.lasting
-    lasting = LastingParts(settings, transport=transport, environment=environment, before=earlier)
+    lasting = ConfigurationParts(settings, transport=transport, environment=environment, before=earlier)
     keyring, listings = Keyring(environment), open_listings(settings, environment)
-    directory = Directory.of(settings, lasting.transport, keyring, clock=time.monotonic, listings=listings)
+    directory = ProviderDirectory.of(settings, lasting.transport, keyring, clock=time.monotonic, listings=listings)
     # Last, because it starts a thread: nothing is left behind where the configuration was wrong.
     lasting.open()
     try:
@@ -124,8 +124,8 @@ def assemble(
 
 def _assembled(
     settings: Settings,
-    lasting: LastingParts,
-    directory: Directory,
+    lasting: ConfigurationParts,
+    directory: ProviderDirectory,
     keyring: Keyring,
     listings: Listings,
     environment: Mapping[str, str] | None,
@@ -161,7 +161,7 @@ def _assembled(
         runner,
         lasting,
         introspector=introspector,
-        feedback=None if log is None else FeedbackTaker(log, FeedbackStore(log_path(settings, environment))),
+        feedback=None if log is None else FeedbackRecorder(log, FeedbackStore(log_path(settings, environment))),
         memory=None if lasting.episodes is None else open_memory(settings, environment, lasting),
         pings=_pings(settings, runner),
         refresh=HourlyRefresh(refresh, listings, lambda: directory.providers, seconds=settings.refresh.hours * 3600),
@@ -169,7 +169,7 @@ def _assembled(
 
 
 def open_memory(
-    settings: Settings, environment: Mapping[str, str] | None = None, lasting: LastingParts | None = None
+    settings: Settings, environment: Mapping[str, str] | None = None, lasting: ConfigurationParts | None = None
 ) -> ReasoningMemory:
     """Return the reasoning memory of a configuration. Nothing is opened before it is used. `lasting` are the parts that fill it, if any."""
     from bardo.edge.memory.reasoning_memory import ReasoningMemory
@@ -180,7 +180,7 @@ def open_memory(
 
 
 def _routing(
-    settings: Settings, directory: Directory, facts: ModelFacts, prices: PriceBook, lasting: LastingParts
+    settings: Settings, directory: ProviderDirectory, facts: ModelFacts, prices: PriceBook, lasting: ConfigurationParts
 ) -> CallRouting:
     """Return what finds who is asked, with the health of providers."""
     return CallRouting(

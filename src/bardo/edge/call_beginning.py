@@ -30,9 +30,9 @@ from bardo.values.request import Request
 if TYPE_CHECKING:
     from bardo.edge.accounts.account import Account
     from bardo.edge.accounts.call_gate import CallGate
-    from bardo.edge.directory import Directory
+    from bardo.edge.directory import ProviderDirectory
     from bardo.edge.pipeline.pipeline import Pipeline
-    from bardo.edge.prompt_watch import PromptWatch
+    from bardo.edge.prompt_watch import PromptTracker
     from bardo.edge.replay_store import ReplayKeeper
     from bardo.edge.server_choice import ServerChoice
 
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 class BeginningContext(LoopContext, Protocol):
     """What the beginning of a call needs of whoever runs it."""
 
-    directory: Directory
+    directory: ProviderDirectory
     pipeline: Pipeline | None
     gate: CallGate | None
     servers: ServerChoice
     server_facts: ServerFacts | None
-    prompts: PromptWatch
+    prompts: PromptTracker
     replay: ReplayKeeper | None
 
     async def placed(

@@ -11,7 +11,7 @@ from bardo.values.usage import TokenEstimate
 _EVERY_SECONDS = 0.5
 
 
-class ProgressTeller:
+class ProgressReporter:
     """What is told of one reply: each change of its phase, and its tokens from time to time."""
 
     def __init__(self, subsystem: str) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.health import HealthKeeper
 from bardo.edge.log.row import LogRow
 from bardo.edge.model_facts import ModelFacts
@@ -54,7 +54,7 @@ class CallRouting:
 
     def __init__(
         self,
-        directory: Directory,
+        directory: ProviderDirectory,
         facts: ModelFacts,
         *,
         strategy: Strategy = "order",

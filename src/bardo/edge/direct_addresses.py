@@ -46,7 +46,7 @@ class Address(NamedTuple):
         return self.secure and self.proxy is not None
 
 
-class Way(NamedTuple):
+class RequestRoute(NamedTuple):
     """An address, and what a request to one URL says of it: the `Host` line, the request's target, and headers of the URL or the proxy."""
 
     address: Address
@@ -55,7 +55,7 @@ class Way(NamedTuple):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-def way_of(url: str) -> Way | None:
+def way_of(url: str) -> RequestRoute | None:
     """Return how a URL is reached; None where it is no http(s) URL. Raises ConfigError for a proxy that cannot be used."""
     try:
         parts = urlsplit(url)
@@ -71,7 +71,7 @@ def way_of(url: str) -> Way | None:
     if proxy is not None and not secure:
         target = f"http://{host_line}{target}"
         headers += (("proxy-authorization", proxy.authorization),) if proxy.authorization else ()
-    return Way(Address(secure, host, port, proxy), host_line.encode(), target.encode(), headers)
+    return RequestRoute(Address(secure, host, port, proxy), host_line.encode(), target.encode(), headers)
 
 
 def proxy_of(url: str) -> Proxy:

@@ -11,7 +11,7 @@ from typing import Any
 
 from bardo._version import __version__
 from bardo.edge import http_problems as problems
-from bardo.edge.direct_addresses import Address, Way, way_of
+from bardo.edge.direct_addresses import Address, RequestRoute, way_of
 from bardo.edge.direct_connection import DirectConnection, Disconnected, Incoming, NotHttp
 from bardo.edge.direct_deadlines import FirstByteDeadlines, OutOfTime
 from bardo.edge.direct_reply import DirectReply
@@ -242,7 +242,7 @@ def _failed_head(failure: BaseException, call: Call, *, closed: bool) -> BardoEr
     return problems.broken_off(call, f"no answer came, {problems.reason(failure.__cause__ or failure)}")
 
 
-def request_head(call: Call, way: Way) -> bytes:
+def request_head(call: Call, way: RequestRoute) -> bytes:
     """Return the head of a request. Raises ConfigError for a header that HTTP does not allow."""
     names = {name.lower() for name in call.headers}
     if not way.headers and _OWN_NAMES.isdisjoint(names):
@@ -265,7 +265,7 @@ def request_head(call: Call, way: Way) -> bytes:
 
 
 @lru_cache(maxsize=256)
-def _usual_lines(method: str, way: Way) -> bytes:
+def _usual_lines(method: str, way: RequestRoute) -> bytes:
     """Return the first lines of a request whose headers say nothing of what stands in them."""
     own = b"".join([_line(name, value) or b"" for name, value in _DEFAULTS.items()])
     return b"%b %b HTTP/1.1\r\nhost: %b\r\n%b" % (method.encode(), way.target, way.host, own)

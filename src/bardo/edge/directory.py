@@ -50,7 +50,7 @@ class Placement(msgspec.Struct, frozen=True):
     route: RouteRecord | None = None
 
 
-class Directory:
+class ProviderDirectory:
     """The providers in order, with the models each is known to serve.
 
     `seeks_local`: servers on this machine are looked for too, when a name cannot be placed without them. `aliases` are names of the
@@ -94,7 +94,7 @@ class Directory:
         *,
         clock: Callable[[], float],
         listings: Listings | None = None,
-    ) -> Directory:
+    ) -> ProviderDirectory:
         """Return the directory of a configuration; one without providers takes those whose keys are set."""
         configured = [provider_of(entry, settings.source) for entry in settings.providers]
         providers = configured or with_keys(keyring)

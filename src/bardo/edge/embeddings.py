@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Protocol
 
-from bardo.context.embed import Embed, Embedded, Tier
+from bardo.context.embed import Embed, TextVectors, Tier
 from bardo.context.layer import EffectFailed
 from bardo.edge.named_paths import named_path
 from bardo.embedding.static_embedding import wide_embedding
@@ -48,7 +48,7 @@ class Embeddings:
         self._waiting = 0
         self.tier: Tier = "onnx" if folder else "static"
 
-    async def perform(self, effect: Embed) -> Embedded:
+    async def perform(self, effect: Embed) -> TextVectors:
         """Return the vectors of an effect's texts. Raises ConfigError for a model that cannot be loaded, EffectFailed where many wait."""
         if self.tier == "static" and sum(map(len, effect.texts)) <= _AT_ONCE:
             return self.embedded(effect.texts)
@@ -62,12 +62,12 @@ class Embeddings:
         finally:
             self._waiting -= 1
 
-    def embedded(self, texts: Sequence[str]) -> Embedded:
+    def embedded(self, texts: Sequence[str]) -> TextVectors:
         """Return the vectors of some texts, in this thread. Raises ConfigError for a model that cannot be loaded."""
         if self._embedding is None:
             self._embedding = embedding_at(self._folder)
         vectors = tuple([self._embedding.embed(text) for text in texts])
-        return Embedded(vectors=vectors, fingerprint=self._embedding.fingerprint, tier=self.tier)
+        return TextVectors(vectors=vectors, fingerprint=self._embedding.fingerprint, tier=self.tier)
 
     async def close(self) -> None:
         """End the thread."""

@@ -16,7 +16,7 @@ class Message(NamedTuple):
     data: bytes
 
 
-class Exchanged(NamedTuple):
+class ExchangeResult(NamedTuple):
     """What others sent since the last time, and which of the leases that were asked for this gateway holds."""
 
     messages: Sequence[Message]
@@ -29,6 +29,6 @@ class Exchange(Protocol):
     @property
     def problems(self) -> tuple[type[Exception], ...]: ...
 
-    def exchange(self, data: bytes, *, hold: Iterable[str] = (), give_back: Iterable[str] = ()) -> Exchanged: ...
+    def exchange(self, data: bytes, *, hold: Iterable[str] = (), give_back: Iterable[str] = ()) -> ExchangeResult: ...
 
     def close(self) -> None: ...

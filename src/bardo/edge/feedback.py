@@ -22,7 +22,7 @@ _LOOK_AGAIN_SECONDS = 1.0
 _FLUSH_SECONDS = 5.0
 
 
-class FeedbackTaker:
+class FeedbackRecorder:
     """Stores feedback beside the calls of a log."""
 
     def __init__(self, log: LogWriter, store: FeedbackStore) -> None:

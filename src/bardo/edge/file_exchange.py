@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from uuid import uuid4
 
-from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, Exchanged, Message
+from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, ExchangeResult, Message
 from bardo.values.errors import ConfigError
 
 _KEPT_LONGER_SECONDS = 60.0
@@ -48,7 +48,7 @@ class FileExchange:
         self._lock = threading.Lock()
         self._connection = _open(Path(path), timeout)
 
-    def exchange(self, data: bytes, *, hold: Iterable[str] = (), give_back: Iterable[str] = ()) -> Exchanged:
+    def exchange(self, data: bytes, *, hold: Iterable[str] = (), give_back: Iterable[str] = ()) -> ExchangeResult:
         """Send a message, unless it is empty, and return what others sent. `hold` are leases to ask for or to keep."""
         now, asked, given = self._clock(), list(hold), list(give_back)
         with self._lock, self._connection as rows:
@@ -58,7 +58,7 @@ class FileExchange:
             if data:
                 self._send(rows, data, now)
             messages = self._read(rows, now)
-        return Exchanged(messages, held)
+        return ExchangeResult(messages, held)
 
     def close(self) -> None:
         """Close the file."""

@@ -23,7 +23,7 @@ _WHOLE = 32_767
 _SEED = 16
 
 
-class Labelled(NamedTuple):
+class LabelledTexts(NamedTuple):
     """The texts of one question: the vector of each, and its label."""
 
     name: str
@@ -39,7 +39,7 @@ def numpy() -> ModuleType:
         raise ConfigError(f"training needs numpy: {problem}", hint="pip install 'bardo[vectors]'") from problem
 
 
-def train(data: Labelled) -> Head:
+def train(data: LabelledTexts) -> Head:
     """Return the head of one question. Raises InvalidRequest where there are too few rows of a label, or too many labels."""
     np = numpy()
     labels = _labels(data)
@@ -81,7 +81,7 @@ def solve(vectors: Any, numbers: Any, count: int, penalty: float) -> Any:
     return np.linalg.solve(given.T @ (weights * given) + held, given.T @ (weights * wanted))
 
 
-def _labels(data: Labelled) -> list[str]:
+def _labels(data: LabelledTexts) -> list[str]:
     counts = Counter(data.labels)
     hint = f"give each label at least {FOLDS} rows"
     if not 2 <= len(counts) <= MOST_LABELS:

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Callable
 
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.health import HealthKeeper
 from bardo.edge.http import Deadlines, Transport
 from bardo.edge.keys import Keyring
@@ -31,7 +31,7 @@ class HealthPings:
 
     def __init__(
         self,
-        directory: Directory,
+        directory: ProviderDirectory,
         transport: Transport,
         keyring: Keyring,
         health: HealthKeeper,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import msgspec
 
 from bardo.edge.cache_health import CacheHealth
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.health import HealthKeeper
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider
@@ -99,7 +99,7 @@ class HealthReport(msgspec.Struct, frozen=True, kw_only=True):
 class ReportContext(Protocol):
     """What a report is made from."""
 
-    directory: Directory
+    directory: ProviderDirectory
     keyring: Keyring
     health: HealthKeeper
     affinity: Affinity | None

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from bardo.edge.database.store_calls import StoreCalls
-from bardo.edge.exchange import Exchange, Exchanged
+from bardo.edge.exchange import Exchange, ExchangeResult
 from bardo.edge.health import HealthKeeper
 from bardo.edge.settings_health import HealthSettings, check_place
 from bardo.edge.settings_problems import Place
@@ -106,13 +106,13 @@ class HealthSharing:
         data = encode_news(self._store.outgoing(now))
         await self._calls.ask(lambda exchange: exchange.exchange(data, give_back=trials), _ANSWER_SECONDS)
 
-    async def _ask(self, data: bytes, asked: list[TargetName], back: list[TargetName]) -> Exchanged | None:
+    async def _ask(self, data: bytes, asked: list[TargetName], back: list[TargetName]) -> ExchangeResult | None:
         hold, give_back = [_text(name) for name in asked], [_text(name) for name in back]
         return await self._calls.ask(
             lambda exchange: exchange.exchange(data, hold=hold, give_back=give_back), _ANSWER_SECONDS
         )
 
-    def _take(self, found: Exchanged) -> None:
+    def _take(self, found: ExchangeResult) -> None:
         now, first, self._is_new = self._watch(), self._is_new, False
         first = first and next(self._store.targets(), None) is None
         for age, data in found.messages:

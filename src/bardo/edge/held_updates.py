@@ -11,7 +11,7 @@ _MOST_HELD_BYTES = 8 * 1024 * 1024
 _MOST_HELD_UPDATES = 10_000
 
 
-class HeldUpdates:
+class UpdateBuffer:
     """The updates of a reply of which nothing is to be shown yet."""
 
     __slots__ = ("_comments", "_size", "updates")

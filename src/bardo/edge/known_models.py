@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from bardo.accounting.price import Price
-from bardo.edge.introspect import Merged, merge
-from bardo.edge.introspect.live import Learned
+from bardo.edge.introspect import MergedModel, merge
+from bardo.edge.introspect.live import FactsAnswer
 from bardo.edge.listings import Listing
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
@@ -16,13 +16,13 @@ from bardo.engine.route import Target
 class KnownModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model at a provider. `listing` is the list of the provider that was kept, None where there is none."""
 
-    merged: Merged
+    merged: MergedModel
     listing: Listing | None
     price: Price | None
 
 
 def known_model(
-    target: Target, facts: ModelFacts, prices: PriceBook, now: float, *, learned: Learned | None = None
+    target: Target, facts: ModelFacts, prices: PriceBook, now: float, *, learned: FactsAnswer | None = None
 ) -> KnownModel:
     """Return what is known of a target at a Unix time. `learned` is what its server says, else what it last said is taken."""
     said = facts.learned(target) if learned is None else learned

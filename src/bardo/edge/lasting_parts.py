@@ -48,7 +48,7 @@ _SETTINGS: Mapping[str, tuple[str, ...]] = {
 Part = TypeVar("Part")
 
 
-class LastingParts:
+class ConfigurationParts:
     """The parts of one configuration, with those that it took over from `before`.
 
     `transport` is one that the caller closes; by default one is made. `open` opens what needs files. `commit` says that the new
@@ -61,7 +61,7 @@ class LastingParts:
         *,
         transport: Transport | None = None,
         environment: Mapping[str, str] | None = None,
-        before: LastingParts | None = None,
+        before: ConfigurationParts | None = None,
     ) -> None:
         self._settings = settings
         self._environment = environment

@@ -10,7 +10,7 @@ import msgspec
 from bardo.context.layer import KeptReply
 from bardo.edge.answer_steps import AnswerStepRunner, ReplyAnswer
 from bardo.edge.call_attempts import SentAttempt
-from bardo.edge.call_progress import ProgressTeller
+from bardo.edge.call_progress import ProgressReporter
 from bardo.edge.call_reply import CallReply
 from bardo.edge.call_row import subsystem_of
 from bardo.edge.log.row import CallOutcome
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class LiveReply(CallReply):
     """One reply as it arrives. Iterate over `updates` to its end, or `close` it before."""
 
-    _progress: ProgressTeller | None = None
+    _progress: ProgressReporter | None = None
 
     async def begin(self, attempt: Attempt, knowledge: Knowledge, sent: SentAttempt) -> None:
         """Send an attempt that was noted as `sent`, planned with `knowledge`, and read until its reply has begun. Raises BardoError."""
@@ -147,7 +147,7 @@ class LiveReply(CallReply):
     def _publish_progress(self, events: Sequence[Event]) -> None:
         """Tell those who listen how far the reply has come, and where content is kept what was thought."""
         if self._progress is None:
-            self._progress = ProgressTeller(subsystem_of(self.request, self.attempt) or "")
+            self._progress = ProgressReporter(subsystem_of(self.request, self.attempt) or "")
         told = self._progress.after(events, self._context.watch())
         if told is not None:
             self._context.events.publish(self.request_id, (told,), self.recorder.key_id)

@@ -19,7 +19,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.edge.daily_searches import DailySearches
 from bardo.edge.introspect import Introspector, LiveFacts, log_override
 from bardo.edge.introspect.layers import layers_of
-from bardo.edge.introspect.live import Learned
+from bardo.edge.introspect.live import FactsAnswer
 from bardo.edge.listings import ListedModel, Listing, Listings
 from bardo.edge.listings.held import context_of, features_of, layers_of_list
 from bardo.engine.knowledge import (
@@ -124,7 +124,7 @@ class ModelFacts:
         """
         return self._placed(target, asks=asks)[1]
 
-    def learned(self, target: Target) -> Learned | None:
+    def learned(self, target: Target) -> FactsAnswer | None:
         """Return what the server of a target last said of the model; None where it was not asked."""
         return None if self._introspector is None else self._introspector.kept(target.provider, target.model)
 

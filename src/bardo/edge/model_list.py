@@ -6,7 +6,7 @@ import contextlib
 
 import msgspec
 
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.introspect import merge
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target, unknown_model
@@ -16,7 +16,7 @@ from bardo.values.operations import ModelInfo
 from bardo.values.request import Operation
 
 
-async def listed_models(directory: Directory) -> list[ModelInfo]:
+async def listed_models(directory: ProviderDirectory) -> list[ModelInfo]:
     """Return every model that can be asked for, by the name to ask with.
 
     A model that several providers serve stands once under its bare name, for the first of them, and as `provider/model` for the others.
@@ -34,7 +34,7 @@ async def listed_models(directory: Directory) -> list[ModelInfo]:
     return [*models.values(), *(_workload_info(one.model_name, one) for one in routes)]
 
 
-async def find_model(directory: Directory, name: str) -> ModelInfo:
+async def find_model(directory: ProviderDirectory, name: str) -> ModelInfo:
     """Return the model that is asked for by `name`. Raises UnknownModel.
 
     A provider that lists its models serves no other; of one that lists none, the catalog's row says what it serves.
@@ -49,7 +49,7 @@ async def find_model(directory: Directory, name: str) -> ModelInfo:
     raise unknown_model(name, directory.providers)
 
 
-async def first_model(directory: Directory, keyring: Keyring) -> str:
+async def first_model(directory: ProviderDirectory, keyring: Keyring) -> str:
     """Return `provider/model` of the first model that can be asked for a reply. Raises UnknownModel where there is none.
 
     A provider whose key is not set is passed over. Of a list that a provider gave, the first model that the catalog knows is taken; of
@@ -81,7 +81,7 @@ def _workload_info(name: str, workload: Workload) -> ModelInfo:
     return ModelInfo(id=name, provider="bardo", operations=operations, route="workload", about=workload.about)
 
 
-async def _alias_info(directory: Directory, name: str) -> ModelInfo:
+async def _alias_info(directory: ProviderDirectory, name: str) -> ModelInfo:
     """Return what an alias can be asked for: that of the workload or of the first model that it stands for. Raises UnknownModel."""
     workload = directory.workload(name)
     if workload is not None:

@@ -172,7 +172,7 @@ def stages_of_own_calls(calls: OwnCallStage, stages: Sequence[Stage[Event, Event
     return (FoldStage(calls.said), *stages, calls)
 
 
-class _QuietHealth:
+class _NoHealthRecords:
     """Where the reading of a stored reply is noted: nowhere."""
 
     def __init__(self, context: CallContext) -> None:
@@ -201,7 +201,7 @@ async def open_stored(
     Raises BardoError where it cannot be read.
     """
     attempt = msgspec.structs.replace(stored.attempt, forward=False, degraded=(*stored.attempt.degraded, *lost))
-    watch = AttemptWatch(_QuietHealth(reading.context), attempt.target)
+    watch = AttemptWatch(_NoHealthRecords(reading.context), attempt.target)
     reply = StoredReply(200, stored.body, stored.content_type)
     upstream = UpstreamReply(reading.context, attempt, reading.request, reply, watch)
     most_text = None if reading.request.options.include else reading.most_text

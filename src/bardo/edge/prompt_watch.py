@@ -16,7 +16,7 @@ WATCHED = "prompt_cache"
 _MOST_WARNED = 1024
 
 
-class PromptWatch:
+class PromptTracker:
     """Notes the prompts of each user. The operator is warned once for each user and model."""
 
     def __init__(self) -> None:

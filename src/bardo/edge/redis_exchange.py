@@ -12,7 +12,7 @@ from typing import Any
 from uuid import uuid4
 
 from bardo.edge.database.redis_server import connect_redis, redis_problems
-from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, Exchanged, Message
+from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, ExchangeResult, Message
 
 _AT_ONCE = 500
 _MOST_ROUNDS = MOST_MESSAGES // _AT_ONCE
@@ -39,7 +39,7 @@ class RedisExchange:
         self._own = uuid4().hex
         self._after = ""
 
-    def exchange(self, data: bytes, *, hold: Iterable[str] = (), give_back: Iterable[str] = ()) -> Exchanged:
+    def exchange(self, data: bytes, *, hold: Iterable[str] = (), give_back: Iterable[str] = ()) -> ExchangeResult:
         """Send a message, unless it is empty, and return what others sent. `hold` are leases to ask for or to keep."""
         asked, given = list(hold), list(give_back)
         seconds, micros = self._server.time() if not self._after else (0, 0)
@@ -58,7 +58,7 @@ class RedisExchange:
         seconds, micros = answers[-2]
         entries = self._read_on(answers[-1])
         self._after = entries[-1][0].decode() if entries else after
-        return Exchanged(self._of_others(entries, seconds + micros / 1e6), held)
+        return ExchangeResult(self._of_others(entries, seconds + micros / 1e6), held)
 
     def close(self) -> None:
         """Close the connections."""

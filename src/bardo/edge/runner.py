@@ -13,7 +13,7 @@ from bardo.edge.call_context import EpisodeSink, Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.cascade import escalations_of, open_cascade
 from bardo.edge.client_keys import ClientKeys
-from bardo.edge.directory import Directory, Placement
+from bardo.edge.directory import Placement, ProviderDirectory
 from bardo.edge.event_feed import finished_event
 from bardo.edge.failover import Failover
 from bardo.edge.http import Transport
@@ -57,7 +57,7 @@ class Runner(SecretHolder):
 
     def __init__(
         self,
-        directory: Directory,
+        directory: ProviderDirectory,
         transport: Transport,
         keyring: Keyring,
         *,

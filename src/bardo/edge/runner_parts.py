@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 from bardo.edge.accounts.account import Account
 from bardo.edge.event_bus import EventBus
 from bardo.edge.log.row import CallBegun, LogRow
-from bardo.edge.prompt_watch import PromptWatch
+from bardo.edge.prompt_watch import PromptTracker
 from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.route import Provider, Target
 from bardo.engine.typed.plan import AnswerValidator
@@ -44,7 +44,7 @@ class CallMemory:
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.events = EventBus(clock)
         self.estimates = PromptEstimates()
-        self.prompts = PromptWatch()
+        self.prompts = PromptTracker()
 
 
 class CallOptions(NamedTuple):

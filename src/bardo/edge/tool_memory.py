@@ -12,13 +12,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from bardo.context.own_functions import KeepTurns
+from bardo.context.own_functions import StoreTurns
 from bardo.context.tool_choice.effects import (
     FindToolTurns,
     FindToolUses,
     FindToolVectors,
-    KeepToolVectors,
-    NoteToolUse,
+    RecordToolUse,
+    StoreToolVectors,
 )
 from bardo.context.tool_choice.ranking import ToolUses, ToolVectors
 from bardo.edge.pipeline.effects import Effects
@@ -56,24 +56,24 @@ class ToolMemory:
         self._bounds = bounds or ToolMemoryBounds()
         self._store = store or StateCalls(MemoryStore(), name="turns of tools", area="replay")
         self._clock = clock
-        self._vectors: _Newest[bytes, ToolVectors] = _Newest(self._bounds.tools)
-        self._uses: _Newest[str, _Newest[str, _Uses]] = _Newest(self._bounds.tenants)
+        self._vectors: _RecentMapping[bytes, ToolVectors] = _RecentMapping(self._bounds.tools)
+        self._uses: _RecentMapping[str, _RecentMapping[str, _Uses]] = _RecentMapping(self._bounds.tenants)
 
     def register(self, effects: Effects) -> None:
         """Have the effects of the layer performed here."""
         effects.register(FindToolVectors, self.vectors)
-        effects.register(KeepToolVectors, self.keep_vectors)
+        effects.register(StoreToolVectors, self.keep_vectors)
         effects.register(FindToolUses, self.uses)
-        effects.register(NoteToolUse, self.note_use, writes=True)
+        effects.register(RecordToolUse, self.note_use, writes=True)
         effects.register(FindToolTurns, self.turns)
-        effects.register(KeepTurns, self.keep_turns, writes=True)
+        effects.register(StoreTurns, self.keep_turns, writes=True)
 
     async def vectors(self, effect: FindToolVectors) -> Mapping[bytes, ToolVectors]:
         """Return the vectors that are there."""
         found = {digest: self._vectors.get(digest) for digest in effect.digests}
         return {digest: one for digest, one in found.items() if one is not None}
 
-    async def keep_vectors(self, effect: KeepToolVectors) -> None:
+    async def keep_vectors(self, effect: StoreToolVectors) -> None:
         """Keep vectors. Those that were not asked for for longest go first where there are too many."""
         for digest, one in effect.vectors.items():
             self._vectors.put(digest, one)
@@ -88,11 +88,11 @@ class ToolMemory:
             name: one.uses for name, one in found.items() if one is not None and one.fingerprint == effect.fingerprint
         }
 
-    async def note_use(self, effect: NoteToolUse) -> None:
+    async def note_use(self, effect: RecordToolUse) -> None:
         """Add a text to the uses of tools."""
         known = self._uses.get(effect.tenant)
         if known is None:
-            known = _Newest(self._bounds.tools_of_tenant)
+            known = _RecentMapping(self._bounds.tools_of_tenant)
             self._uses.put(effect.tenant, known)
         for name in effect.names:
             before = known.get(name)
@@ -107,7 +107,7 @@ class ToolMemory:
         found = await self._store.find(effect.tenant, list(names), now=self._clock()) or {}
         return {names[key]: msgspec.msgpack.decode(value, type=tuple[Message, ...]) for key, value in found.items()}
 
-    async def keep_turns(self, effect: KeepTurns) -> None:
+    async def keep_turns(self, effect: StoreTurns) -> None:
         """Keep the turns behind calls. The oldest go first where there is too much."""
         keys = [f"{_TURNS}{call}" for call in effect.ids]
         await self._store.put(effect.tenant, keys, msgspec.msgpack.encode(effect.turns), now=self._clock())
@@ -118,7 +118,7 @@ class _Uses(msgspec.Struct, frozen=True):
     uses: ToolUses
 
 
-class _Newest(Generic[Key, Value]):
+class _RecentMapping(Generic[Key, Value]):
     """A mapping of bounded size: what was not used for longest goes first."""
 
     def __init__(self, most: int) -> None:

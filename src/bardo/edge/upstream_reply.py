@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from bardo.edge.call_context import CallContext
 from bardo.edge.health import AttemptWatch
-from bardo.edge.held_updates import HeldUpdates
+from bardo.edge.held_updates import UpdateBuffer
 from bardo.edge.http_calls import Reply
 from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.edge.stale_replies import RecordedReply
@@ -198,7 +198,7 @@ class UpstreamReply:
         """
         assert self._reply is not None
         self._chunks = self._reply.chunks()
-        reader, held = self.reader, HeldUpdates()
+        reader, held = self.reader, UpdateBuffer()
         loop, since, shown = asyncio.get_running_loop(), 0.0, False
         while not shown and not held.is_full and (update := await self.next_update()) is not None:
             held.add(update, begun=reader.beginning.begun)

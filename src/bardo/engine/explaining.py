@@ -27,7 +27,7 @@ from bardo.engine.route import Target
 from bardo.engine.routing import Routed
 from bardo.engine.typed.plan import AnswerPlan
 from bardo.reasoning.control import ControlPlan
-from bardo.routing.decision import Considered
+from bardo.routing.decision import ConsideredCandidate
 from bardo.routing.reasons import sentence
 from bardo.values.request import Request
 from bardo.values.shown import HIDDEN, is_secret, shown_url
@@ -119,7 +119,7 @@ def _route(request: Request, targets: Sequence[Target], attempt: Attempt, why: s
     )
 
 
-def _weighed(candidate: Candidate, found: Considered) -> Candidate:
+def _weighed(candidate: Candidate, found: ConsideredCandidate) -> Candidate:
     """Return a candidate with what was found of it."""
     return msgspec.structs.replace(
         candidate,
@@ -132,7 +132,7 @@ def _weighed(candidate: Candidate, found: Considered) -> Candidate:
     )
 
 
-def _refused(found: Considered) -> Candidate:
+def _refused(found: ConsideredCandidate) -> Candidate:
     """Return a candidate that does not meet the requirements."""
     return Candidate(
         provider=found.provider,
@@ -143,7 +143,7 @@ def _refused(found: Considered) -> Candidate:
     )
 
 
-def _words(found: Considered) -> str:
+def _words(found: ConsideredCandidate) -> str:
     return "; ".join(map(sentence, found.reasons))
 
 

@@ -16,7 +16,7 @@ from bardo.engine.token_counting import estimate_request
 from bardo.routing import reasons
 from bardo.routing.candidate_index import Candidates
 from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
-from bardo.routing.decision import MOST_CHOICES, Considered, Decision, Strategy, decide, decision
+from bardo.routing.decision import MOST_CHOICES, ConsideredCandidate, Decision, Strategy, decide, decision
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, Unavailable, Unsupported
 from bardo.values.intent import Intent
@@ -149,7 +149,7 @@ def route_fields(decision: Decision) -> dict[str, Any]:
     }
 
 
-def _fields(one: Considered) -> dict[str, Any]:
+def _fields(one: ConsideredCandidate) -> dict[str, Any]:
     return {
         "provider": one.provider,
         "model": one.model,

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from bardo.golem.answer import Answer
-from bardo.golem.fields import Confidence, Signed, Stated, Summary, Unit, Words
+from bardo.golem.fields import Choices, Confidence, Signed, Stated, Summary, Unit
 
 VERDICTS = ("promote", "stage", "discard")
 THREAT_SEVERITIES = ("low", "medium", "high", "critical")
 
 # What is not judged is neither believed nor thrown away.
-Verdict = Annotated[str, Words(VERDICTS, "stage", priority=("discard", "promote", "stage"))]
+Verdict = Annotated[str, Choices(VERDICTS, "stage", priority=("discard", "promote", "stage"))]
 
 
 class Lesson(Answer, frozen=True, kw_only=True):
@@ -74,7 +74,7 @@ class ThreatAssessment(Answer, frozen=True, kw_only=True):
     """A threat rehearsed. `likelihood` is 0 to 1."""
 
     threat_type: Stated
-    severity: Annotated[str, Words(THREAT_SEVERITIES, "low", priority=("critical", "high", "medium", "low"))]
+    severity: Annotated[str, Choices(THREAT_SEVERITIES, "low", priority=("critical", "high", "medium", "low"))]
     likelihood: Confidence
     impact_if_realized: Stated
     mitigation_actions: list[str]

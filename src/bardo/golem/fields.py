@@ -1,6 +1,6 @@
 """What a field of an answer may hold, the strict JSON Schema of those fields, and the checks beyond it.
 
-A field says what it may hold in its annotation: `Unit` is a number from 0 to 1, `Signed` from -1 to 1, `Words` a list of words. Ranges
+A field says what it may hold in its annotation: `Unit` is a number from 0 to 1, `Signed` from -1 to 1, `Choices` a list of words. Ranges
 are not in the schema, as in the documents: `issues_of` checks them, so that they hold for providers that enforce no ranges too.
 """
 
@@ -27,7 +27,7 @@ class Bounds(msgspec.Struct, frozen=True):
     default: float = 0.0
 
 
-class Words(msgspec.Struct, frozen=True):
+class Choices(msgspec.Struct, frozen=True):
     """The words a string may be. `default` is taken where free text holds none.
 
     `priority` is the order in which words are looked for in free text: of "critical, although the risk was low" the first one counts.
@@ -58,7 +58,7 @@ class FieldKind(msgspec.Struct, frozen=True):
 
     name: str
     kind: Any
-    rule: Bounds | Words | Text | None = None
+    rule: Bounds | Choices | Text | None = None
     nullable: bool = False
 
 
@@ -98,7 +98,7 @@ def _member(field: FieldKind) -> dict[str, Json]:
         return object_schema(field.kind)
     plain = _TYPES[field.kind]
     written: dict[str, Json] = {"type": [plain, "null"] if field.nullable else plain}
-    if isinstance(field.rule, Words):
+    if isinstance(field.rule, Choices):
         written["enum"] = [*field.rule.words, *((None,) if field.nullable else ())]
     return written
 
@@ -115,8 +115,8 @@ def issues_of(answer: msgspec.Struct, path: str = "") -> Iterator[str]:
                 yield from issues_of(part, f"{place}[{number}]." if isinstance(value, list) else f"{place}.")
 
 
-def _issues(place: str, value: Json, rule: Bounds | Words | Text | None) -> Iterator[str]:
+def _issues(place: str, value: Json, rule: Bounds | Choices | Text | None) -> Iterator[str]:
     if isinstance(rule, Bounds) and value is not None and not rule.low <= value <= rule.high:
         yield f"{place} {value} out of range [{rule.low:g},{rule.high:g}]"
-    if isinstance(rule, Words) and value is not None and value not in rule.words:
+    if isinstance(rule, Choices) and value is not None and value not in rule.words:
         yield f"{place} {value!r} is none of {', '.join(rule.words)}"

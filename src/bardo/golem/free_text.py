@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin
 
 import msgspec
 
-from bardo.golem.fields import AnswerType, Bounds, FieldKind, Text, Words, fields_of, object_schema
+from bardo.golem.fields import AnswerType, Bounds, Choices, FieldKind, Text, fields_of, object_schema
 from bardo.structured import Json, checker
 
 _NEAR = 60
@@ -42,7 +42,7 @@ def _from_text(field: FieldKind, text: str, known: Json) -> Json:
     match field.rule:
         case Bounds() as bounds:
             return _number(field, bounds, text)
-        case Words() as words:
+        case Choices() as words:
             return _word(field.name, words, text)
         case rule:
             return _text(field, rule, text)
@@ -64,7 +64,7 @@ def _number(field: FieldKind, bounds: Bounds, text: str) -> int | float:
     return int(value) if field.kind is int else value
 
 
-def _word(name: str, words: Words, text: str) -> str:
+def _word(name: str, words: Choices, text: str) -> str:
     """Return the word said behind the field's name, else the first one in the text that is not denied."""
     named = re.search(rf"{_name(name)}[^\w\n]{{1,6}}(?:is\s)?[\"'*]{{0,3}}(\w+)", text, re.I)
     if named and named.group(1).lower() in words.words:

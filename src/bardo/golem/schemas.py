@@ -20,7 +20,7 @@ from bardo.golem.dream_answers import (
     ReplayAnalysis,
     ThreatAssessment,
 )
-from bardo.golem.fields import Bounds, Confidence, Count, Signed, Stated, Summary, Text, Unit, Words
+from bardo.golem.fields import Bounds, Choices, Confidence, Count, Signed, Stated, Summary, Text, Unit
 
 __all__ = [
     "SUBSYSTEM_ANSWERS",
@@ -60,7 +60,7 @@ class CrossRef(Answer, frozen=True, kw_only=True):
 
     source_id: Stated
     target_id: Stated
-    relationship: Annotated[str, Words(RELATIONSHIPS, "supports")]
+    relationship: Annotated[str, Choices(RELATIONSHIPS, "supports")]
 
 
 class Promotion(Answer, frozen=True, kw_only=True):
@@ -94,7 +94,7 @@ class DaimonAppraisal(Answer, frozen=True, kw_only=True):
     pleasure: Signed
     arousal: Signed
     dominance: Signed
-    primary_emotion: Annotated[str, Words(EMOTIONS, "anticipation")]
+    primary_emotion: Annotated[str, Choices(EMOTIONS, "anticipation")]
     secondary_emotion: str | None
     trigger: Annotated[str, Text(longest=100)]
     memory_bias: Annotated[str, Text(default="neutral")]
@@ -127,7 +127,7 @@ class TestamentWarning(Answer, frozen=True, kw_only=True):
     """What to beware of, and how to notice it in time."""
 
     warning: Stated
-    severity: Annotated[str, Words(WARNING_SEVERITIES, "medium", priority=("critical", "high", "medium", "low"))]
+    severity: Annotated[str, Choices(WARNING_SEVERITIES, "medium", priority=("critical", "high", "medium", "low"))]
     detection_signals: list[str]
 
 
@@ -158,8 +158,8 @@ class Signal(Answer, frozen=True, kw_only=True):
 class HeartbeatDecision(Answer, frozen=True, kw_only=True):
     """What a beat found and what to do about it. `confidence` is 0 to 1; `escalate` asks for the next tier."""
 
-    severity: Annotated[str, Words(SEVERITIES, "none", priority=("critical", "high", "moderate", "low"))]
-    action: Annotated[str, Words(ACTIONS, "observe", priority=("exit", "hedge", "rebalance", "escalate", "analyze"))]
+    severity: Annotated[str, Choices(SEVERITIES, "none", priority=("critical", "high", "moderate", "low"))]
+    action: Annotated[str, Choices(ACTIONS, "observe", priority=("exit", "hedge", "rebalance", "escalate", "analyze"))]
     confidence: Confidence
     rationale: Summary
     signals: list[Signal]

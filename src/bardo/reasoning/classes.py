@@ -15,7 +15,7 @@ from bardo.reasoning.splitter import Segment
 METHODS = ("parse_reasoning_streaming_incremental", "finish")
 
 
-class Parsed(Protocol):
+class ParsedChunk(Protocol):
     """What a chunk added to the answer and to the reasoning, which is taken to come before it."""
 
     @property
@@ -28,9 +28,9 @@ class Parsed(Protocol):
 class ReplyParser(Protocol):
     """Reads one reply."""
 
-    def parse_reasoning_streaming_incremental(self, chunk: str, /) -> Parsed: ...
+    def parse_reasoning_streaming_incremental(self, chunk: str, /) -> ParsedChunk: ...
 
-    def finish(self) -> Parsed: ...
+    def finish(self) -> ParsedChunk: ...
 
 
 class ClassFormat(ReasoningFormat, frozen=True, kw_only=True):
@@ -69,7 +69,7 @@ class ClassSplitter:
             segments.append(Segment(True, "", True))
         return segments
 
-    def _segments(self, parsed: Parsed) -> list[Segment]:
+    def _segments(self, parsed: ParsedChunk) -> list[Segment]:
         segments = []
         self._inside = self._inside or bool(parsed.reasoning_text)
         closes = self._inside and bool(parsed.normal_text)

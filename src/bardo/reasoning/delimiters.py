@@ -16,7 +16,7 @@ from collections.abc import Mapping
 
 from bardo.reasoning.formats import ReasoningFormat, spellings
 from bardo.reasoning.mentions import is_plain_tag
-from bardo.reasoning.phases import Maybe, Move, Moves, Phase, Phases, Run, content, reasoning, stripped
+from bardo.reasoning.phases import MatchedText, Move, Moves, OptionalParts, Phase, Phases, content, reasoning, stripped
 
 
 def delimiter_phases(row: ReasoningFormat) -> Phases:
@@ -77,7 +77,7 @@ def _calling(row: ReasoningFormat, closing: Moves) -> dict[str, Phase]:
 
 
 SUFFIX = re.compile(r":[\w-]+>$")
-NAME = Run(r"[\w-]{1,64}+")
+NAME = MatchedText(r"[\w-]{1,64}+")
 
 
 def suffixed_phases(row: ReasoningFormat) -> Phases:
@@ -87,7 +87,7 @@ def suffixed_phases(row: ReasoningFormat) -> Phases:
 
 def _suffixed(phase: Phase) -> Phase:
     moves: Mapping[str, Move] = phase.moves
-    shapes = [(marker.removesuffix(">"), Maybe((":", NAME)), ">") for marker in moves]
+    shapes = [(marker.removesuffix(">"), OptionalParts((":", NAME)), ">") for marker in moves]
 
     def read(marker: str) -> Move:
         return moves[SUFFIX.sub(">", marker)]

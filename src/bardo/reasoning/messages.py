@@ -13,7 +13,18 @@ from functools import partial
 from typing import Literal
 
 from bardo.reasoning.formats import ReasoningFormat
-from bardo.reasoning.phases import Maybe, Move, Moves, Phase, Phases, Run, Shape, content, reasoning, stripped
+from bardo.reasoning.phases import (
+    MatchedText,
+    Move,
+    Moves,
+    OptionalParts,
+    Phase,
+    Phases,
+    Shape,
+    content,
+    reasoning,
+    stripped,
+)
 
 Kind = Literal["reasoning", "answer", "call"]
 
@@ -136,14 +147,21 @@ def _harmony_kind(header: str) -> Kind | None:
     return CHANNELS.get(channels[-1]) if channels else "answer"
 
 
-_LINE = Run(r"[^<\n]{0,200}+")
+_LINE = MatchedText(r"[^<\n]{0,200}+")
 _ONE_CHANNEL = ("<|channel|>", _LINE)
-_CONSTRAIN = Maybe(("<|constrain|>", _LINE))
-_CHANNELS: Shape = (*_ONE_CHANNEL, Maybe(_ONE_CHANNEL), _CONSTRAIN, "<|message|>")
-_TO = Run(r"[^\s<]{0,128}+ ?+")
+_CONSTRAIN = OptionalParts(("<|constrain|>", _LINE))
+_CHANNELS: Shape = (*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL), _CONSTRAIN, "<|message|>")
+_TO = MatchedText(r"[^\s<]{0,128}+ ?+")
 HARMONY = Grammar(
-    headers=(_CHANNELS, ("<|start|>assistant", _LINE, Maybe((*_ONE_CHANNEL, Maybe(_ONE_CHANNEL))), *_CHANNELS[-2:])),
-    leads=((" to=", _TO, *_CHANNELS), ("to=", _TO, *_CHANNELS), ("assistant", Maybe((" to=", _TO)), *_CHANNELS)),
+    headers=(
+        _CHANNELS,
+        ("<|start|>assistant", _LINE, OptionalParts((*_ONE_CHANNEL, OptionalParts(_ONE_CHANNEL))), *_CHANNELS[-2:]),
+    ),
+    leads=(
+        (" to=", _TO, *_CHANNELS),
+        ("to=", _TO, *_CHANNELS),
+        ("assistant", OptionalParts((" to=", _TO)), *_CHANNELS),
+    ),
     marks=("<|start|>", "<|channel|>"),
     ends=("<|end|>", "<|return|>", "<|call|>"),
     kind=_harmony_kind,
@@ -162,9 +180,9 @@ def _muse_kind(header: str) -> Kind | None:
     return MUSE_RECIPIENTS.get(recipient[1], "call")
 
 
-_NAME = Run(r"[\w.:/-]{0,128}+")
+_NAME = MatchedText(r"[\w.:/-]{0,128}+")
 MUSE = Grammar(
-    headers=(("<|start|>assistant", Maybe((" to=", _NAME)), "<|message|>"), (" to=", _NAME, "<|message|>")),
+    headers=(("<|start|>assistant", OptionalParts((" to=", _NAME)), "<|message|>"), (" to=", _NAME, "<|message|>")),
     leads=(("to=", _NAME, "<|message|>"),),
     marks=("<|start|>",),
     ends=("<|eom|>", "<|eot|>"),

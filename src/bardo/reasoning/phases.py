@@ -15,20 +15,20 @@ NOWHERE = r"(?!)"
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class MatchedText:
     """Text that a pattern fits. What fits must fit cut short as well, so the pattern is a possessive repetition."""
 
     pattern: str
 
 
 @dataclass(frozen=True, slots=True)
-class Maybe:
+class OptionalParts:
     """Parts that may be missing."""
 
     parts: tuple[Part, ...]
 
 
-Part = str | Run | Maybe
+Part = str | MatchedText | OptionalParts
 Shape = Sequence[Part]
 
 
@@ -57,9 +57,9 @@ def _whole(shape: Iterable[Part]) -> str:
 
 def _part(part: Part) -> str:
     match part:
-        case Run(pattern):
+        case MatchedText(pattern):
             return pattern
-        case Maybe(parts):
+        case OptionalParts(parts):
             return f"(?:{_whole(parts)})?"
         case _:
             return re.escape(part)
@@ -71,9 +71,9 @@ def _grown(parts: tuple[Part, ...]) -> str:
         return "()"
     first, rest = parts[0], parts[1:]
     match first:
-        case Maybe(inner):
+        case OptionalParts(inner):
             return f"(?:{_grown((*inner, *rest))}|{_grown(rest)})"
-        case Run(pattern):
+        case MatchedText(pattern):
             return pattern + _or_end(rest)
         case _:
             shorter = (first[1:], *rest) if first[1:] else rest

@@ -16,7 +16,7 @@ from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.mentions import is_mention
 from bardo.reasoning.messages import GRAMMARS, message_phases
 from bardo.reasoning.phases import Phase, Phases
-from bardo.streams.fences import FenceWatch
+from bardo.streams.fences import FenceTracker
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
@@ -63,7 +63,7 @@ class Splitter:
         inside = format.starts_inside is True if starts_inside is None else starts_inside
         self._phases = phases_of(format)
         self._phase = self._phases["opened" if inside else "before"]
-        self._fence = FenceWatch()
+        self._fence = FenceTracker()
         self._begun = False
         self.notes: list[str] = []
         self._hold("")
@@ -159,7 +159,7 @@ class Splitter:
         if self._begun or not phase.quiet:
             segments.close()
         self._begun = False
-        self._fence = FenceWatch()
+        self._fence = FenceTracker()
 
 
 class _Segments:

@@ -16,7 +16,7 @@ from bardo.reasoning.classes import ClassFormat
 from bardo.reasoning.formats import ReasoningFormat
 from bardo.reasoning.mentions import opens_block
 from bardo.reasoning.splitter import Segment, Splitter
-from bardo.streams.fences import FenceWatch
+from bardo.streams.fences import FenceTracker
 
 SEEN_THINKING_LIMIT = 512
 """How many characters are held where earlier replies of the server began with thinking."""
@@ -172,6 +172,6 @@ def _first_end(text: str, ends: tuple[str, ...]) -> tuple[int, int]:
 
 def _quotes(before: str) -> bool:
     """Return whether what follows is quoted as code."""
-    fence = FenceWatch()
+    fence = FenceTracker()
     fence.feed(before)
     return fence.inside or before.endswith("`")

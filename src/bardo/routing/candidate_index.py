@@ -28,7 +28,7 @@ V = TypeVar("V")
 _Key = tuple[frozenset[str], frozenset[str], int | None, bool, Conditions]
 
 
-class Ranked(NamedTuple):
+class RankedCandidate(NamedTuple):
     """A candidate that meets the requirements, and how good it is in each respect; more is better in all of them.
 
     `preferred` counts the preferred features that it has; the others are from 0 to 1.
@@ -40,7 +40,7 @@ class Ranked(NamedTuple):
     cheapness: float
     quickness: float
 
-    def beats(self, other: Ranked) -> bool:
+    def beats(self, other: RankedCandidate) -> bool:
         """Whether it is as good as another in every respect."""
         return (
             self.preferred >= other.preferred
@@ -62,7 +62,7 @@ class Candidates(Protocol):
 
     def __iter__(self) -> Iterator[Candidate]: ...
 
-    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[Ranked, ...]]:
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
         """Yield groups in the order in which they are asked: of each the best is."""
         ...
 
@@ -80,7 +80,7 @@ class CandidateList:
     def __iter__(self) -> Iterator[Candidate]:
         return iter(self.candidates)
 
-    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[Ranked, ...]]:
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
         """Yield each candidate that can do it, by itself."""
         for one in self.candidates:
             if one.meets(intent, conditions):
@@ -103,7 +103,7 @@ class CandidateIndex:
             by_provider.setdefault(one.provider, []).append(one)
         self.providers: tuple[tuple[Candidate, ...], ...] = tuple(map(tuple, by_provider.values()))
         self._by_name = _by_name(self.providers)
-        self._searches: dict[_Key, list[tuple[Ranked, ...] | None]] = {}
+        self._searches: dict[_Key, list[tuple[RankedCandidate, ...] | None]] = {}
         self._refusals: dict[_Key, Refusals] = {}
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -113,7 +113,7 @@ class CandidateIndex:
         """Return the candidates for a model's name: a name at `provider/model`, or an id however hosts spell it."""
         return self._by_name.get(model.lower()) or self._by_name.get(spelled(model)) or NO_CANDIDATES
 
-    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[Ranked, ...]]:
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
         """Yield for each provider in order those of its candidates that can do it and may be the best; nothing for one that has none."""
         if intent.model is not None:
             yield from self.named(intent.model).search(intent, conditions)
@@ -137,7 +137,7 @@ class CandidateIndex:
             _keep(self._refusals, key, found)
         return found
 
-    def _kept(self, intent: Intent, conditions: Conditions) -> list[tuple[Ranked, ...] | None]:
+    def _kept(self, intent: Intent, conditions: Conditions) -> list[tuple[RankedCandidate, ...] | None]:
         key = _key(intent, conditions)
         kept = self._searches.get(key)
         if kept is None:
@@ -205,9 +205,9 @@ def _refusals(providers: Iterable[Sequence[Candidate]], intent: Intent, conditio
     return Refusals(tuple(listed), more)
 
 
-def _best_of(candidates: Iterable[Candidate], intent: Intent, conditions: Conditions) -> tuple[Ranked, ...]:
+def _best_of(candidates: Iterable[Candidate], intent: Intent, conditions: Conditions) -> tuple[RankedCandidate, ...]:
     """Return the candidates that can do it and that no other beats, in their order."""
-    best: list[Ranked] = []
+    best: list[RankedCandidate] = []
     for one in candidates:
         if not one.meets(intent, conditions):
             continue
@@ -219,9 +219,9 @@ def _best_of(candidates: Iterable[Candidate], intent: Intent, conditions: Condit
     return tuple(best)
 
 
-def ranked(one: Candidate, intent: Intent) -> Ranked:
+def ranked(one: Candidate, intent: Intent) -> RankedCandidate:
     """Return how good a candidate is in each respect."""
-    return Ranked(
+    return RankedCandidate(
         candidate=one,
         preferred=sum([name in one.features for name in intent.prefer]),
         rating=_UNKNOWN if one.rating is None else one.rating,

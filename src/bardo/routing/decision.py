@@ -20,7 +20,7 @@ MOST_CHOICES = 8
 """How many may be asked for one call, one after the other."""
 
 
-class Considered(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ConsideredCandidate(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A candidate. `reasons` (`reasons.py`) are the requirements that it does not meet; `relaxed`: it may be asked all the same.
 
     `estimated_cost_usd` is None where no price is known, `degraded` what was wanted that it does not have, and `unknown` the terms of its
@@ -46,8 +46,8 @@ class Decision(msgspec.Struct, frozen=True, kw_only=True):
     intent: Intent
     strategy: Strategy
     choices: tuple[Choice, ...]
-    considered: tuple[Considered, ...] = ()
-    refused: tuple[Considered, ...] = ()
+    considered: tuple[ConsideredCandidate, ...] = ()
+    refused: tuple[ConsideredCandidate, ...] = ()
     more: int = 0
 
 
@@ -88,7 +88,7 @@ def decision(
         considered=tuple([_considered(one, intent, conditions, context, size) for one in chosen]),
         refused=tuple(
             [
-                Considered(provider=one.provider, model=one.model, reasons=why)
+                ConsideredCandidate(provider=one.provider, model=one.model, reasons=why)
                 for one, why in refusals.listed
                 if (one.provider, one.model) not in names
             ]
@@ -99,10 +99,10 @@ def decision(
 
 def _considered(
     choice: Choice, intent: Intent, conditions: Conditions, context: RoutingContext, size: CallSize
-) -> Considered:
+) -> ConsideredCandidate:
     one = choice.candidate
     scored = score(one, context)
-    return Considered(
+    return ConsideredCandidate(
         provider=one.provider,
         model=one.model,
         reasons=one.refusals(intent, conditions) if choice.relaxed else (),

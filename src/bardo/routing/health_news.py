@@ -63,14 +63,14 @@ class KeyRests(msgspec.Struct, frozen=True, kw_only=True, tag="key_rests"):
     times_rested: _Count = 0
 
 
-class KeyTaken(msgspec.Struct, frozen=True, kw_only=True, tag="key_taken"):
+class KeyAccepted(msgspec.Struct, frozen=True, kw_only=True, tag="key_taken"):
     """A key that rested because it was refused was taken again."""
 
     provider: _Name
     key: _Name
 
 
-HealthNews = TargetCounts | TargetDown | TargetUp | KeyRests | KeyTaken
+HealthNews = TargetCounts | TargetDown | TargetUp | KeyRests | KeyAccepted
 _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[HealthNews, ...])
 

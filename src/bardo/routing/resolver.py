@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from bardo.catalog.routing_rows import CallSize, routing_rows
-from bardo.routing.candidate_index import Candidates, Ranked
+from bardo.routing.candidate_index import Candidates, RankedCandidate
 from bardo.routing.candidates import NO_CONDITIONS, USUAL_CALL, Candidate, Conditions
 from bardo.values.intent import Intent, Resolution
 
@@ -70,7 +70,7 @@ def relaxed(intent: Intent) -> Intent:
     )
 
 
-def best(able: Sequence[Ranked], intent: Intent) -> Ranked:
+def best(able: Sequence[RankedCandidate], intent: Intent) -> RankedCandidate:
     """Return the best of a provider's candidates: of the wanted quality, then with most preferred features, then by quality and price.
 
     The first of equals. How much the price counts is the intent's cost sensitivity. Of an unknown price or rating the middle is taken.

@@ -16,8 +16,8 @@ from bardo.routing.health import MOST_MODELS, OF_A_KEY, MemoryHealth
 from bardo.routing.health_news import (
     MOST_SAMPLES,
     HealthNews,
+    KeyAccepted,
     KeyRests,
-    KeyTaken,
     TargetCounts,
     TargetDown,
     TargetUp,
@@ -169,7 +169,9 @@ class SharedHealth:
         for at, name, is_down in news:
             found.extend(self._target_news(name, is_down, at, now))
         for (provider, key), was_taken in keys.items():
-            found.extend((KeyTaken(provider=provider, key=key),) if was_taken else self._key_news(provider, key, now))
+            found.extend(
+                (KeyAccepted(provider=provider, key=key),) if was_taken else self._key_news(provider, key, now)
+            )
         return tuple(found)
 
     def standing(self, now: float) -> tuple[HealthNews, ...]:
@@ -287,7 +289,7 @@ class SharedHealth:
                 if left > 0:
                     rest = Rest(now + left, now - one.rests_for - age, one.why, one.refused)
                     own.rests.rest_as_others(one.provider, one.key, one.model, rest, one.times_rested)
-            case KeyTaken():
+            case KeyAccepted():
                 own.rests.end_as_others(one.provider, one.key)
 
     def _down_names(self, provider: str, model: str, now: float) -> list[TargetName]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from bardo.routing.candidate_index import CandidateIndex, Candidates, Ranked, Refusals, ranked
+from bardo.routing.candidate_index import CandidateIndex, Candidates, RankedCandidate, Refusals, ranked
 from bardo.routing.candidates import NO_CONDITIONS, Candidate, Conditions
 from bardo.values.intent import Intent
 
@@ -30,7 +30,7 @@ class WarmCandidates:
     def __iter__(self) -> Iterator[Candidate]:
         return (self._warm.get((one.provider, one.model), one) for one in self._candidates)
 
-    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[Ranked, ...]]:
+    def search(self, intent: Intent, conditions: Conditions = NO_CONDITIONS) -> Iterator[tuple[RankedCandidate, ...]]:
         """Yield the groups of `candidates`, and with them those that would not have been the best without the discount."""
         left = dict(self._warm)
         for group in self._candidates.search(intent, conditions):

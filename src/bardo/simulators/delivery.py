@@ -41,7 +41,7 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class AwaitDisconnect:
     """Say nothing more until the client leaves."""
 
 
@@ -64,11 +64,11 @@ class Leave:
     reset: bool = False
 
 
-Action: TypeAlias = Head | Send | Pause | Hold | Await | End | Leave
+Action: TypeAlias = Head | Send | Pause | AwaitDisconnect | Await | End | Leave
 
 
 @dataclass(frozen=True, slots=True)
-class Troubles:
+class ErrorForms:
     """How one provider words an error: as a reply of some status, and inside a stream that began well.
 
     `alive` is what it sends while a model has not begun; nothing where it sends nothing.
@@ -79,7 +79,7 @@ class Troubles:
     alive: bytes = b""
 
 
-def deliver(reply: Reply, fault: Fault | None, troubles: Troubles, *, pace: float = 0.0) -> Iterator[Action]:
+def deliver(reply: Reply, fault: Fault | None, troubles: ErrorForms, *, pace: float = 0.0) -> Iterator[Action]:
     """Give the actions that send `reply` as `fault` has it; `pace` is the seconds between events of a good stream."""
     if fault is None:
         return _good(reply, pace)
@@ -183,20 +183,20 @@ def _json_end(frame: bytes) -> int:
     return frame.rfind(b"}") + 1
 
 
-def _error_event(reply: Reply, fault: Fault, troubles: Troubles) -> Iterator[Action]:
+def _error_event(reply: Reply, fault: Fault, troubles: ErrorForms) -> Iterator[Action]:
     if not reply.streamed:
         return _good(troubles.reply(500), 0.0)
     return _good(replace(reply, frames=(*reply.frames[: fault.after], *troubles.events())), 0.0)
 
 
-def _keep_alive(reply: Reply, fault: Fault, troubles: Troubles) -> Iterator[Action]:
+def _keep_alive(reply: Reply, fault: Fault, troubles: ErrorForms) -> Iterator[Action]:
     """Send signs of life for ever after some events; before a whole reply they are blanks, which JSON allows."""
     yield _head(reply, None)
     for frame in reply.frames[: fault.after] if reply.streamed else ():
         yield Send(frame)
     sign = troubles.alive if reply.streamed else b" "
     if not sign:
-        yield Hold()
+        yield AwaitDisconnect()
     while True:
         yield Pause(fault.delay)
         yield Send(sign)
@@ -214,7 +214,7 @@ def _broken_off(reply: Reply, fault: Fault) -> Iterator[Action]:
     if fault.kind == "early-end":
         yield End()
     else:
-        yield Leave() if fault.kind == "cut" else Hold()
+        yield Leave() if fault.kind == "cut" else AwaitDisconnect()
 
 
 def _divided(reply: Reply, after: int) -> tuple[tuple[bytes, ...], bytes]:

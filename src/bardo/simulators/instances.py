@@ -14,10 +14,10 @@ _DEEPEST = 12
 
 def instance_of(schema: Fields, question: str) -> object:
     """Give a value for `schema`; numbers and names are taken from the question where it has some."""
-    return _Maker(schema, question).make(schema, 0)
+    return _InstanceBuilder(schema, question).make(schema, 0)
 
 
-class _Maker:
+class _InstanceBuilder:
     """One value in the making: each number of the question is used once, in order."""
 
     def __init__(self, root: Fields, question: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from bardo.simulators.conversation import Conversation
-from bardo.simulators.delivery import Troubles
+from bardo.simulators.delivery import ErrorForms
 from bardo.simulators.exchange import Exchange
 from bardo.simulators.fields import at
 from bardo.simulators.incoming import Incoming
@@ -127,9 +127,9 @@ class Provider(ABC):
         """Word the refusal of an unknown model."""
         return Refusal("unknown_model", f"The model `{model}` does not exist or you do not have access to it.")
 
-    def troubles(self) -> Troubles:
+    def troubles(self) -> ErrorForms:
         """Give this provider's words for errors that faults ask for."""
-        return Troubles(
+        return ErrorForms(
             reply=lambda status: self.refuse(trouble(status)), events=self.error_events, alive=self.sign_of_life
         )
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import h11
 
-from bardo.simulators.delivery import Action, Await, End, Head, Hold, Leave, Pause, Send
+from bardo.simulators.delivery import Action, Await, AwaitDisconnect, End, Head, Leave, Pause, Send
 from bardo.simulators.gates import Gate
 from bardo.simulators.incoming import Incoming, read_incoming
 
@@ -82,7 +82,7 @@ def _address(bound: socket.socket) -> str:
     return f"http://{host}:{port}"
 
 
-class _ClientLeft(Exception):
+class _Disconnected(Exception):
     """The other side closed the connection."""
 
 
@@ -103,7 +103,7 @@ class _Connection:
                 self._protocol.start_next_cycle()
             self._writer.close()
             await self._writer.wait_closed()
-        except (_ClientLeft, ConnectionError, h11.ProtocolError):
+        except (_Disconnected, ConnectionError, h11.ProtocolError):
             self._writer.transport.abort()
         except BaseException:  # Cancelled, or a script's own mistake: the client must not wait for ever.
             self._writer.transport.abort()
@@ -132,7 +132,7 @@ class _Connection:
             elif isinstance(event, h11.Data):
                 body += event.data
                 if len(body) > _BODY_LIMIT:
-                    raise _ClientLeft
+                    raise _Disconnected
             elif isinstance(event, h11.EndOfMessage) and request is not None:
                 return _incoming(request, bytes(body))
             else:
@@ -158,7 +158,7 @@ class _Connection:
                 await asyncio.sleep(0)  # Other connections get their turn between two events.
             case Pause(seconds):
                 await self._pause(seconds)
-            case Hold():
+            case AwaitDisconnect():
                 await self._pause(None)
             case Await(gate):
                 await self._stand_at(gate)
@@ -179,7 +179,7 @@ class _Connection:
                     self._protocol.receive_data(data)
         except TimeoutError:
             return
-        raise _ClientLeft
+        raise _Disconnected
 
     async def _stand_at(self, gate: Gate) -> None:
         """Wait for the gate, noticing at once when the client leaves."""
@@ -188,7 +188,7 @@ class _Connection:
         try:
             await asyncio.wait((opened, left), return_when=asyncio.FIRST_COMPLETED)
             if not opened.done():
-                raise _ClientLeft
+                raise _Disconnected
         finally:
             opened.cancel()
             left.cancel()

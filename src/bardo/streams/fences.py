@@ -12,7 +12,7 @@ LINE_LIMIT = 200
 FENCE_LINE = re.compile(r"[ \t]*(`{3,}|~{3,})(.*)", re.DOTALL)
 
 
-class FenceWatch:
+class FenceTracker:
     """Follows the fences of Markdown: a line that begins with three or more backticks or tildes.
 
     A block ends at a line that holds only a run of the same character, as long as the first or longer.

@@ -13,7 +13,7 @@ from typing import SupportsIndex
 from bardo.structured.bounds import MAX_DEPTH, MAX_REPAIR, REPAIR_STEPS, REPAIR_STEPS_BESIDE
 from bardo.structured.completeness import is_closed, looks_like_data
 from bardo.structured.extraction import Json
-from bardo.structured.reading import FoundValue
+from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import Scan, depth_of, loads, scan
 
 _FENCE = re.compile(
@@ -29,14 +29,14 @@ def fences(text: str) -> list[str]:
     return [fence.group("body") for fence in _FENCE.finditer(text)]
 
 
-def whole(text: str) -> Iterator[FoundValue]:
+def whole(text: str) -> Iterator[ParsedValue]:
     """Give the text itself, or what one fence or quotation mark holds, where that is one JSON value of any kind."""
     for one in (text, *fences(text), _unquoted(text)):
         said = one.strip().removeprefix("\ufeff")
         if said[:1] in ("{", "["):
             continue
         try:
-            yield FoundValue(loads(said), 0, len(text), strict=True)
+            yield ParsedValue(loads(said), 0, len(text), strict=True)
         except ValueError:
             continue
 
@@ -67,7 +67,7 @@ def _unescaped(text: str) -> str:
     return said if isinstance(said, str) else ""
 
 
-def python_literal(text: str) -> FoundValue | None:
+def python_literal(text: str) -> ParsedValue | None:
     """Return what a Python literal says that begins and ends with brackets."""
     said = text.strip()
     if said[:1] not in ("{", "[", "(") or len(said) > MAX_REPAIR or depth_of(said) > MAX_DEPTH:
@@ -76,7 +76,7 @@ def python_literal(text: str) -> FoundValue | None:
         value = _plain(ast.literal_eval(said))
     except (ValueError, SyntaxError, RecursionError, MemoryError, TypeError, Warning):
         return None
-    return FoundValue(value, 0, len(text))
+    return ParsedValue(value, 0, len(text))
 
 
 def _plain(value: object) -> Json:
@@ -94,7 +94,7 @@ def _plain(value: object) -> Json:
             raise ValueError(f"{type(value).__name__} has no form in JSON")
 
 
-def repair_library_values(text: str, failed: tuple[int, ...]) -> Iterator[FoundValue]:
+def repair_library_values(text: str, failed: tuple[int, ...]) -> Iterator[ParsedValue]:
     """Give what the repair library makes of the fences, and of the text from each bracket that began nothing readable."""
     left = MAX_REPAIR
     rests = (_to_last_closer(text, start) for start in failed[:3])
@@ -113,7 +113,7 @@ def _to_last_closer(text: str, start: int) -> str:
     return body if closed else text[start:]
 
 
-def _repaired(text: str) -> Iterator[FoundValue]:
+def _repaired(text: str) -> Iterator[ParsedValue]:
     import json_repair
 
     opener = re.search(r"[{\[]", text)
@@ -125,7 +125,7 @@ def _repaired(text: str) -> Iterator[FoundValue]:
         return
     # Of {words in braces} the library makes a list.
     if isinstance(value, dict if opener.group() == "{" else list) and value:
-        yield FoundValue(value, 0, len(text), unsure=True)
+        yield ParsedValue(value, 0, len(text), unsure=True)
 
 
 class _CountedText(str):

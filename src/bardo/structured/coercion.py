@@ -27,11 +27,11 @@ Kind = Literal["object", "array", "string", "number", "integer", "boolean", "nul
 
 def coerce(value: Json, schema: JsonSchema) -> tuple[Json, tuple[str, ...]]:
     """Return the value as the schema wants it, and the paths that were changed. The value given is not touched."""
-    work = _Coercion(schema)
+    work = _Coercer(schema)
     return work.changed(value, schema, ()), tuple(work.paths)
 
 
-class _Coercion:
+class _Coercer:
     def __init__(self, root: JsonSchema) -> None:
         self._root = root
         self.paths: list[str] = []
@@ -65,11 +65,11 @@ class _Coercion:
         ]
 
 
-class _Nothing:
+class _NotChanged:
     """No change was possible."""
 
 
-_NOTHING = _Nothing()
+_NOTHING = _NotChanged()
 
 
 def _from_string(text: str, accepted: frozenset[str]) -> Json:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from bardo.structured.extraction import Json
-from bardo.structured.reading import FoundValue
+from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import read_until
 
 _LOOK = 200
@@ -17,7 +17,7 @@ _WORD_AFTER = re.compile(r"[\w(\[]|[ \t]+[\w\"'(]")
 _ANNOUNCES = frozenset(":：=>`")
 
 
-def settled(found: FoundValue, text: str) -> bool:
+def settled(found: ParsedValue, text: str) -> bool:
     """Return whether a value of a reply that was cut is its answer: complete, and the first thing said, or in a fence that was closed.
 
     A value inside prose may be a draft of the answer that the cut took away.
@@ -35,7 +35,7 @@ def _grows(value: Json, text: str) -> bool:
     return not isinstance(value, dict | list | str) and (text[-1:].isalnum() or text[-1:] == ".")
 
 
-def in_sentence(found: FoundValue, text: str) -> bool:
+def in_sentence(found: ParsedValue, text: str) -> bool:
     """Return whether a bracket is part of a sentence: a reference such as [1], a tick box, an empty pair that is spoken about.
 
     Words without quotes count too: they may be an answer at the beginning of a line only.
@@ -61,7 +61,7 @@ def _is_trivial(value: Json) -> bool:
 _TOKEN = re.compile(r"[-+.\w]{0,50}\s{0,50}")
 
 
-def is_open(found: FoundValue, text: str) -> bool:
+def is_open(found: ParsedValue, text: str) -> bool:
     """Return whether the text ends inside a value that is sound JSON as far as it goes."""
     return found.cut == "scalar" and _TOKEN.fullmatch(text, read_until(text, found.start)) is not None
 

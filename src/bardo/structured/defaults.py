@@ -28,7 +28,7 @@ def with_defaults(extraction: Extraction, schema: JsonSchema | Checker) -> Extra
     judge = checker(schema)
     if extraction.error != "invalid":
         return extraction
-    filled = _Filling(judge, deepcopy(extraction.value))
+    filled = _DefaultFiller(judge, deepcopy(extraction.value))
     if not filled.conforms():
         return extraction
     return msgspec.structs.replace(
@@ -43,7 +43,7 @@ def with_defaults(extraction: Extraction, schema: JsonSchema | Checker) -> Extra
 
 
 @dataclass(slots=True)
-class _Filling:
+class _DefaultFiller:
     judge: Checker
     value: Json
     defaulted: list[str] = field(default_factory=list)
@@ -127,11 +127,11 @@ class _Filling:
         return frozenset(schema.get("required") or ()) if isinstance(schema, dict) else frozenset()
 
 
-class _Nothing:
+class _NoDefault:
     """No default is declared."""
 
 
-_NONE = _Nothing()
+_NONE = _NoDefault()
 
 
 def _at(value: Json, path: Path) -> Json:

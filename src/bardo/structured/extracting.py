@@ -16,7 +16,7 @@ from bardo.structured.bounds import MAX_READ
 from bardo.structured.completeness import settled
 from bardo.structured.extraction import Extraction, Failure, Json, JsonSchema
 from bardo.structured.markup import without_reasoning
-from bardo.structured.reading import FoundValue
+from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import strict_values
 from bardo.structured.search import Search, may_answer
 from bardo.structured.types import WrongShape, schema_of
@@ -78,7 +78,7 @@ def extract_sound(text: str, judge: Checker, *, cut: bool = False) -> Extraction
         value = msgspec.json.decode(text)
     except (ValueError, RecursionError):
         return None
-    if cut and not settled(FoundValue(value, 0, len(text)), text):
+    if cut and not settled(ParsedValue(value, 0, len(text)), text):
         return None
     return Extraction(value=value, text=text) if judge.accepts(value) else None
 

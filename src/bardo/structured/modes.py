@@ -88,7 +88,7 @@ class SchemaTarget(msgspec.Struct, frozen=True, kw_only=True):
     forced_tools: bool | None = None
 
 
-class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+class RequestConditions(msgspec.Struct, frozen=True, kw_only=True):
     """What else the request asks for."""
 
     thinking: bool = False
@@ -108,7 +108,7 @@ def _rungs(provider: str, model: str, dialect: str, own: str) -> tuple[Rung, ...
     return found if any(rung.form == "prompt" for rung in found) else (*found, Rung(form="prompt"))
 
 
-def refusal(rung: Rung, target: SchemaTarget, around: Circumstances) -> str:
+def refusal(rung: Rung, target: SchemaTarget, around: RequestConditions) -> str:
     """Return why a rung cannot be used, in words; empty where it can."""
     known = _known(rung.form, target)
     reasons = (
@@ -172,7 +172,7 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return form in self.forms and status in self.statuses and any(sign in said for sign in self.signs)
 
 
-class Lasting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class LastingRefusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What tells a refusal of a form from one of a single schema."""
 
     signs: tuple[str, ...]
@@ -181,7 +181,7 @@ class Lasting(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     refusal: tuple[Refusal, ...]
-    lasting: Lasting
+    lasting: LastingRefusal
 
 
 @cache

@@ -14,8 +14,18 @@ import msgspec
 
 from bardo.structured.bounds import resolve
 from bardo.structured.extraction import Json, JsonSchema
-from bardo.structured.modes import MODE_OF, Circumstances, Form, Mode, Rung, SchemaTarget, ordered, refusal, rungs_of
-from bardo.structured.rewrite import Inexpressible, Rewrite, Rewritten, rewrite
+from bardo.structured.modes import (
+    MODE_OF,
+    Form,
+    Mode,
+    RequestConditions,
+    Rung,
+    SchemaTarget,
+    ordered,
+    refusal,
+    rungs_of,
+)
+from bardo.structured.rewrite import Inexpressible, Rewrite, RewrittenSchema, rewrite
 from bardo.structured.subsets import subset
 from bardo.structured.validation import Checker, checker
 
@@ -48,7 +58,7 @@ class StructuredPlan:
     skipped: tuple[Skipped, ...] = ()
     wanted: Mode = "schema_enforced"
     """The mode that was asked for or preferred."""
-    rewritten: Rewritten | None = None
+    rewritten: RewrittenSchema | None = None
 
     @property
     def downgraded(self) -> bool:
@@ -95,7 +105,7 @@ def plan(
     same arguments; a schema that was made by `checker` or `schema_of` is recognised without writing it again.
     """
     judge = checker(schema)
-    around = Circumstances(thinking=thinking, streaming=streaming, tools=tools)
+    around = RequestConditions(thinking=thinking, streaming=streaming, tools=tools)
     key = (target, around, prefer_schema_enforcement, mode, name, guidance)
     made = judge.derived.get(key)
     if made is None:
@@ -104,7 +114,13 @@ def plan(
 
 
 def _planned(
-    judge: Checker, target: SchemaTarget, around: Circumstances, prefer: bool, mode: Mode | None, name: str, told: str
+    judge: Checker,
+    target: SchemaTarget,
+    around: RequestConditions,
+    prefer: bool,
+    mode: Mode | None,
+    name: str,
+    told: str,
 ) -> StructuredPlan:
     wanted: Mode = mode or ("schema_enforced" if prefer else "tool_use_workaround")
     named = _name(name, judge.schema)
@@ -124,13 +140,13 @@ def _planned(
     return _made(Rung(form="prompt"), _rewritten(judge, "any"), named, told, tuple(skipped), wanted)
 
 
-def _rewritten(judge: Checker, name: str) -> Rewritten:
+def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
     found = judge.derived.get(name)
     return judge.keep(name, rewrite(judge.schema, subset(name))) if found is None else found
 
 
 def _made(
-    rung: Rung, rewritten: Rewritten, name: str, told: str, skipped: tuple[Skipped, ...], wanted: Mode
+    rung: Rung, rewritten: RewrittenSchema, name: str, told: str, skipped: tuple[Skipped, ...], wanted: Mode
 ) -> StructuredPlan:
     tool = f"{_TOOL}{name}"[:64] if rung.form in ("tool", "tool_auto") else ""
     return StructuredPlan(
@@ -148,7 +164,7 @@ def _made(
     )
 
 
-def _told(rung: Rung, rewritten: Rewritten, tool: str, told: str) -> str:
+def _told(rung: Rung, rewritten: RewrittenSchema, tool: str, told: str) -> str:
     if rung.form == "tool_auto":
         return tool_guidance(tool)
     if MODE_OF[rung.form] != "prompt_guided":

@@ -39,7 +39,7 @@ _NO_ITEM = re.compile(r"\"[^\"\n]{0,200}\"\s{0,20}\w|'[^'\n]{0,200}'\s{0,20}\w")
 
 
 @dataclass(frozen=True, slots=True)
-class Quoted:
+class QuotedText:
     """A string's text from `start` to `stop`; reading goes on at `end`. `cut`: the text ended first. `unsure`: its end was guessed."""
 
     start: int
@@ -49,7 +49,7 @@ class Quoted:
     unsure: bool = False
 
 
-def quoted_end(text: str, at: int, role: str, *, depth: int) -> Quoted:
+def quoted_end(text: str, at: int, role: str, *, depth: int) -> QuotedText:
     """Return where the string whose opening quote stands at `at` ends. `role` says where it stands: key, member, item, argument or root."""
     tripled = text[at : at + 3]
     if tripled in ('"""', "'''"):
@@ -62,19 +62,19 @@ def quoted_end(text: str, at: int, role: str, *, depth: int) -> Quoted:
             continue
         position = found.start()
         if _ends(text, position + 1, role, depth):
-            return Quoted(start, position, position + 1, unsure=possible is not None)
+            return QuotedText(start, position, position + 1, unsure=possible is not None)
         if possible is None and _may_end(text, position + 1, role):
             possible = position
     if possible is not None:
-        return Quoted(start, possible, possible + 1, unsure=True)
-    return Quoted(start, len(text), len(text), cut=True)
+        return QuotedText(start, possible, possible + 1, unsure=True)
+    return QuotedText(start, len(text), len(text), cut=True)
 
 
-def _tripled(text: str, at: int, quotes: str) -> Quoted:
+def _tripled(text: str, at: int, quotes: str) -> QuotedText:
     end = text.find(quotes, at + 3)
     if end < 0:
-        return Quoted(at + 3, len(text), len(text), cut=True)
-    return Quoted(at + 3, end, end + 3)
+        return QuotedText(at + 3, len(text), len(text), cut=True)
+    return QuotedText(at + 3, end, end + 3)
 
 
 def _stops(closers: str) -> re.Pattern[str]:

@@ -14,7 +14,7 @@ from typing import Literal
 from bardo.structured.bounds import MAX_DEPTH
 from bardo.structured.extraction import Json
 from bardo.structured.lexemes import scalar, unescaped
-from bardo.structured.quotes import CLOSERS, Quoted, quoted_end
+from bardo.structured.quotes import CLOSERS, QuotedText, quoted_end
 
 SPACE = re.compile(r"[\s\u00a0\u200b-\u200d\u2060\ufeff]*")
 _COMMENT = re.compile(r"//[^\n]{0,2000}|/\*(?s:.{0,2000}?)\*/|#(?=[ \t!#])[^\n]{0,2000}|<!--(?s:.{0,2000}?)-->")
@@ -54,7 +54,7 @@ class NotData(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class FoundValue:
+class ParsedValue:
     """A value and where it stood. `cut`: the text ended inside it: behind a complete value ("closers"), or anywhere else ("scalar").
 
     `strict`: it was JSON as it stood. `unsure`: closers or string ends had to be guessed. `bare`: an array holds words without quotes.
@@ -69,20 +69,20 @@ class FoundValue:
     bare: bool = False
 
 
-class _Absent:
+class _Missing:
     """Stands for a value the text ended before."""
 
 
-_ABSENT = _Absent()
+_ABSENT = _Missing()
 
 
-def read_value(text: str, start: int) -> FoundValue:
+def read_value(text: str, start: int) -> ParsedValue:
     """Read the value that begins at `start`: a bracket, a quote or a call. Raises NotData."""
     reader = _Reader(text, start)
     value = reader.value("root")
-    if isinstance(value, _Absent):
+    if isinstance(value, _Missing):
         raise NotData(reader.at)
-    return FoundValue(value, start, reader.at, cut=reader.cut, unsure=reader.unsure, bare=reader.bare)
+    return ParsedValue(value, start, reader.at, cut=reader.cut, unsure=reader.unsure, bare=reader.bare)
 
 
 Role = Literal["root", "member", "item", "argument"]
@@ -99,7 +99,7 @@ class _Reader:
         # Behind an opening bracket or a comma, where more has to come.
         self._dangling = False
 
-    def value(self, role: Role) -> Json | _Absent:
+    def value(self, role: Role) -> Json | _Missing:
         self._skip()
         here = self._here()
         if not here:
@@ -142,7 +142,7 @@ class _Reader:
             if key is None:
                 break
             value = self.value("member")
-            if isinstance(value, _Absent):
+            if isinstance(value, _Missing):
                 self._cut("scalar")
                 break
             members[key] = value
@@ -176,7 +176,7 @@ class _Reader:
         items: list[Json] = []
         while self._more():
             value = self.value("argument" if closer == ")" else "item")
-            if isinstance(value, _Absent):
+            if isinstance(value, _Missing):
                 break
             items.append(value)
         return items
@@ -192,7 +192,7 @@ class _Reader:
             name = _NAMED.match(self.text, self.at)
             self.at = name.end() if name else self.at
             value = self.value("argument")
-            if isinstance(value, _Absent):
+            if isinstance(value, _Missing):
                 self._cut("scalar")
                 break
             if name:
@@ -237,7 +237,7 @@ class _Reader:
     # Scalars
 
     def _string(self, role: Role | Literal["key"], *, raw: bool = False) -> str:
-        found: Quoted = quoted_end(self.text, self.at, role, depth=len(self._open))
+        found: QuotedText = quoted_end(self.text, self.at, role, depth=len(self._open))
         said = self.text[found.start : found.stop]
         self.at = found.end
         self.unsure |= found.unsure
@@ -255,7 +255,7 @@ class _Reader:
         self.at = rest.end()
         return self._string(role)
 
-    def _bare_word(self, role: Role) -> Json | _Absent:
+    def _bare_word(self, role: Role) -> Json | _Missing:
         start = self.at
         whole = self._whole(role)
         if whole is not None:

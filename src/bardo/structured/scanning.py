@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from bardo.structured.bounds import MAX_WORK
 from bardo.structured.extraction import Json
-from bardo.structured.reading import CALL, FoundValue, NotData, read_value
+from bardo.structured.reading import CALL, NotData, ParsedValue, read_value
 
 _OPENER = re.compile(r"[{\[｛［]")
 _STARTS = re.compile(rf"[{{\[｛［]|(?:(?<=\n)|\A)[ \t]{{0,20}}(?:print|return|=)?\s{{0,5}}(?P<call>{CALL.pattern})")
@@ -34,12 +34,12 @@ _DECODER = json.JSONDecoder(parse_constant=_null)
 _LAX = json.JSONDecoder(parse_constant=_null, strict=False)
 
 
-def strict_values(text: str) -> list[FoundValue] | None:
+def strict_values(text: str) -> list[ParsedValue] | None:
     """Return the JSON values in a text; None where a bracket begins something that is not JSON, so that only a closer look can tell.
 
     None, too, where there are too many.
     """
-    found: list[FoundValue] = []
+    found: list[ParsedValue] = []
     position = 0
     while (opener := _OPENER.search(text, position)) is not None:
         one = _strict(text, opener.start())
@@ -56,7 +56,7 @@ def sound_spans(text: str) -> list[tuple[int, int]]:
     position, work = 0, 0
     while work <= MAX_WORK and (opener := _OPENER.search(text, position)) is not None:
         one = _strict(text, opener.start())
-        if isinstance(one, FoundValue):
+        if isinstance(one, ParsedValue):
             spans.append((one.start, one.end))
             work += 1
             position = one.end
@@ -66,7 +66,7 @@ def sound_spans(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _strict(text: str, start: int) -> FoundValue | int:
+def _strict(text: str, start: int) -> ParsedValue | int:
     """Return the JSON value at `start`, or how far it could be read."""
     try:
         value, end = _DECODER.raw_decode(text, start)
@@ -74,7 +74,7 @@ def _strict(text: str, start: int) -> FoundValue | int:
         return problem.pos
     except (ValueError, RecursionError):
         return len(text)
-    return FoundValue(value, start, end, strict=True)
+    return ParsedValue(value, start, end, strict=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,14 +84,14 @@ class Scan:
     `exhausted`: the text asked for more work than it is worth, so that not all of it was seen.
     """
 
-    found: tuple[FoundValue, ...]
+    found: tuple[ParsedValue, ...]
     failed: tuple[int, ...]
     exhausted: bool = False
 
 
 def scan(text: str) -> Scan:
     """Find the values in a text. Stops after MAX_WORK steps."""
-    found: list[FoundValue] = []
+    found: list[ParsedValue] = []
     failed: list[int] = []
     position, work = 0, 0
     while (begin := _STARTS.search(text, position)) is not None:
@@ -99,7 +99,7 @@ def scan(text: str) -> Scan:
             return Scan(tuple(found), tuple(failed), exhausted=True)
         start = begin.start("call") if begin.group("call") else begin.start()
         one = _value(text, start)
-        if isinstance(one, FoundValue):
+        if isinstance(one, ParsedValue):
             found.append(one)
             work += 1 if one.strict else _cost(start, one.end)
             position = max(one.end, start + 1)
@@ -115,13 +115,13 @@ def _cost(start: int, end: int) -> int:
     return _TRY + (end - start) // _STRIDE
 
 
-def _value(text: str, start: int) -> FoundValue | int:
+def _value(text: str, start: int) -> ParsedValue | int:
     strict = _strict(text, start)
-    if isinstance(strict, FoundValue):
+    if isinstance(strict, ParsedValue):
         return strict
     try:
         value, end = _LAX.raw_decode(text, start)
-        return FoundValue(value, start, end)
+        return ParsedValue(value, start, end)
     except (ValueError, RecursionError):
         return _read(text, start, strict)
 
@@ -137,21 +137,21 @@ def read_until(text: str, start: int) -> int:
         return start
 
 
-def _read(text: str, start: int, strict: int) -> FoundValue | int:
-    found: FoundValue | int
+def _read(text: str, start: int, strict: int) -> ParsedValue | int:
+    found: ParsedValue | int
     try:
         found = read_value(text, start)
     except NotData as problem:
         found = max(strict, problem.position)
     except RecursionError:
         found = len(text)
-    if isinstance(found, FoundValue) and (found.cut or not found.unsure):
+    if isinstance(found, ParsedValue) and (found.cut or not found.unsure):
         return found
     if read_until(text, start) < len(text):
         return found
     # Sound JSON up to the end of the text, as in {"a": "b", "} with its key open: what stands inside it is not the answer.
-    value = found.value if isinstance(found, FoundValue) else [] if text[start] in "[［" else {}
-    return FoundValue(value, start, len(text), cut="scalar")
+    value = found.value if isinstance(found, ParsedValue) else [] if text[start] in "[［" else {}
+    return ParsedValue(value, start, len(text), cut="scalar")
 
 
 def depth_of(text: str) -> int:

@@ -16,7 +16,7 @@ from bardo.structured.completeness import in_sentence, is_open, settled
 from bardo.structured.extraction import ErrorCode, Extraction, Json, JsonSchema
 from bardo.structured.lexemes import scalar
 from bardo.structured.lines import from_lines
-from bardo.structured.reading import FoundValue
+from bardo.structured.reading import ParsedValue
 from bardo.structured.scanning import Scan, scan
 from bardo.structured.validation import Checker
 
@@ -25,7 +25,7 @@ _MAX_WORD = 200
 _BEGINS = re.compile(r"\{\s{0,50}[\"']\w")
 
 
-def may_answer(found: FoundValue, plain: str, *, cut: bool) -> bool:
+def may_answer(found: ParsedValue, plain: str, *, cut: bool) -> bool:
     """Return whether a value may be the answer: no part of a sentence, and complete where the reply was cut."""
     return not in_sentence(found, plain) and (not cut or settled(found, plain))
 
@@ -43,7 +43,7 @@ class Search:
         schema = self.judge.schema
         return forms(value, members_of(schema, schema)[0])
 
-    def _fit(self, found: FoundValue, *, changing: bool = False) -> Extraction | None:
+    def _fit(self, found: ParsedValue, *, changing: bool = False) -> Extraction | None:
         """Return the first of a value's forms that conforms, with its types changed where `changing`."""
         for value, wrappers in self._forms(found.value):
             value, lost = sendable(value)
@@ -55,7 +55,7 @@ class Search:
         return None
 
     def _result(
-        self, found: FoundValue, value: Json, wrappers: tuple[str, ...], coerced: tuple[str, ...]
+        self, found: ParsedValue, value: Json, wrappers: tuple[str, ...], coerced: tuple[str, ...]
     ) -> Extraction:
         return Extraction(
             value=value,
@@ -66,11 +66,11 @@ class Search:
             text=self.text,
         )
 
-    def as_it_stands(self, found: Iterable[FoundValue]) -> Extraction | None:
+    def as_it_stands(self, found: Iterable[ParsedValue]) -> Extraction | None:
         """Return the last value that conforms as it was written."""
         return _first(self._fit(one) for one in _last(found))
 
-    def _changed(self, found: Iterable[FoundValue]) -> Extraction | None:
+    def _changed(self, found: Iterable[ParsedValue]) -> Extraction | None:
         return _first(self._fit(one, changing=True) for one in _last(found))
 
     # A whole text
@@ -89,7 +89,7 @@ class Search:
         conforming = _first(self._readings(plain, seen, found))
         return conforming if conforming is not None else self._failed(found, plain)
 
-    def _readings(self, plain: str, seen: Scan, found: list[FoundValue]) -> Iterator[Extraction | None]:
+    def _readings(self, plain: str, seen: Scan, found: list[ParsedValue]) -> Iterator[Extraction | None]:
         headless = restored(plain)
         if headless is not None:
             yield self._changed(one for one in headless.found if one.cut != "scalar")
@@ -110,7 +110,7 @@ class Search:
     def _from_lines(self, plain: str) -> Extraction | None:
         # Where a schema demands nothing, one line of prose with a colon would do.
         said = from_lines(plain, _keys(self.judge.schema), alone=self.judge.accepts({}))
-        return None if said is None else self._fit(FoundValue(said, 0, len(plain)), changing=True)
+        return None if said is None else self._fit(ParsedValue(said, 0, len(plain)), changing=True)
 
     def _word(self, plain: str) -> Extraction | None:
         """Return a text of one bare word or number. A schema for any string takes no part: there, prose would be an answer.
@@ -127,7 +127,7 @@ class Search:
             or not (known or (isinstance(schema, dict) and {"enum", "const"} & schema.keys()))
         ):
             return None
-        return self._fit(FoundValue(value, 0, len(plain)))
+        return self._fit(ParsedValue(value, 0, len(plain)))
 
     def _salvaged(self, plain: str, seen: Scan) -> Iterator[Extraction | None]:
         doubtful = tuple(one.start for one in seen.found if one.unsure or one.cut)
@@ -139,7 +139,7 @@ class Search:
 
     # Failures
 
-    def _truncated(self, found: list[FoundValue], plain: str) -> Extraction | None:
+    def _truncated(self, found: list[ParsedValue], plain: str) -> Extraction | None:
         """Return the last value where the text ended inside it: an example before it must not pass for the answer."""
         last = found[-1] if found else None
         if last is None or not last.cut:
@@ -149,7 +149,7 @@ class Search:
         fitting = self._fit(last, changing=True) if last.cut == "closers" else None
         return fitting or self._partly(last, plain)
 
-    def _partly(self, last: FoundValue, plain: str) -> Extraction | None:
+    def _partly(self, last: ParsedValue, plain: str) -> Extraction | None:
         """Return what a value holds that the text ended in, as an error; None where it does not look like the answer."""
         partial = next((form for form, _ in self._forms(last.value) if self._may_be(form)), None)
         if not partial and not (last.value == {} and _BEGINS.match(plain, last.start)):
@@ -158,7 +158,7 @@ class Search:
         result = self._error("truncated", "the text ends inside the answer", value)
         return msgspec.structs.replace(result, repaired=True)
 
-    def _ended(self, found: list[FoundValue], plain: str) -> Extraction:
+    def _ended(self, found: list[ParsedValue], plain: str) -> Extraction:
         """Return the error of a reply that was cut, with what it holds."""
         last = found[-1] if found else None
         partly = self._partly(last, plain) if last is not None else None
@@ -172,7 +172,7 @@ class Search:
             return "object" in accepted_types(schema, schema) and (not known or not known.keys().isdisjoint(value))
         return isinstance(value, list) and "array" in accepted_types(schema, schema)
 
-    def _failed(self, found: list[FoundValue], plain: str) -> Extraction:
+    def _failed(self, found: list[ParsedValue], plain: str) -> Extraction:
         data = [one for one in found if not one.bare] or found
         if not data:
             why = "the text is empty" if not plain.strip() else "there is no JSON in the text"
@@ -212,17 +212,17 @@ def _first(results: Iterable[Extraction | None]) -> Extraction | None:
     return next((result for result in results if result is not None), None)
 
 
-def _last(found: Iterable[FoundValue]) -> Iterable[FoundValue]:
+def _last(found: Iterable[ParsedValue]) -> Iterable[ParsedValue]:
     return reversed(list(found)[-MAX_JUDGED:])
 
 
-def _joined(found: list[FoundValue], plain: str) -> list[FoundValue]:
+def _joined(found: list[ParsedValue], plain: str) -> list[ParsedValue]:
     """Return values that stand one after the other, a line or a comma apart, as one array."""
     parts = [one for one in found if one.end > one.start and isinstance(one.value, dict | list)]
     between = (plain[left.end : right.start] for left, right in pairwise(parts))
     if len(parts) < 2 or parts[-1].cut == "scalar" or any(gap.strip(" \t\r\n,;") for gap in between):
         return []
-    return [FoundValue([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)]
+    return [ParsedValue([one.value for one in parts], parts[0].start, parts[-1].end, cut=parts[-1].cut)]
 
 
 def _keys(schema: JsonSchema) -> frozenset[str]:

@@ -30,7 +30,7 @@ _CLOSES = {"}": "{", "]": "["}
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ValueEnd:
     """How a value ended: at its own end or not, and what was wrong with it."""
 
     complete: bool
@@ -42,7 +42,7 @@ def escape(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)[1:-1]
 
 
-def pass_value(scanner: Scanner, give: Give, stops: tuple[str, ...]) -> Reading[Ended]:
+def pass_value(scanner: Scanner, give: Give, stops: tuple[str, ...]) -> Reading[ValueEnd]:
     """Pass on the value that begins here. Where its end is lost, it ends before the first of `stops`, or with the reply."""
     scan = _Scan(scanner, give)
     ended = yield from scan.strictly()
@@ -88,39 +88,39 @@ class _Scan:
         self._expects: Expects = "value"
         self._controls = False
 
-    def strictly(self) -> Reading[Ended | None]:
+    def strictly(self) -> Reading[ValueEnd | None]:
         """Read for as long as this is JSON; None where it is not."""
         while True:
             yield from self._scanner.blank(self._give if self._open else None)
             character = yield from self._scanner.peek()
             if not character:
-                return Ended(False, CUT_OFF)
+                return ValueEnd(False, CUT_OFF)
             if len(self._open) > DEPTH_LIMIT:
                 return None
             if not (yield from self._step(character)):
                 return None
             if not self._open and self._expects == "comma or end":
-                return Ended(True, NOT_JSON if self._controls else "")
+                return ValueEnd(True, NOT_JSON if self._controls else "")
 
-    def loosely(self, stops: tuple[str, ...]) -> Reading[Ended]:
+    def loosely(self, stops: tuple[str, ...]) -> Reading[ValueEnd]:
         """Read on by brackets and quotes."""
         marks = ('"', "{", "}", "[", "]", *stops)
         while self._open and len(self._open) <= DEPTH_LIMIT:
             found = yield from self._scanner.pass_until(marks, self._give)
             if not found:
-                return Ended(False, CUT_OFF)
+                return ValueEnd(False, CUT_OFF)
             if found in stops:
-                return Ended(False, NOT_JSON)
+                return ValueEnd(False, NOT_JSON)
             if found == '"':
                 if not (yield from _pass_string(self._scanner, self._give)):
-                    return Ended(False, CUT_OFF)
+                    return ValueEnd(False, CUT_OFF)
             elif found in _OPENS:
                 self._enter(found)
             elif self._open[-1] != _CLOSES[found]:
-                return Ended(False, UNBALANCED)
+                return ValueEnd(False, UNBALANCED)
             else:
                 self._leave()
-        return Ended(False, TOO_DEEP) if self._open else Ended(True, NOT_JSON)
+        return ValueEnd(False, TOO_DEEP) if self._open else ValueEnd(True, NOT_JSON)
 
     def _step(self, character: str) -> Reading[bool]:
         """Read one token; False where it may not stand here."""

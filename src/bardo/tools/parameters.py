@@ -11,7 +11,7 @@ from bardo.tools.json_calls import read_arguments
 from bardo.tools.jsontext import CUT_OFF
 from bardo.tools.scanner import Give, Malformed, Reading, Scanner, markers
 from bardo.tools.shapes import Shape, ShapeStep, shapes_of
-from bardo.tools.values import Trimmed, Value, WrappedValue
+from bardo.tools.values import TrimmedValue, Value, WrappedValue
 
 KEY = re.compile(r"[^\"'<>\r\n{}|]*")
 WORD = re.compile(r"[\w.\-]*")
@@ -156,7 +156,7 @@ class ParameterReader:
 
     def _lines(self, closers: tuple[str, ...], value: Value) -> Reading[None]:
         """Read a value that stands on lines of its own. It also ends where another declared parameter begins."""
-        trimmed = Trimmed(value.give)
+        trimmed = TrimmedValue(value.give)
         headers = self._headers()
         ends = markers((*closers, *headers))
         while (found := (yield from self._scanner.pass_to(ends, trimmed.give))) in headers:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from bardo.streams.fences import FenceWatch
+from bardo.streams.fences import FenceTracker
 from bardo.tools.calls import MakeId, OpenCall
 from bardo.tools.declared import DeclaredTools
 from bardo.tools.formats import ToolCallFormat
@@ -46,7 +46,7 @@ class ToolCallReader:
         self._scanner = Scanner(hold)
         self._pieces = Pieces()
         self._shapes = shapes_of(format)
-        self._fences = FenceWatch()
+        self._fences = FenceTracker()
         self._call = OpenCall(self._scanner, self._pieces, DeclaredTools(tools), make_id)
         self._grammar = CallGrammar(self._scanner, self._call, format, hold=hold)
         self._openers = (*self._shapes.openers, *format.inline)

@@ -88,7 +88,7 @@ class WrappedValue(Value):
             self._call.key(self._key)
 
 
-class Trimmed:
+class TrimmedValue:
     """Passes text on but for a line break at its very end."""
 
     def __init__(self, give: Callable[[str], None]) -> None:

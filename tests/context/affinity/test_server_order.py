@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.context.affinity.layer import first_of_each
-from bardo.context.affinity.server_order import LoadBounds, Ordered, ServerState, order_targets, saved_nanos
+from bardo.context.affinity.server_order import LoadBounds, ServerOrder, ServerState, order_targets, saved_nanos
 from bardo.context.layer import TargetFacts
 
 PODS = [TargetFacts(provider="pods", model="m", dialect="openai_chat", address=f"{name}:1") for name in "abcd"]
@@ -18,7 +18,7 @@ def hosted(name: str, read: int, *, model: str = "m", input_price: int = 3_000_0
     return TargetFacts(provider=name, model=model, dialect="d", input_nanos=input_price, cache_read_nanos=read)
 
 
-def ordered(targets: list[TargetFacts], *states: dict[str, Any], tokens: int = 10_000) -> Ordered:
+def ordered(targets: list[TargetFacts], *states: dict[str, Any], tokens: int = 10_000) -> ServerOrder:
     return order_targets(targets, [ServerState(**one) for one in states], LoadBounds(), lambda: tokens)
 
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from bardo.context.cache.answers import compare_answers
 from bardo.context.cache.confidence import Evidence, comparisons_needed, false_hit_bound
 from bardo.context.cache.index import IndexedQuestion, decode_index, encode_index, packed, unpacked
-from bardo.context.cache.look import Candidate, CompareAnswers, CountSimilar, FindSimilar, Look, after_reply
+from bardo.context.cache.look import Candidate, CompareAnswers, CountSimilar, FindSimilar, SimilarLookup, after_reply
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import LayerFacts
 from bardo.values.blocks import ImageBlock, TextBlock
 from bardo.values.request import Message, Request, Sampling
@@ -36,7 +36,7 @@ def candidate(question: str, *, cosine: float = 0.9, pool: Evidence = ENOUGH, ow
 
 def looked(
     rules: SimilarRules, request: Request, *found: Candidate, facts: LayerFacts = FACTS
-) -> tuple[Look | None, list[Any]]:
+) -> tuple[SimilarLookup | None, list[Any]]:
     """Run one look with these entries, and return what it gave and the effects that it yielded."""
     steps = SimilarAnswers(rules).look(request, facts)
     effects: list[Any] = []
@@ -48,7 +48,7 @@ def looked(
             return end.value, effects
         effects.append(effect)
         if isinstance(effect, Embed):
-            result = Embedded(vectors=((1.0, 0.0),), fingerprint="f", tier="static")
+            result = TextVectors(vectors=((1.0, 0.0),), fingerprint="f", tier="static")
         else:
             result = found if isinstance(effect, FindSimilar) else None
 

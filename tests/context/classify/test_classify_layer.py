@@ -11,7 +11,7 @@ from bardo.catalog.classify_rows import NeedRow, classify_rows
 from bardo.context.classify.heads import HeadFile, Heads, shipped_heads
 from bardo.context.classify.labels import Guess
 from bardo.context.classify.layer import Classify, needs_of
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import EffectFailed, LayerFacts, Passed
 from bardo.embedding.static_embedding import wide_embedding
 from bardo.values.blocks import TextBlock
@@ -29,7 +29,7 @@ def asking(text: str) -> Request:
     return Request(model="m", messages=(Message("user", (TextBlock(text),)),), body_bytes=b"{}")
 
 
-def run(layer: Classify, text: str, answer: Embedded | EffectFailed | None = None) -> Passed:
+def run(layer: Classify, text: str, answer: TextVectors | EffectFailed | None = None) -> Passed:
     """Return what a layer decides, with `answer` to what it asks for."""
     steps = layer.steps(asking(text), FACTS)
     try:
@@ -45,8 +45,8 @@ def run(layer: Classify, text: str, answer: Embedded | EffectFailed | None = Non
     raise AssertionError("one vector is asked for")
 
 
-def vector(*values: float, fingerprint: str = "onnx-1") -> Embedded:
-    return Embedded(vectors=(values,), fingerprint=fingerprint, tier="onnx")
+def vector(*values: float, fingerprint: str = "onnx-1") -> TextVectors:
+    return TextVectors(vectors=(values,), fingerprint=fingerprint, tier="onnx")
 
 
 def test_the_shipped_heads_label_at_once_and_the_request_stays_as_it_came() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.context.privacy.placeholders import Placeholders
-from bardo.context.privacy.restore import ExactRestorer, JsonRestorer, Restoring, TextRestorer
+from bardo.context.privacy.restore import ExactRestorer, JsonRestorer, RestorePlan, TextRestorer
 from bardo.context.privacy.restore_stage import RestoreStage
 from bardo.values.events import (
     BlockFields,
@@ -32,13 +32,13 @@ from support.growth import growth
 MAIL, CARD = "jane@example.org", "4111 1111 1111 1111"
 
 
-def restoring() -> Restoring:
+def restoring() -> RestorePlan:
     made = Placeholders()
     made.take(MAIL, "EMAIL")
     made.take(CARD, "CARD")
     for number in range(2, 13):
         made.take(f"n{number}@example.org", "EMAIL")
-    return Restoring(made)
+    return RestorePlan(made)
 
 
 RESTORING = restoring()
@@ -137,7 +137,7 @@ def test_arguments_are_restored_through_their_escapes(parts: list[str], every: i
 def test_a_value_is_escaped_where_it_is_put_into_json() -> None:
     made = Placeholders()
     made.take('say "hi" \\ now', "NOTE")
-    restorer = JsonRestorer(Restoring(made))
+    restorer = JsonRestorer(RestorePlan(made))
     assert json.loads(restorer.feed('{"a": "<NOTE_1>"}') + restorer.finish()) == {"a": 'say "hi" \\ now'}
 
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from bardo.context.steps.cache_cost import (
-    ChangedFrom,
     Edit,
+    FirstChange,
     WarmPrefix,
     behind,
     first_worth_making,
@@ -69,7 +69,7 @@ def test_what_is_warm_is_what_was_measured_or_was_sent_lately() -> None:
 
 
 def test_nothing_is_warm_behind_a_change_of_an_earlier_layer() -> None:
-    known = facts(found={"compress": ChangedFrom(300), "classify": object()})
+    known = facts(found={"compress": FirstChange(300), "classify": object()})
     assert warm_prefix(known, 2_000, 999.0, 300.0).tokens == 300
 
 

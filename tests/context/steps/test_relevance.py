@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect
 from bardo.context.steps.dedup import dedup
 from bardo.context.steps.ranking import bm25, fused, words_of
@@ -28,9 +28,9 @@ def reader(**settings: object) -> Request:
     return run_layer(layer, request, perform=vectors).request
 
 
-def vectors(effect: Effect) -> Embedded:
+def vectors(effect: Effect) -> TextVectors:
     assert isinstance(effect, Embed)
-    return Embedded(
+    return TextVectors(
         vectors=tuple((1.0, 0.0) if "refund" in text else (0.0, 1.0) for text in effect.texts),
         fingerprint="f",
         tier="static",

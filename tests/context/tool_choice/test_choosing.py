@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, Passed
-from bardo.context.session_memory import KeepForSession, RecallForSession
+from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.tool_choice.layer import ToolChoice
 from bardo.context.tool_choice.settings import ToolChoiceSettings
 from bardo.values.blocks import Carried, TextBlock, ToolCallBlock, ToolResultBlock
@@ -50,9 +50,9 @@ class Sessions:
         self.kept: dict[str, bytes] = {}
 
     def perform(self, effect: Effect) -> Any:
-        if isinstance(effect, RecallForSession):
+        if isinstance(effect, LoadForSession):
             return self.kept.get(effect.session)
-        if isinstance(effect, KeepForSession):
+        if isinstance(effect, StoreForSession):
             self.kept[effect.session] = effect.value
             return None
         raise EffectFailed(type(effect).__name__)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from bardo.dialects.openai_responses import DIALECT
-from bardo.dialects.openai_responses.state import Sealed, opened
+from bardo.dialects.openai_responses.state import SealContent, opened
 from bardo.dialects.sealing import unseal
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock
 from bardo.values.errors import BrokenStream, UpstreamRefused
@@ -142,7 +142,7 @@ def test_own_state_is_written_as_it_is_and_other_state_sealed() -> None:
     assert own[2]["item"] == {"type": "reasoning", "id": "rs_9", "summary": []}
     assert final(own)["output"][0]["encrypted_content"] == "CIPHER"
     other = told(ThinkStart(0, CLAUDE.format), ThinkChunk(0, "hm"), OpaqueState(0, CLAUDE), ThinkEnd(0), STOP)
-    assert opened(final(other)["output"][0]["encrypted_content"]) == Sealed((CLAUDE,), text="hm")
+    assert opened(final(other)["output"][0]["encrypted_content"]) == SealContent((CLAUDE,), text="hm")
 
 
 LATE: dict[str, list[Event]] = {

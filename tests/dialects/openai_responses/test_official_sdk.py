@@ -17,7 +17,7 @@ from openai.types.responses import (
 )
 
 from bardo.dialects.openai_responses import DIALECT
-from bardo.dialects.openai_responses.state import Sealed, opened
+from bardo.dialects.openai_responses.state import SealContent, opened
 from bardo.values.blocks import Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.errors import BrokenStream, InvalidRequest
 from bardo.values.events import (
@@ -101,7 +101,7 @@ def test_the_sdk_reads_everything_of_a_foreign_reply() -> None:
         assert isinstance(thought, ResponseReasoningItem)
         assert thought.content is not None
         assert thought.content[0].text == "Let me think."
-        assert opened(thought.encrypted_content or "") == Sealed((CLAUDE,), text="Let me think.")
+        assert opened(thought.encrypted_content or "") == SealContent((CLAUDE,), text="Let me think.")
         assert isinstance(message, ResponseOutputMessage)
         assert response.output_text == "I will look."
         assert isinstance(call, ResponseFunctionToolCall)

@@ -16,7 +16,7 @@ import pytest
 from bardo.edge.export import clickhouse as export_module
 from bardo.edge.export.clickhouse import target_of
 from bardo.edge.export.columns import export_columns, utc_text
-from bardo.edge.export.exporting import Exported, export_to_clickhouse
+from bardo.edge.export.exporting import ExportSummary, export_to_clickhouse
 from bardo.edge.http import HttpTransport
 from bardo.edge.log import LogReader, LogRow, LogWriter, export_queries
 from bardo.edge.log.problems import ExportFailed
@@ -74,8 +74,8 @@ def written(path: Path, stored: list[LogRow]) -> str:
 
 def sent(
     server: ClickHouse, log: str, *, password: str = PASSWORD, after: int | None = None, url: str = "", **more: Any
-) -> Exported:
-    async def run() -> Exported:
+) -> ExportSummary:
+    async def run() -> ExportSummary:
         transport = HttpTransport()
         try:
             with LogReader(log) as reader:
@@ -93,7 +93,7 @@ def test_the_table_holds_the_rows_of_the_log(server: ClickHouse, tmp_path: Path)
     stored = rows()
     log = written(tmp_path / "log.db", stored)
     done = sent(server, log, content=True)
-    assert done == Exported(rows=len(stored), row_number=len(stored))
+    assert done == ExportSummary(rows=len(stored), row_number=len(stored))
     found = server.engine.rows("calls")
     assert len(found) == len(stored)
     # JSON is the text that the log holds, to the letter.

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Text, cast, create_engine, select
 
 from bardo.edge.export.columns import export_columns, microseconds, utc_text
-from bardo.edge.export.exporting import Exported, FileExport, SinceLast
+from bardo.edge.export.exporting import ExportSummary, FileExport, SinceLast
 from bardo.edge.export.files import FileFormat
 from bardo.edge.export.progress import ExportState
 from bardo.edge.log import LogReader, LogRow, LogWriter, export_queries
@@ -49,7 +49,7 @@ def stored(place: str) -> list[tuple[Any, ...]]:
     return found
 
 
-def exported(place: str, path: Path, kind: FileFormat, **span: float) -> Exported:
+def exported(place: str, path: Path, kind: FileFormat, **span: float) -> ExportSummary:
     with LogReader(place) as reader:
         return FileExport(format=kind, content=True).write(reader, reader.export_span(**span), path)
 
@@ -59,7 +59,7 @@ def test_parquet_holds_the_rows_of_the_log(place: str, tmp_path: Path, monkeypat
     arrow = pytest.importorskip("pyarrow")
     monkeypatch.setattr(export_queries, "MOST_ROWS", 10)
     number = len(fill(place))
-    assert exported(place, tmp_path / "a.parquet", "parquet") == Exported(rows=number, row_number=number)
+    assert exported(place, tmp_path / "a.parquet", "parquet") == ExportSummary(rows=number, row_number=number)
     table = parquet.read_table(tmp_path / "a.parquet")
     assert parquet.ParquetFile(tmp_path / "a.parquet").num_row_groups == -(-number // 10)
     assert table.schema.names == [column.name for column in COLUMNS]

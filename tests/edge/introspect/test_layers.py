@@ -11,7 +11,7 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.catalog.models import Facts
 from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.introspect import Introspector, Learned, LiveFacts, layers_of, log_override, merge
+from bardo.edge.introspect import FactsAnswer, Introspector, LiveFacts, layers_of, log_override, merge
 from bardo.edge.introspect.layers import MergedFact
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target
@@ -27,8 +27,8 @@ def provider(preset: str = "openrouter") -> Provider:
     return Provider(id="mine", row=row, base_url="http://127.0.0.1:9")
 
 
-def said(facts: LiveFacts | None) -> Learned:
-    return Learned(facts=facts, at=AT.timestamp(), adapter="openrouter")
+def said(facts: LiveFacts | None) -> FactsAnswer:
+    return FactsAnswer(facts=facts, at=AT.timestamp(), adapter="openrouter")
 
 
 def fact(merged_facts: tuple[MergedFact, ...], field: str) -> MergedFact:

@@ -11,7 +11,7 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
 from bardo.edge.http import HttpTransport
-from bardo.edge.introspect import Introspector, Learned
+from bardo.edge.introspect import FactsAnswer, Introspector
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider
 from bardo.simulators import Fault, Simulator
@@ -47,11 +47,11 @@ def row_of(name: str) -> ProviderRow:
 
 def learned(
     preset: str, simulator: Simulator, after: Callable[[Introspector, Provider], Awaitable[None]] | None = None
-) -> Learned:
+) -> FactsAnswer:
     """Ask a simulated server about its model; `after` happens first, with the server running."""
     row, model, _ = SERVERS[preset]
 
-    async def scenario() -> Learned:
+    async def scenario() -> FactsAnswer:
         transport = HttpTransport()
         introspector = Introspector(transport, Keyring(KEYS))
         async with simulator.serve() as base_url:

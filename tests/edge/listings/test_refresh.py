@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bardo.catalog.load import builtin
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
@@ -268,7 +268,9 @@ def test_the_models_of_a_kept_list_can_be_asked_while_the_provider_does_not_answ
     desk.answers["venice"] = Unreachable("no route", provider="venice")
 
     async def names(listings: Listings | None) -> list[tuple[str, ...]]:
-        directory = Directory([provider("venice")], desk.transport, Keyring(KEYS), clock=lambda: 1.0, listings=listings)
+        directory = ProviderDirectory(
+            [provider("venice")], desk.transport, Keyring(KEYS), clock=lambda: 1.0, listings=listings
+        )
         return [one.models for one in await directory.models()]
 
     assert asyncio.run(names(None)) == [()]

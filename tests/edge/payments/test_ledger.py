@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.accounting.payments import Payer, Spent
+from bardo.accounting.payments import Payer, Spending
 from bardo.edge.database.problems import DatabaseNewer
 from bardo.edge.payments.database import find_ledger, open_ledger
 from bardo.edge.payments.ledger import CapReached, Ledger, LedgerEntry, day_of
@@ -35,16 +35,16 @@ def entry(purchase: str, ordinal: int, nanos: int = 1_000, tenant: str = "", sub
     )  # fmt: skip
 
 
-def free(_: Spent) -> tuple[str, str]:
+def free(_: Spending) -> tuple[str, str]:
     return "", ""
 
 
-def up_to(cap: int, nanos: int = 1_000) -> Callable[[Spent], tuple[str, str]]:
+def up_to(cap: int, nanos: int = 1_000) -> Callable[[Spending], tuple[str, str]]:
     return lambda spent: ("over", "usd_per_day") if spent.day + nanos > cap else ("", "")
 
 
 def reserve(
-    ledger: Ledger, purchase: str, refusal: Callable[[Spent], tuple[str, str]] = free
+    ledger: Ledger, purchase: str, refusal: Callable[[Spending], tuple[str, str]] = free
 ) -> tuple[LedgerEntry, bool]:
     return ledger.reserve(purchase, lambda ordinal: entry(purchase, ordinal), refusal)
 
@@ -90,7 +90,7 @@ def test_what_was_spent_is_counted_by_tenant_and_subsystem(place: Path | str) ->
         for number, (tenant, subsystem) in enumerate([("a", "dream"), ("a", ""), ("b", "dream")]):
             made = entry(f"p{number}", 0, 1_000 * (number + 1), tenant, subsystem)
             ledger.reserve(made.purchase, lambda _, made=made: made, free)  # type: ignore[misc]
-        assert ledger.spent(day_of(NOW), Payer(tenant="a", subsystem="dream")) == Spent(
+        assert ledger.spent(day_of(NOW), Payer(tenant="a", subsystem="dream")) == Spending(
             day=6_000, tenant=3_000, subsystem=4_000
         )
         assert ledger.spent_by("tenant", "0000", "9999") == {"a": 3_000, "b": 3_000}

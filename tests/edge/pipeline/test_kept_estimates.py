@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bardo.edge.assembly import model_facts
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.pipeline.kept_estimates import FILE
@@ -22,7 +22,7 @@ from bardo.values.request import BardoOptions, Request
 async def corrected_after(folder: Path, counted: int | None) -> int:
     """Run a pipeline that learns one count, and return what it makes of a prompt of 1000 tokens before that."""
     settings, transport, keyring = parse_settings(""), HttpTransport(), Keyring({})
-    directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+    directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
     runner = Runner(directory, transport, keyring, facts=model_facts(settings))
     pipeline = Pipeline.of(settings, runner, folder, {})
     assert pipeline.of_call(Request(model="m", messages=(), options=BardoOptions(pipeline="fast"))) is not None

@@ -10,7 +10,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
-from bardo.reasoning.replay import Kept, Recalled, amended, prefix_of, remember, restore
+from bardo.reasoning.replay import Recalled, ReplyRecord, amended, prefix_of, remember, restore
 from bardo.reasoning.replay.guard import OnChange
 from bardo.values.blocks import Carried, ImageBlock, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, ToolResultBlock
 from bardo.values.request import Message, Request, Tool
@@ -44,7 +44,7 @@ def after(request: Request, *messages: Message, **changes: Any) -> Request:
 
 def two_turns(on_change: OnChange) -> tuple[Request, Recalled]:
     """Return a request with two replies of calls in its history, their thinking dropped, and what is known of them."""
-    found: dict[str, Kept] = {}
+    found: dict[str, ReplyRecord] = {}
     request = FIRST
     for signature in ("one", "two"):
         call = msgspec.structs.replace(CALL, id=IDS[signature])

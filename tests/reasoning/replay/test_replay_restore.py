@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from bardo.catalog.load import builtin
 from bardo.catalog.replay import Reader, builtin_replay
 from bardo.edge.state import MemoryStore
-from bardo.reasoning.replay import Recalled, Restored, decode_kept, encode_kept, remember, restore, wanted
+from bardo.reasoning.replay import Recalled, RestoredRequest, decode_kept, encode_kept, remember, restore, wanted
 from bardo.values.blocks import (
     Block,
     Carried,
@@ -73,7 +73,7 @@ def recalled(*replies: tuple[Request, tuple[ReplyBlock, ...], Reader]) -> Recall
 
 def back(
     blocks: tuple[ReplyBlock, ...], client: tuple[Block, ...], *, maker: Reader, to: Reader | None = None
-) -> Restored:
+) -> RestoredRequest:
     """Return the request with `client`'s version of a reply of `blocks`, restored."""
     known = recalled((asked(QUESTION), blocks, maker))
     request = asked(QUESTION, Message("assistant", client), RESULT)

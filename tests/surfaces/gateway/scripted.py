@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
@@ -67,7 +67,7 @@ def scripted(
         ProviderEntry(id=preset, preset=preset, base_url="http://127.0.0.1:9/v1", api_key_env="KEY", models=("*",))
         for preset in presets
     )
-    directory = Directory.of(Settings(providers=entries), transport, keyring, clock=time.monotonic)
+    directory = ProviderDirectory.of(Settings(providers=entries), transport, keyring, clock=time.monotonic)
     runner = Runner(directory, transport, keyring, replay=replay)
     with BackgroundServer(Gateway(runner, GatewaySettings(max_body_bytes=1_000_000), stop=transport.close)) as server:
         played.address = server.address

@@ -12,7 +12,7 @@ import pytest
 
 from bardo.dialects import dialect
 from bardo.edge import upstream_reply
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.http import Call
 from bardo.edge.keys import Keyring
@@ -53,7 +53,9 @@ class Upstream:
             for name, reply in REPLIES.items()
         ]
         keyring = Keyring({"KEY": "sk-1", "AWS_REGION": "eu-west-1"})
-        directory = Directory.of(Settings(providers=tuple(entries)), self.transport, keyring, clock=time.monotonic)
+        directory = ProviderDirectory.of(
+            Settings(providers=tuple(entries)), self.transport, keyring, clock=time.monotonic
+        )
         self.gateway = Gateway(Runner(directory, self.transport, keyring, failover=NO_PAUSES), GatewaySettings())
         self.stream = False
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import msgspec
 
 from bardo.context.affinity.prompt_prefix import PromptPrefix
-from bardo.context.affinity.server_order import LoadBounds, Ordered, ServerState, order_targets, saved_nanos
+from bardo.context.affinity.server_order import LoadBounds, ServerOrder, ServerState, order_targets, saved_nanos
 from bardo.context.layer import Effect, KeptReply, LayerFacts, LayerSteps, Passed, Receipt, TargetFacts
 from bardo.values.request import Request
 from bardo.values.response import Response
@@ -21,7 +21,7 @@ _WORDS = {
 }
 
 
-class LookAtServers(Effect, frozen=True):
+class FindServerStates(Effect, frozen=True):
     """Ask what each target probably has cached of a session's prompt, and how busy it is. The answer is a `Servers`."""
 
     session: str
@@ -46,7 +46,7 @@ class ExpectSession(Effect, frozen=True):
     tokens: int
 
 
-class NoteSession(Effect, frozen=True):
+class RecordSession(Effect, frozen=True):
     """Note that a session's call was answered, with what the reply says of its tokens.
 
     `expected` is how many of them each target was expected to have cached, by its provider, address and model.
@@ -91,7 +91,7 @@ class AffinityPart:
             (one.provider, one.address, one.model): state.warm_tokens
             for one, state in zip(self._targets, seen.states, strict=True)
         }
-        return (NoteSession(self._session, seen.prefix, self._messages, tokens, cached, expected),)
+        return (RecordSession(self._session, seen.prefix, self._messages, tokens, cached, expected),)
 
     def failed(self) -> Iterable[Effect]:
         """Forget what was expected of the call."""
@@ -110,7 +110,7 @@ class Affinity:
     def steps(self, request: Request, facts: LayerFacts) -> LayerSteps:
         """Put the targets in order, and note where the call goes."""
         targets = facts.targets
-        seen: Servers = yield LookAtServers(facts.session, request, targets)
+        seen: Servers = yield FindServerStates(facts.session, request, targets)
         ordered = order_targets(targets, seen.states, self._bounds, lambda: facts.count_tokens(request, None))
         places = first_of_each(targets, ordered.places, self._most_servers)
         first, messages = places[0], len(request.messages)
@@ -139,7 +139,7 @@ def first_of_each(targets: Sequence[TargetFacts], places: Sequence[int], most: i
     return tuple(kept)
 
 
-def _receipt(targets: Sequence[TargetFacts], states: Sequence[ServerState], ordered: Ordered) -> Receipt:
+def _receipt(targets: Sequence[TargetFacts], states: Sequence[ServerState], ordered: ServerOrder) -> Receipt:
     place = ordered.places[0]
     first, state = targets[place], states[place]
     chosen = f"{first.provider} at {first.address}" if first.address else first.provider

@@ -45,7 +45,7 @@ class LoadBounds(msgspec.Struct, frozen=True, kw_only=True):
     balance: float = 0.25
 
 
-class Ordered(NamedTuple):
+class ServerOrder(NamedTuple):
     """Places in order, and why the first comes first: `warm`, `cheaper`, `loaded` or `spread`; empty where nothing was decided."""
 
     places: tuple[int, ...]
@@ -54,7 +54,7 @@ class Ordered(NamedTuple):
 
 def order_targets(
     targets: Sequence[TargetFacts], states: Sequence[ServerState], bounds: LoadBounds, count_tokens: Callable[[], int]
-) -> Ordered:
+) -> ServerOrder:
     """Return the order in which targets are asked. `count_tokens` estimates the prompt, where prices are to be compared."""
     groups = _groups(targets)
     ordered = [_order_servers(group, states, bounds) for group in groups]
@@ -63,7 +63,7 @@ def order_targets(
         warmest = _cheapest_warm(targets, states, [one.places[0] for one in ordered], count_tokens())
     if warmest:
         ordered.insert(0, ordered.pop(warmest)._replace(why="cheaper"))
-    return Ordered(tuple([place for one in ordered for place in one.places]), ordered[0].why)
+    return ServerOrder(tuple([place for one in ordered for place in one.places]), ordered[0].why)
 
 
 def saved_nanos(target: TargetFacts, tokens: float) -> float:
@@ -89,10 +89,10 @@ def _name(target: TargetFacts) -> tuple[str, str]:
     return target.provider, target.model
 
 
-def _order_servers(group: list[int], states: Sequence[ServerState], bounds: LoadBounds) -> Ordered:
+def _order_servers(group: list[int], states: Sequence[ServerState], bounds: LoadBounds) -> ServerOrder:
     """Return the places of one provider's servers, best first."""
     if len(group) == 1:
-        return Ordered(tuple(group), "warm" if states[group[0]].warm_tokens else "")
+        return ServerOrder(tuple(group), "warm" if states[group[0]].warm_tokens else "")
     calls = [states[place].in_flight for place in group]
     most = max(bounds.free, math.ceil(bounds.bound * (sum(calls) + 1) / len(group)))
     balance = 0.0 if any(states[place].session_tokens for place in group) else bounds.balance
@@ -103,7 +103,7 @@ def _order_servers(group: list[int], states: Sequence[ServerState], bounds: Load
     first = states[places[0]]
     warmest = max(states[place].warm_tokens for place in group)
     why = "spread" if not warmest else "warm" if first.warm_tokens >= warmest else "loaded"
-    return Ordered(places, why)
+    return ServerOrder(places, why)
 
 
 def _rank(one: ServerState, most: int, balance: float) -> tuple[bool, bool, float]:

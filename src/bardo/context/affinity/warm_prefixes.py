@@ -39,7 +39,7 @@ class WarmPrefix(NamedTuple):
     answered: bool = True
 
 
-class Expected(NamedTuple):
+class ExpectedTokens(NamedTuple):
     """How many tokens of a prompt a place probably has cached. `session` of them are known from the session itself.
 
     `known` is how many it was sent, and `seconds` how long ago that was.
@@ -51,7 +51,7 @@ class Expected(NamedTuple):
     seconds: float = 0.0
 
 
-NOTHING_EXPECTED = Expected()
+NOTHING_EXPECTED = ExpectedTokens()
 
 
 class WarmPrefixes:
@@ -84,7 +84,7 @@ class WarmPrefixes:
 
     def expected(
         self, place: Place, session: str, prefix: PromptPrefix, now: float, *, messages: int, kind: Place | None = None
-    ) -> Expected:
+    ) -> ExpectedTokens:
         """Return how many tokens of a session's prompt of so many `messages` a place probably has cached. `kind` is as in `note`."""
         survival = self._survival.get(kind or place)
         shared = self._shared(place, prefix, now, survival) if prefix.blocks and place in self._blocks else 0
@@ -93,10 +93,10 @@ class WarmPrefixes:
             one = None
         if one is None or messages < one.messages:
             # A history that became shorter was written anew: only its beginning is as it was.
-            return Expected(shared, 0, 0, 0.0) if shared else NOTHING_EXPECTED
+            return ExpectedTokens(shared, 0, 0, 0.0) if shared else NOTHING_EXPECTED
         pause = max(0.0, now - one.at)
         left = int(one.tokens * self._share(survival, pause))
-        return Expected(max(left, shared), left, one.tokens, pause)
+        return ExpectedTokens(max(left, shared), left, one.tokens, pause)
 
     def expect(
         self, place: Place, session: str, prefix: PromptPrefix, now: float, *, tokens: int, messages: int

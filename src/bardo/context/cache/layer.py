@@ -14,7 +14,7 @@ import msgspec
 
 from bardo.catalog.matching import matches_glob
 from bardo.context.cache.identity import identity_of
-from bardo.context.cache.look import ForgetSimilar, Look, after_reply
+from bardo.context.cache.look import ForgetSimilar, SimilarLookup, after_reply
 from bardo.context.cache.refusal import Refusal, refusal_of, refusal_of_reply
 from bardo.context.layer import Answered, Effect, EffectFailed, KeptReply, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.streams.stage import Stage
@@ -56,7 +56,7 @@ class CacheRules(msgspec.Struct, frozen=True, kw_only=True):
         return next(found, self.ttl_seconds)
 
 
-class CacheFound(msgspec.Struct, frozen=True, kw_only=True):
+class CacheResult(msgspec.Struct, frozen=True, kw_only=True):
     """What the cache had for one call. `age_seconds` and `saved_nanos` are those of the reply that is given."""
 
     outcome: Literal["hit", "similar", "miss", "refused"]
@@ -92,7 +92,7 @@ class FindReply(Effect, frozen=True):
     within: float | None = None
 
 
-class KeepReply(Effect, frozen=True):
+class StoreReply(Effect, frozen=True):
     """Keep a reply until `expires`, in Unix time, and give it to those who wait for it."""
 
     tenant: str
@@ -104,7 +104,7 @@ class KeepReply(Effect, frozen=True):
     index: bytes = b""
 
 
-class LeaveReply(Effect, frozen=True):
+class ReleaseWaitingCalls(Effect, frozen=True):
     """Tell those who wait that there is no reply to keep, and why."""
 
     tenant: str
@@ -115,7 +115,7 @@ class LeaveReply(Effect, frozen=True):
 class Similar(Protocol):
     """Looks for similar questions: `bardo.context.cache.similar.SimilarAnswers`, which is loaded where it is configured."""
 
-    def look(self, request: Request, facts: LayerFacts) -> Generator[Effect, Any, Look | None]:
+    def look(self, request: Request, facts: LayerFacts) -> Generator[Effect, Any, SimilarLookup | None]:
         """Return what may be given in place of the provider's reply, and what that is compared with."""
         ...
 
@@ -157,15 +157,19 @@ class CacheLayer:
                 kept = yield FindReply(facts.tenant, look.serve.identity, since, False)
                 if isinstance(kept, KeptReply):
                     if leads:
-                        yield LeaveReply(facts.tenant, identity, "similar")
+                        yield ReleaseWaitingCalls(facts.tenant, identity, "similar")
                     return _answered(kept, facts.now, look)
                 yield ForgetSimilar(look.scope, look.serve.identity)
         place = Place(facts.tenant, identity, request.model, asked.tags, facts.now + seconds, rules.most_bytes)
-        found = CacheFound(outcome="miss", reason="" if asked.mode == "use" else asked.mode)
+        found = CacheResult(outcome="miss", reason="" if asked.mode == "use" else asked.mode)
         receipt = Receipt(layer=NAME, saw={"cache": "miss", **({} if look is None else look.saw)})
-        return Passed(request=request, receipt=receipt, found=found, reply=KeptPart(place, leads=leads, look=look))
+        return Passed(
+            request=request, receipt=receipt, found=found, reply=ReplyStoringPart(place, leads=leads, look=look)
+        )
 
-    def _looked(self, similar: Similar, request: Request, facts: LayerFacts) -> Generator[Effect, Any, Look | None]:
+    def _looked(
+        self, similar: Similar, request: Request, facts: LayerFacts
+    ) -> Generator[Effect, Any, SimilarLookup | None]:
         """Look for a similar question; None where that fails, which is no reason to fail the call."""
         try:
             return (yield from similar.look(request, facts))
@@ -184,10 +188,10 @@ class Place(NamedTuple):
     most_bytes: int
 
 
-class KeptPart:
+class ReplyStoringPart:
     """Has the reply to one call kept. `leads`: equal calls wait for it. `look` is what a look for similar questions gave."""
 
-    def __init__(self, place: Place, *, leads: bool, look: Look | None = None) -> None:
+    def __init__(self, place: Place, *, leads: bool, look: SimilarLookup | None = None) -> None:
         self._look = look
         self.most_bytes = place.most_bytes
         self._place = place
@@ -206,7 +210,7 @@ class KeptPart:
         compared: Iterable[Effect] = ()
         if look is not None:
             index, compared = look.index(response.text), after_reply(look, response.text)
-        keep = KeepReply(place.tenant, place.identity, kept, place.expires, place.model, place.tags, index)
+        keep = StoreReply(place.tenant, place.identity, kept, place.expires, place.model, place.tags, index)
         return (keep, *compared)
 
     def failed(self) -> Iterable[Effect]:
@@ -214,17 +218,17 @@ class KeptPart:
         return self._left("error")
 
     def _left(self, reason: Refusal) -> Iterable[Effect]:
-        return (LeaveReply(self._place.tenant, self._place.identity, reason),) if self._leads else ()
+        return (ReleaseWaitingCalls(self._place.tenant, self._place.identity, reason),) if self._leads else ()
 
 
 def _refused(request: Request, refusal: Refusal) -> Passed:
     receipt = Receipt(layer=NAME, saw={"cache": f"refused:{refusal}"})
-    return Passed(request=request, receipt=receipt, found=CacheFound(outcome="refused", reason=refusal))
+    return Passed(request=request, receipt=receipt, found=CacheResult(outcome="refused", reason=refusal))
 
 
-def _answered(kept: KeptReply, now: float, look: Look | None = None) -> Answered:
+def _answered(kept: KeptReply, now: float, look: SimilarLookup | None = None) -> Answered:
     age = max(0.0, now - kept.kept_at)
-    found = CacheFound(outcome="hit" if look is None else "similar", age_seconds=age, saved_nanos=kept.cost_nanos)
+    found = CacheResult(outcome="hit" if look is None else "similar", age_seconds=age, saved_nanos=kept.cost_nanos)
     alike = "an equal call" if look is None else "a similar question"
     did = f"answered with the reply to {alike} {age:.0f} s ago"
     saw = {"cache": found.word, "saved_nanos": kept.cost_nanos, "age_seconds": round(age, 3)}

@@ -26,7 +26,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     pool: Evidence
 
 
-class LoadWords(Effect, frozen=True):
+class LoadWordTables(Effect, frozen=True):
     """Have the tables of words loaded that questions are read with: the first time it takes a fifth of a second."""
 
 
@@ -65,7 +65,7 @@ class CountSimilar(Effect, frozen=True):
     outcome: Literal["nothing", "refused", "shadowed", "rechecked", "served"]
 
 
-class Look(msgspec.Struct, frozen=True, kw_only=True):
+class SimilarLookup(msgspec.Struct, frozen=True, kw_only=True):
     """What a look for similar questions gave: the entry to serve, or to compare with, and how this call's own reply is found later."""
 
     serve: Candidate | None = None
@@ -82,7 +82,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
         return encode_index(IndexedQuestion(self.fingerprint, self.scope, vector, self.question, answer))
 
 
-def after_reply(look: Look, answer: str) -> Iterable[Effect]:
+def after_reply(look: SimilarLookup, answer: str) -> Iterable[Effect]:
     """Return what is to be done with the model's own answer to a question that a kept reply could have answered."""
     if look.against is not None:
         kept, found = look.against.answer, look.against

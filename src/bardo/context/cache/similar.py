@@ -16,9 +16,9 @@ import msgspec
 from bardo.context.cache.confidence import false_hit_bound
 from bardo.context.cache.guard import compare
 from bardo.context.cache.identity import identity_of
-from bardo.context.cache.look import Candidate, CountSimilar, FindSimilar, LoadWords, Look
+from bardo.context.cache.look import Candidate, CountSimilar, FindSimilar, LoadWordTables, SimilarLookup
 from bardo.context.cache.question import LONGEST_QUESTION, Question, read_question
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect, LayerFacts
 from bardo.values.blocks import TextBlock
 from bardo.values.request import Message, Request
@@ -48,23 +48,23 @@ class SimilarAnswers:
     def __init__(self, rules: SimilarRules) -> None:
         self._rules = rules
 
-    def look(self, request: Request, facts: LayerFacts) -> Generator[Effect, Any, Look | None]:
+    def look(self, request: Request, facts: LayerFacts) -> Generator[Effect, Any, SimilarLookup | None]:
         """Return what may be served and compared; None where the request has no question that can be compared."""
         text = question_of(request)
         if text is None:
             return None
-        yield LoadWords()
+        yield LoadWordTables()
         read = read_question(text)
         if read is None:
             return None
-        embedded: Embedded = yield Embed((text,))
+        embedded: TextVectors = yield Embed((text,))
         vector, fingerprint = embedded.vectors[0], embedded.fingerprint
         if not any(vector):
             return None
         scope = scope_of(request, facts, fingerprint)
         least = self._rules.least_cosine
         floor = FLOORS[embedded.tier] if least is None else least
-        look = Look(fingerprint=fingerprint, scope=scope, vector=vector, question=text)
+        look = SimilarLookup(fingerprint=fingerprint, scope=scope, vector=vector, question=text)
         found: Sequence[Candidate] = yield FindSimilar(
             facts.tenant, scope, fingerprint, vector, floor, self._rules.most_candidates
         )
@@ -73,7 +73,9 @@ class SimilarAnswers:
             yield CountSimilar(fingerprint, decided.saw["similar"])
         return decided
 
-    def _decide(self, look: Look, found: Sequence[Candidate], question: Question, facts: LayerFacts) -> Look:
+    def _decide(
+        self, look: SimilarLookup, found: Sequence[Candidate], question: Question, facts: LayerFacts
+    ) -> SimilarLookup:
         fit, why = _first_fit(found, question)
         if fit is None:
             saw: dict[str, Any] = {"similar": "refused" if found else "nothing", "candidates": len(found)}

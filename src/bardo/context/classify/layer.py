@@ -13,7 +13,7 @@ from bardo.context.classify.asked_text import asked_text, shortened
 from bardo.context.classify.heads import Heads
 from bardo.context.classify.labels import Classification, Guess, Tier
 from bardo.context.classify.rules import Rules, together
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.embedding.static_embedding import StaticEmbedding
 from bardo.values.errors import InvalidRequest
@@ -79,7 +79,7 @@ class Classify:
             found = self._heads.probabilities_of(*self._static.sums(text))
             return ("static", found, "") if found else ("rules", {}, _UNKNOWN)
         try:
-            embedded: Embedded = yield Embed((text,))
+            embedded: TextVectors = yield Embed((text,))
         except EffectFailed:
             return "rules", {}, "none could be made"
         if embedded.fingerprint != self._heads.embedding:

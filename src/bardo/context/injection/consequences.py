@@ -30,7 +30,7 @@ _MOST_ARGUMENTS = 1_000_000
 _MOST_ADDRESSES = 1_000
 
 
-class Suspects(msgspec.Struct, frozen=True, kw_only=True):
+class InjectedTargets(msgspec.Struct, frozen=True, kw_only=True):
     """What only the instructions name: addresses in lower case, and tools. `sources` says where the instructions stand."""
 
     addresses: frozenset[str]
@@ -52,14 +52,14 @@ class Suspects(msgspec.Struct, frozen=True, kw_only=True):
 
 def suspects_of(
     sentences: Sequence[str], trusted: Iterable[Span], tools: Iterable[Tool], sources: Sequence[str]
-) -> Suspects:
+) -> InjectedTargets:
     """Return what sentences name that nobody who is trusted does."""
     known = "\n".join(span.text for span in trusted if span.trusted).lower()
     named = " ".join(sentences)
     addresses = {one for one in _addresses(named) if one not in known}
     lower = f" {named.lower()} "
     called = {tool.name for tool in tools if _is_named(tool.name, lower) and not _is_named(tool.name, f" {known} ")}
-    return Suspects(addresses=frozenset(addresses), tools=frozenset(called), sources=tuple(sources))
+    return InjectedTargets(addresses=frozenset(addresses), tools=frozenset(called), sources=tuple(sources))
 
 
 def _is_named(tool: str, text: str) -> bool:
@@ -84,10 +84,10 @@ def _spoken(arguments: str) -> str:
     return arguments.lower()
 
 
-class WatchedCalls:
+class InspectedCalls:
     """Looks at the calls of one reply. Where it `withholds`, a call waits until it is whole, and one that follows ends the reply."""
 
-    def __init__(self, suspects: Suspects, *, withholds: bool, hint: str = "") -> None:
+    def __init__(self, suspects: InjectedTargets, *, withholds: bool, hint: str = "") -> None:
         self._suspects = suspects
         self._withholds = withholds
         self._hint = hint
@@ -148,15 +148,15 @@ class WatchedCalls:
 _WORDS: dict[What, str] = {"address": "an address in its arguments stands", "tool": "it is named"}
 
 
-def _degradation(name: str, what: What, suspects: Suspects) -> Degradation:
+def _degradation(name: str, what: What, suspects: InjectedTargets) -> Degradation:
     return Degradation("injection", asked=name, sent=name, why=f"a call of {name}: {_reason(what, suspects)}")
 
 
-def _refusal(name: str, what: What, suspects: Suspects, hint: str) -> Forbidden:
+def _refusal(name: str, what: What, suspects: InjectedTargets, hint: str) -> Forbidden:
     why = f"the model's call of {name} is withheld: {_reason(what, suspects)}"
     return Forbidden(why, hint=f"ask for it in your own words, {hint}" if hint else "ask for it in your own words")
 
 
-def _reason(what: What, suspects: Suspects) -> str:
+def _reason(what: What, suspects: InjectedTargets) -> str:
     where = ", ".join(suspects.sources) or "a tool or a document"
     return f"{_WORDS[what]} only in instructions that {where} holds"

@@ -37,7 +37,7 @@ class HiddenText(NamedTuple):
     text: str
 
 
-class Hidden(NamedTuple):
+class HiddenParts(NamedTuple):
     """What of a text is hidden. `rules` are signs by themselves, `pieces` are texts to be looked at, `visible` is the text without them."""
 
     rules: tuple[str, ...]
@@ -45,12 +45,12 @@ class Hidden(NamedTuple):
     visible: str
 
 
-def find_hidden(text: str) -> Hidden:
+def find_hidden(text: str) -> HiddenParts:
     """Return what of a text a person would not see."""
     rules = list(_signs(text))
     pieces = [one for one, _ in zip(_pieces(text), range(_MOST_PIECES), strict=False)]
     visible = text if text.isascii() else _INVISIBLE.sub("", text)
-    return Hidden(tuple(rules), tuple(pieces), visible)
+    return HiddenParts(tuple(rules), tuple(pieces), visible)
 
 
 def _signs(text: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.context.injection import Action
-from bardo.context.injection.consequences import Suspects, WatchedCalls, suspects_of
+from bardo.context.injection.consequences import InjectedTargets, InspectedCalls, suspects_of
 from bardo.context.injection.marking import marked
 from bardo.context.injection.provenance import Span, all_spans
 from bardo.context.injection.scan import Finding, Steps, scan
@@ -91,13 +91,13 @@ class FollowedInstructions:
 
     most_bytes = 0
 
-    def __init__(self, suspects: Suspects, *, withholds: bool) -> None:
+    def __init__(self, suspects: InjectedTargets, *, withholds: bool) -> None:
         self._suspects = suspects
         self._withholds = withholds
 
     def stage(self) -> Stage[Event, Event] | None:
         """Return what looks at the calls of one reply."""
-        return WatchedCalls(self._suspects, withholds=self._withholds, hint=_ALLOW)
+        return InspectedCalls(self._suspects, withholds=self._withholds, hint=_ALLOW)
 
     def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
         """Nothing is kept."""

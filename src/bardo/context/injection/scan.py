@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from bardo.catalog.injection_rows import OverrideRow, injection_rows
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.injection.hidden import find_hidden
 from bardo.context.injection.probe import ProbeWeights, Tier, certainty, weights_for
 from bardo.context.injection.provenance import Span
@@ -134,10 +134,10 @@ def _probed(sentences: list[str], weights: WeightsFor) -> Steps[tuple[float, Tie
     return certainty(values), tier, [one for one, value in zip(sentences, values, strict=True) if value > 0]
 
 
-def _embedded(texts: list[str]) -> Steps[Embedded | None]:
+def _embedded(texts: list[str]) -> Steps[TextVectors | None]:
     """Return the vectors of texts; None where there is no embedding."""
     try:
-        made: Embedded = yield Embed(tuple(texts))
+        made: TextVectors = yield Embed(tuple(texts))
     except EffectFailed:
         return None
     return made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from bardo.catalog.injection_rows import ProbeWords, injection_rows
+from bardo.catalog.injection_rows import ProbeVocabulary, injection_rows
 
 LONGEST = 400
 """Characters of a sentence that are looked at."""
@@ -51,14 +51,14 @@ def features(sentence: str) -> tuple[float, ...]:
     return tuple(map(float, _values(sentence, lower, said, first, words)))
 
 
-def _first(said: list[str], words: ProbeWords) -> int:
+def _first(said: list[str], words: ProbeVocabulary) -> int:
     place = 0
     while place < len(said) - 1 and said[place] in words.leading:
         place += 1
     return place
 
 
-def _values(sentence: str, lower: str, said: list[str], place: int, words: ProbeWords) -> Iterator[float]:
+def _values(sentence: str, lower: str, said: list[str], place: int, words: ProbeVocabulary) -> Iterator[float]:
     first, second = said[place], said[place + 1] if place + 1 < len(said) else ""
     known = set(said)
     about = {one[1] for one in _ABOUT_ANSWER.finditer(lower)}

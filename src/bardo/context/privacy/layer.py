@@ -14,7 +14,7 @@ from bardo.context.layer import LayerFacts, LayerSteps, Passed, Receipt, changed
 from bardo.context.privacy.known_values import Pieces
 from bardo.context.privacy.masked_reply import MaskedReply
 from bardo.context.privacy.placeholders import Placeholders
-from bardo.context.privacy.search import FindPersonalData, Found, FoundValue, FoundValues, find_values
+from bardo.context.privacy.search import DetectedValue, DetectedValues, FindPersonalData, Found, find_values
 from bardo.context.privacy.texts import TextChanger, unescaped
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, InternalError, InvalidRequest
@@ -73,7 +73,7 @@ class PrivacyLayer:
             request=request, receipt=Receipt(layer=NAME, did=did, saw=counts), degraded=_not_searched(skipped)
         )
 
-    def _masked(self, request: Request, found: FoundValues, skipped: Counter[str]) -> Passed:
+    def _masked(self, request: Request, found: DetectedValues, skipped: Counter[str]) -> Passed:
         reply = None
         if request.operation == "embed":
             masked = self._masked_apart(request, found)
@@ -85,7 +85,7 @@ class PrivacyLayer:
         receipt = Receipt(layer=NAME, did=f"masked {_number(len(values))}", saw=_counts(values))
         return Passed(request=masked, receipt=receipt, degraded=_not_searched(skipped), reply=reply)
 
-    def _masked_apart(self, request: Request, found: FoundValues) -> Request:
+    def _masked_apart(self, request: Request, found: DetectedValues) -> Request:
         """Return a request for vectors with placeholders that count from 1 in each text: its vector depends on no other text."""
         by_value = {one.value: one for one in found.values}
 
@@ -101,7 +101,7 @@ class PrivacyLayer:
         (collector := _Collector()).value(request.extra)
         return changed(request, messages=tuple(messages), extra=changer(collector).value(request.extra))
 
-    def _placeholders(self, texts: Iterable[str], values: Iterable[FoundValue]) -> Placeholders:
+    def _placeholders(self, texts: Iterable[str], values: Iterable[DetectedValue]) -> Placeholders:
         placeholders = Placeholders()
         for text in texts:
             placeholders.avoid(text, self._labels)

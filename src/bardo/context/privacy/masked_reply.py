@@ -9,14 +9,14 @@ import msgspec
 
 from bardo.context.layer import Effect, KeptReply
 from bardo.context.privacy.placeholders import Placeholders
-from bardo.context.privacy.restore import Restoring
+from bardo.context.privacy.restore import RestorePlan
 from bardo.context.privacy.restore_stage import RestoreStage
 from bardo.context.privacy.texts import TextChanger
 from bardo.values.request import Message, Request
 from bardo.values.response import Response
 
 
-class _Kept(msgspec.Struct, frozen=True):
+class _PendingPlaceholders(msgspec.Struct, frozen=True):
     """The placeholders of a call whose reply comes later: of each value its placeholder, and whether it is masked in words too."""
 
     values: tuple[tuple[str, str, bool], ...]
@@ -30,18 +30,18 @@ class MaskedReply:
 
     def __init__(self, placeholders: Placeholders, *, typed: bool) -> None:
         self._placeholders = placeholders
-        self._restoring = Restoring(placeholders)
+        self._restoring = RestorePlan(placeholders)
         self._typed = typed
 
     @classmethod
     def of_kept(cls, kept: bytes) -> MaskedReply:
         """Return what `kept` was made from. Raises msgspec.DecodeError for anything else."""
-        found = msgspec.msgpack.decode(kept, type=_Kept)
+        found = msgspec.msgpack.decode(kept, type=_PendingPlaceholders)
         return cls(Placeholders.of_kept(found.values), typed=found.typed)
 
     def kept(self) -> bytes:
         """Return what a reply that comes later needs, with all values: it is kept where the request itself is, and as long."""
-        return msgspec.msgpack.encode(_Kept(self._placeholders.kept(), self._typed))
+        return msgspec.msgpack.encode(_PendingPlaceholders(self._placeholders.kept(), self._typed))
 
     def stage(self) -> RestoreStage:
         """Return what puts the values back into one reply."""

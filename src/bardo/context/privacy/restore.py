@@ -21,7 +21,7 @@ _OPEN_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _PLAIN = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 
-class Restoring:
+class RestorePlan:
     """What is to be put back in one call, shared by all places of its reply."""
 
     def __init__(self, placeholders: Placeholders) -> None:
@@ -72,7 +72,7 @@ class Restoring:
 class TextRestorer:
     """Restores one text that arrives in pieces."""
 
-    def __init__(self, restoring: Restoring) -> None:
+    def __init__(self, restoring: RestorePlan) -> None:
         self._restoring = restoring
         self._before = ""
         self._held = ""
@@ -116,7 +116,7 @@ class ExactRestorer:
     So the client's text can be masked again to what the provider wrote, which it may have signed.
     """
 
-    def __init__(self, restoring: Restoring) -> None:
+    def __init__(self, restoring: RestorePlan) -> None:
         self._restoring = restoring
         self._held = ""
 
@@ -137,7 +137,7 @@ class ExactRestorer:
 class JsonRestorer:
     """Restores JSON text that arrives in pieces: any character of a placeholder may be escaped, and values are escaped."""
 
-    def __init__(self, restoring: Restoring) -> None:
+    def __init__(self, restoring: RestorePlan) -> None:
         self._restoring = restoring
         self._before = ""
         self._held = ""

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.context.privacy.restore import ExactRestorer, JsonRestorer, Restoring, TextRestorer
+from bardo.context.privacy.restore import ExactRestorer, JsonRestorer, RestorePlan, TextRestorer
 from bardo.values.events import (
     BlockFields,
     ContentChunk,
@@ -35,7 +35,7 @@ _Again = Callable[[str], Event]
 class RestoreStage:
     """Restores the values of one reply. `typed`: its text is JSON."""
 
-    def __init__(self, restoring: Restoring, *, typed: bool) -> None:
+    def __init__(self, restoring: RestorePlan, *, typed: bool) -> None:
         self._restoring = restoring
         self._of_text: type[_Restorer] = JsonRestorer if typed else TextRestorer
         self._open: dict[_Place, tuple[_Restorer, _Again]] = {}

@@ -23,7 +23,7 @@ class FindPersonalData(Effect, frozen=True):
     texts: tuple[str, ...]
 
 
-class FoundValue(NamedTuple):
+class DetectedValue(NamedTuple):
     """A value of a text: what it is, the word for its placeholder, and whether a word goes on beside it."""
 
     value: str
@@ -32,17 +32,17 @@ class FoundValue(NamedTuple):
     in_word: bool
 
 
-class FoundValues(NamedTuple):
+class DetectedValues(NamedTuple):
     """The values of a request in the order in which they first appear, and its texts, cut at them."""
 
-    values: Sequence[FoundValue]
+    values: Sequence[DetectedValue]
     pieces: dict[str, Pieces]
 
 
 Found = Sequence[Sequence[Span]]
 
 
-def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalData, Found, FoundValues]:
+def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalData, Found, DetectedValues]:
     """Return the values of some texts, of which `found` shows without a second look. Raises InvalidRequest where they do not end."""
     known, by_text = KnownValues(), [_values(text, spans) for text, spans in zip(texts, found, strict=True)]
     for _ in range(_MOST_ROUNDS):
@@ -56,11 +56,11 @@ def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalDat
             if text in pieces and is_glued(holes := with_holes(pieces[text]))
         ]
         if not glued:
-            return FoundValues(_in_order(texts, by_text), pieces)
+            return DetectedValues(_in_order(texts, by_text), pieces)
         more = yield FindPersonalData(tuple(holes for _, holes in glued))
         shown = [(place, _shown(holes, spans, known)) for (place, holes), spans in zip(glued, more, strict=True)]
         if not any(values for _, values in shown):
-            return FoundValues(_in_order(texts, by_text), pieces)
+            return DetectedValues(_in_order(texts, by_text), pieces)
         for place, values in shown:
             by_text[place] += values
     raise InvalidRequest(
@@ -69,20 +69,21 @@ def find_values(texts: Sequence[str], found: Found) -> Generator[FindPersonalDat
     )
 
 
-def _values(text: str, spans: Sequence[Span]) -> list[FoundValue]:
+def _values(text: str, spans: Sequence[Span]) -> list[DetectedValue]:
     return [
-        FoundValue(text[one.start : one.end], one.entity, one.label, in_word(text, one.start, one.end)) for one in spans
+        DetectedValue(text[one.start : one.end], one.entity, one.label, in_word(text, one.start, one.end))
+        for one in spans
     ]
 
 
-def _shown(holes: str, spans: Sequence[Span], known: KnownValues) -> list[FoundValue]:
+def _shown(holes: str, spans: Sequence[Span], known: KnownValues) -> list[DetectedValue]:
     """Return what shows in a text without its values. A value that is known, and stands there yet, is masked in words too."""
     found = [one for one in _values(holes, spans) if HOLE not in one.value]
     repeated = [one._replace(in_word=True) for one in found if one.value in known]
     return [*repeated, *(one for one in found if one.value not in known)]
 
 
-def _in_order(texts: Sequence[str], by_text: Sequence[Sequence[FoundValue]]) -> list[FoundValue]:
+def _in_order(texts: Sequence[str], by_text: Sequence[Sequence[DetectedValue]]) -> list[DetectedValue]:
     """Return the values of all texts in the order in which each first appears in its own: so a later turn changes no placeholder."""
     return [
         one

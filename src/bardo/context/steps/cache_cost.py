@@ -28,7 +28,7 @@ class WarmPrefix(msgspec.Struct, frozen=True, kw_only=True):
     read_share: float = ASSUMED_READ_SHARE
 
 
-class ChangedFrom(msgspec.Struct, frozen=True):
+class FirstChange(msgspec.Struct, frozen=True):
     """What a layer tells those after it: from which token of the conversation on the prompt is no longer what is in the cache."""
 
     tokens: int
@@ -48,7 +48,7 @@ def warm_prefix(facts: LayerFacts, sent_tokens: int, sent_at: float, cache_secon
     """
     lately = sent_tokens if facts.now - sent_at < cache_seconds else 0
     warm = max(lately, facts.targets[0].warm_tokens) if facts.targets else lately
-    changed = [found.tokens for found in facts.found.values() if isinstance(found, ChangedFrom)]
+    changed = [found.tokens for found in facts.found.values() if isinstance(found, FirstChange)]
     return WarmPrefix(
         tokens=min([warm, *changed]), read_share=_read_share(facts.targets[0]) if facts.targets else ASSUMED_READ_SHARE
     )

@@ -17,8 +17,8 @@ from bardo.catalog.context_rows import provider_compaction
 from bardo.catalog.fragments import merge_fields
 from bardo.context.ask_model import AskModel, ModelAnswer
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, changed
-from bardo.context.session_memory import KeepForSession, RecallForSession
-from bardo.context.steps.cache_cost import ChangedFrom, Edit, first_worth_making, warm_prefix
+from bardo.context.session_memory import LoadForSession, StoreForSession
+from bardo.context.steps.cache_cost import Edit, FirstChange, first_worth_making, warm_prefix
 from bardo.context.steps.prompt_parts import is_bound, kept_from, last_prompt, message_tokens, turns_so_far
 from bardo.context.steps.settings import CompressSettings
 from bardo.context.steps.summary import INSTRUCTIONS, summary_by_rules, transcript
@@ -44,7 +44,7 @@ class Summary(msgspec.Struct, frozen=True, array_like=True):
     text: str
 
 
-class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+class Compaction(msgspec.Struct, frozen=True, kw_only=True):
     """A request after compaction: what was done, empty for nothing, and what was seen, for the receipt.
 
     `changed_from` says from where on the prompt differs from that of the turn before; None where it does not.
@@ -53,10 +53,10 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     did: str = ""
     saw: dict[str, Any] = {}
-    changed_from: ChangedFrom | None = None
+    changed_from: FirstChange | None = None
 
 
-Steps = Generator[Effect, Any, Compacted]
+Steps = Generator[Effect, Any, Compaction]
 
 
 def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, sent: tuple[int, float]) -> Steps:
@@ -73,18 +73,18 @@ def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, s
     tokens = facts.count_tokens(shown, facts.targets[0] if facts.targets else None)
     limit = _limit(settings, facts)
     if "provider" in settings.compact and (asked := _asked_of_provider(shown, facts, settings, limit)) is not None:
-        return Compacted(request=asked, did=did, saw={"compaction": "left to the provider"})
+        return Compaction(request=asked, did=did, saw={"compaction": "left to the provider"})
     if tokens <= limit or bound:
-        return Compacted(request=shown, did=did, saw={"compaction": "bound thinking"} if bound else {})
+        return Compaction(request=shown, did=did, saw={"compaction": "bound thinking"} if bound else {})
     place = _cut(request.messages, settings.keep_turns, kept)
     if place is None or not _pays(
         _edit(shown, request.messages[place:], settings), request, tokens, facts, settings, sent
     ):
-        return Compacted(request=shown, did=did, saw={"compaction": "not worth what it costs"})
+        return Compaction(request=shown, did=did, saw={"compaction": "not worth what it costs"})
     made, saw = yield from _summarize(request, place, kept, facts, settings)
     if facts.session and not facts.dry:
-        yield KeepForSession(KEPT_AS, facts.session, msgspec.msgpack.encode((*summaries, made)[-_MOST_SUMMARIES:]))
-    return Compacted(request=_with_summary(request, made), did=_said(made), saw=saw, changed_from=ChangedFrom(0))
+        yield StoreForSession(KEPT_AS, facts.session, msgspec.msgpack.encode((*summaries, made)[-_MOST_SUMMARIES:]))
+    return Compaction(request=_with_summary(request, made), did=_said(made), saw=saw, changed_from=FirstChange(0))
 
 
 def _said(summary: Summary) -> str:
@@ -99,7 +99,7 @@ def _limit(settings: CompressSettings, facts: LayerFacts) -> int:
 
 def _recall(facts: LayerFacts) -> Generator[Effect, Any, tuple[Summary, ...]]:
     """Return the summaries of the session, the newest last: of several conversations, where they began in the same way."""
-    raw = (yield RecallForSession(KEPT_AS, facts.session)) if facts.session else None
+    raw = (yield LoadForSession(KEPT_AS, facts.session)) if facts.session else None
     try:
         return msgspec.msgpack.decode(raw, type=tuple[Summary, ...]) if raw else ()
     except msgspec.DecodeError:

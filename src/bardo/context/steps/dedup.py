@@ -35,7 +35,7 @@ class _Dedup(Editor):
 
     def proposals(self, parts: Sequence[Part], request: Request, vectors: Vectors) -> list[Proposal]:
         """Propose each text that an earlier one repeats, whole or in long runs of lines."""
-        seen = _SeenTexts(self.settings.least_lines)
+        seen = _KeptLines(self.settings.least_lines)
         found: list[Proposal] = []
         for part in parts:
             if _MARK in part.text:
@@ -60,7 +60,7 @@ class _Dedup(Editor):
         return f"{len(parts)} texts that stand in the prompt already were replaced by references"
 
 
-class _SeenTexts:
+class _KeptLines:
     """Texts that stay whole, and where each of their lines stands first."""
 
     def __init__(self, least_lines: int) -> None:

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect, EffectFailed, LayerFacts, Passed, Pause, Receipt, changed
-from bardo.context.session_memory import KeepForSession, RecallForSession
-from bardo.context.steps.cache_cost import ChangedFrom, Edit, behind, first_worth_making, warm_prefix
+from bardo.context.session_memory import LoadForSession, StoreForSession
+from bardo.context.steps.cache_cost import Edit, FirstChange, behind, first_worth_making, warm_prefix
 from bardo.context.steps.prompt_parts import (
     TEXTS,
     Part,
@@ -131,7 +131,7 @@ class Editing:
         request: Request,
         facts: LayerFacts,
         tokens: int,
-    ) -> tuple[Sequence[Proposal], ChangedFrom | None]:
+    ) -> tuple[Sequence[Proposal], FirstChange | None]:
         """Return the proposals that are worth what they cost, and from where on they change the prompt.
 
         Where a prompt of so many `tokens` does not fit, all of them are worth it.
@@ -141,7 +141,7 @@ class Editing:
         edits = behind([Edit(before=one.part.before, saved=one.saved) for one in proposed], made)
         turns = settings.remaining_turns or turns_so_far(request.messages)
         first = 0 if exceeds(tokens, request, facts) else first_worth_making(edits, warm, turns)
-        return proposed[first : first + _MOST_RECIPES], ChangedFrom(edits[first].before) if edits[first:] else None
+        return proposed[first : first + _MOST_RECIPES], FirstChange(edits[first].before) if edits[first:] else None
 
     def _apply(
         self,
@@ -193,7 +193,7 @@ class _Texts:
 
 def recall_session(layer: str, facts: LayerFacts) -> Generator[Effect, Any, Session]:
     """Return what a layer kept for the session; nothing where there is none, or what is kept cannot be read."""
-    raw = (yield RecallForSession(layer, facts.session)) if facts.session else None
+    raw = (yield LoadForSession(layer, facts.session)) if facts.session else None
     if not raw:
         return Session()
     try:
@@ -205,7 +205,7 @@ def recall_session(layer: str, facts: LayerFacts) -> Generator[Effect, Any, Sess
 def keep_session(layer: str, facts: LayerFacts, session: Session) -> Generator[Effect, Any, None]:
     """Keep what a layer needs in the later turns of the session, unless nothing is sent."""
     if facts.session and not facts.dry:
-        yield KeepForSession(layer, facts.session, msgspec.msgpack.encode(session))
+        yield StoreForSession(layer, facts.session, msgspec.msgpack.encode(session))
 
 
 def trigger(settings: EditingSettings, facts: LayerFacts) -> int:
@@ -227,7 +227,7 @@ def _vectors(texts: tuple[str, ...]) -> Generator[Effect, Any, Vectors]:
     if not texts:
         return None
     try:
-        embedded: Embedded = yield Embed(texts)
+        embedded: TextVectors = yield Embed(texts)
     except EffectFailed:
         return None
     return embedded.vectors

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.catalog.context_rows import volatile_part
 from bardo.context.layer import Effect, LayerFacts, LayerSteps, Passed, Receipt, changed
-from bardo.context.session_memory import KeepForSession, RecallForSession
+from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.context.steps.prompt_parts import block_tokens, is_bound
 from bardo.context.steps.settings import ReorderSettings
 from bardo.values.blocks import Block, Carried, DocumentBlock, ImageBlock, TextBlock
@@ -53,7 +53,7 @@ class Reorder:
             messages = _with_documents_first(messages, self._settings.least_document, did)
         tools = _in_order(request.tools, kept.tools if kept else (), did) if self._settings.tools else request.tools
         if facts.session and not facts.dry and tools and (kept is None or kept.tools != _names(tools)):
-            yield KeepForSession(NAME, facts.session, msgspec.msgpack.encode(_Order(_names(tools))))
+            yield StoreForSession(NAME, facts.session, msgspec.msgpack.encode(_Order(_names(tools))))
         after = changed(request, messages=messages, tools=tools) if did else request
         return self._passed(request, after, did, {"tools": len(tools), "messages": len(messages)})
 
@@ -64,7 +64,7 @@ class Reorder:
 
 
 def _recall(facts: LayerFacts) -> Generator[Effect, Any, _Order | None]:
-    raw = (yield RecallForSession(NAME, facts.session)) if facts.session else None
+    raw = (yield LoadForSession(NAME, facts.session)) if facts.session else None
     try:
         return msgspec.msgpack.decode(raw, type=_Order) if raw else None
     except msgspec.DecodeError:

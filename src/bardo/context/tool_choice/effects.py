@@ -42,7 +42,7 @@ class FindToolVectors(Effect, frozen=True):
     digests: tuple[bytes, ...]
 
 
-class KeepToolVectors(Effect, frozen=True):
+class StoreToolVectors(Effect, frozen=True):
     """Keep the vectors of tools by the digests of their texts."""
 
     vectors: Mapping[bytes, ToolVectors]
@@ -56,7 +56,7 @@ class FindToolUses(Effect, frozen=True):
     fingerprint: str
 
 
-class NoteToolUse(Effect, frozen=True):
+class RecordToolUse(Effect, frozen=True):
     """Note that tools were called for a text, given as its vector."""
 
     tenant: str

@@ -15,7 +15,7 @@ import msgspec
 from bardo.catalog.tool_choice_rows import FunctionKind, tool_choice_rows
 from bardo.context.layer import Effect, EffectFailed, KeptReply
 from bardo.context.own_functions import OwnFunctions
-from bardo.context.tool_choice.effects import FindToolTurns, NoteToolUse
+from bardo.context.tool_choice.effects import FindToolTurns, RecordToolUse
 from bardo.context.tool_choice.tool_functions import ToolFunctions
 from bardo.streams.stage import Stage
 from bardo.values.blocks import Block, ReasoningBlock, ToolCallBlock, ToolResultBlock, argument_text
@@ -95,7 +95,7 @@ class FunctionsPart:
             return ()
         vector, fingerprint = given.searched
         called = {block.name for block in response.blocks if isinstance(block, ToolCallBlock)} & given.found
-        return (NoteToolUse(self._tenant, tuple(sorted(called)), vector, fingerprint),) if called else ()
+        return (RecordToolUse(self._tenant, tuple(sorted(called)), vector, fingerprint),) if called else ()
 
     def failed(self) -> Iterable[Effect]:
         """Return that nothing is learned."""

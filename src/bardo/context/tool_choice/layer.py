@@ -23,8 +23,8 @@ from bardo.context.layer import (
     ReplyPart,
     changed,
 )
-from bardo.context.session_memory import KeepForSession, RecallForSession
-from bardo.context.tool_choice.effects import NoteToolUse, ToolPlan
+from bardo.context.session_memory import LoadForSession, StoreForSession
+from bardo.context.tool_choice.effects import RecordToolUse, ToolPlan
 from bardo.context.tool_choice.function_calls import FunctionsPart, offered_functions, with_function_calls
 from bardo.context.tool_choice.relevance import Ranking, ranked
 from bardo.context.tool_choice.session import (
@@ -64,7 +64,7 @@ class ToolChoice:
         plan: ToolPlan | None = None
         if facts.session:
             with suppress(EffectFailed):
-                plan = ToolPlan.decode((yield RecallForSession(self.name, facts.session)))
+                plan = ToolPlan.decode((yield LoadForSession(self.name, facts.session)))
         if self._asks_functions(request, tools, plan):
             return (yield from self._with_functions(request, tools, facts, plan))
         return (yield from self._chosen(request, tools, facts, plan))
@@ -174,7 +174,7 @@ class ToolChoice:
     def _keep(self, facts: LayerFacts, before: ToolPlan | None, plan: ToolPlan) -> Generator[Any, Any, None]:
         if facts.session and not facts.dry and plan != before:
             with suppress(EffectFailed):
-                yield KeepForSession(self.name, facts.session, plan.encode())
+                yield StoreForSession(self.name, facts.session, plan.encode())
 
     def _passed(
         self,
@@ -215,7 +215,7 @@ class UsesPart:
         if not called or not self._learns:
             return ()
         names = tuple(sorted(called))
-        return (NoteToolUse(self._tenant, names, self._ranking.vector, self._ranking.fingerprint),)
+        return (RecordToolUse(self._tenant, names, self._ranking.vector, self._ranking.fingerprint),)
 
     def failed(self) -> Iterable[Effect]:
         """Return that nothing is learned."""

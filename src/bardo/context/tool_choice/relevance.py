@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.tool_choice_rows import tool_choice_rows
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import EffectFailed
-from bardo.context.tool_choice.effects import FindToolUses, FindToolVectors, FoundUses, KeepToolVectors
+from bardo.context.tool_choice.effects import FindToolUses, FindToolVectors, FoundUses, StoreToolVectors
 from bardo.context.tool_choice.ranking import ToolText, ToolVectors, Vector, scores, text_of, vectors_of, word_scores
 from bardo.values.request import Tool
 
@@ -51,7 +51,7 @@ def ranked(tools: Sequence[Tool], query: str, tenant: str, *, vectors: bool = Tr
 def _by_vectors(
     tools: Sequence[Tool], texts: Sequence[ToolText], query: str, tenant: str, *, uses: bool
 ) -> RankingSteps:
-    asked: Embedded = yield Embed((query,))
+    asked: TextVectors = yield Embed((query,))
     known = yield from _vectors_of(texts[:MOST_COMPARED], asked.fingerprint)
     found: FoundUses = {}
     if uses:
@@ -74,13 +74,13 @@ def _vectors_of(texts: Sequence[ToolText], fingerprint: str) -> Generator[Any, A
     if not missing:
         return [found[digest] for digest in digests]
     rows = tool_choice_rows().general
-    embedded: Embedded = yield Embed((*rows, *[part for _, text in missing for part in text.all]))
+    embedded: TextVectors = yield Embed((*rows, *[part for _, text in missing for part in text.all]))
     vectors = iter(embedded.vectors)
     general = [next(vectors) for _ in rows]
     made = {
         digest: vectors_of(text, [next(vectors) for _ in text.all], general, fingerprint) for digest, text in missing
     }
-    yield KeepToolVectors(made)
+    yield StoreToolVectors(made)
     whole = {**found, **made}
     return [whole[digest] for digest in digests]
 

@@ -17,7 +17,7 @@ from bardo.values.collected import CarriedFields, OpaqueStates
 from bardo.values.events import Finish
 
 
-class _Waiting:
+class _PendingFields:
     """State and fields of a block which are not written yet."""
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class _Call:
         self.id = self.name = ""
         self.pieces: list[str] = []
         self.ended = False
-        self.waiting = _Waiting()
+        self.waiting = _PendingFields()
         self.behind: list[Part] = []
 
     def block(self) -> ToolCallBlock:
@@ -75,8 +75,8 @@ class OpenParts:
         self.began = False
         self._own = False
         self._part: int | None = None
-        self._waiting = _Waiting()
-        self._early: dict[int, _Waiting] = {}
+        self._waiting = _PendingFields()
+        self._early: dict[int, _PendingFields] = {}
         self._calls: dict[int, _Call] = {}
         self._kinds: dict[int, bool] = {}
 
@@ -92,7 +92,7 @@ class OpenParts:
             return self._behind_calls(parts)
         if not self._waiting.own:
             return self._behind_calls([*parts, text_part(text)])
-        waiting, self._waiting = self._waiting, _Waiting()
+        waiting, self._waiting = self._waiting, _PendingFields()
         return self._behind_calls([*parts, waiting.part(text, thought=False)])
 
     def think_start(self, block: int, format_name: str) -> list[Part]:
@@ -136,11 +136,11 @@ class OpenParts:
         elif block == self.block:
             self._waiting.add(state)
         elif block in self._kinds:
-            late = _Waiting()
+            late = _PendingFields()
             late.add(state)
             return self._behind_calls([*self._leave(block), late.part("", thought=self._kinds[block])])
         else:
-            self._early.setdefault(block, _Waiting()).add(state)
+            self._early.setdefault(block, _PendingFields()).add(state)
         return []
 
     def unknown(self, block: int, value: Any) -> list[Part]:
@@ -184,7 +184,7 @@ class OpenParts:
         self.block = -1
         if not self._waiting:
             return []
-        waiting, self._waiting = self._waiting, _Waiting()
+        waiting, self._waiting = self._waiting, _PendingFields()
         return [waiting.part("", thought=self.thought)]
 
     def _behind_calls(self, parts: list[Part]) -> list[Part]:

@@ -214,7 +214,7 @@ class Call(OpenStep):
         out.append(ToolCallEnd(self.number))
 
 
-class Other(OpenStep):
+class HostedStep(OpenStep):
     """A step that only this dialect has: a search of Google's and what it found."""
 
     def __init__(self, numbers: Numbers) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.gemini_interactions.block_reader import Call, Numbers, OpenStep, Other, Output, Thought
+from bardo.dialects.gemini_interactions.block_reader import Call, HostedStep, Numbers, OpenStep, Output, Thought
 from bardo.dialects.lenient import as_text
 from bardo.values.events import Event
 
@@ -29,7 +29,7 @@ class Steps:
         """Begin a step; one that still has its index is over."""
         self.close(index, out)
         kind = raw.get("type")
-        step = _KINDS.get(kind if isinstance(kind, str) else "", Other)(self._numbers)
+        step = _KINDS.get(kind if isinstance(kind, str) else "", HostedStep)(self._numbers)
         self.by_index[index] = self._last = step
         step.open(raw, out)
         return step

@@ -8,7 +8,7 @@ from typing import Any
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.ollama.calls import write_call
 from bardo.dialects.ollama.constants import NAME
-from bardo.dialects.ollama.sealed import Owned, seal_owned, stretch
+from bardo.dialects.ollama.sealed import BlockStates, seal_owned, stretch
 from bardo.dialects.wire import encode_json
 from bardo.streams.ndjson import encode_ndjson
 from bardo.values.blocks import Carried, ToolCallBlock
@@ -177,12 +177,12 @@ class LineWriter(BlockWriter):
             call = ToolCallBlock(id=self._id, name=self._name, arguments=text, carried=carried)
             self._frames.part({"tool_calls": [write_call(call, self._place)]})
 
-    def owned(self) -> Owned:
+    def owned(self) -> BlockStates:
         """Return the opaque state of the block, with its name in the seal of the message."""
         states = self.states.states()
         if self.kind == "thinking":
             return stretch(self._begin, self._end, states)
-        return Owned(f"call:{self._place}" if self.kind == "tool_call" else "text", states)
+        return BlockStates(f"call:{self._place}" if self.kind == "tool_call" else "text", states)
 
     def _begin_stretch(self, text: str) -> str:
         gap = _GAP if text and self._frames.thinking_length else ""
@@ -198,4 +198,4 @@ def signature_of(writers: Sequence[LineWriter]) -> str:
     texts = tuple(state for one in owned if one.owner == "text" for state in one.states)
     # All stretches are named where one has state, so that the text can be cut where they begin.
     stretches = thinking if any(one.states for one in thinking) else []
-    return seal_owned([*stretches, *calls, *([Owned("text", texts)] if texts else ())])
+    return seal_owned([*stretches, *calls, *([BlockStates("text", texts)] if texts else ())])

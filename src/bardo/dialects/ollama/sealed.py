@@ -17,37 +17,37 @@ from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCa
 _OWNER = "bardo-block"
 
 
-class Owned(msgspec.Struct, frozen=True):
+class BlockStates(msgspec.Struct, frozen=True):
     """The states of one block, and which one it is: `thinking:begin:end`, `call:place` or `text`."""
 
     owner: str
     states: tuple[Opaque, ...] = ()
 
 
-def stretch(begin: int, end: int, states: Iterable[Opaque] = ()) -> Owned:
+def stretch(begin: int, end: int, states: Iterable[Opaque] = ()) -> BlockStates:
     """Return a stretch of the message's thinking with its states."""
-    return Owned(f"thinking:{begin}:{end}", tuple(states))
+    return BlockStates(f"thinking:{begin}:{end}", tuple(states))
 
 
-def seal_owned(owned: Sequence[Owned]) -> str:
+def seal_owned(owned: Sequence[BlockStates]) -> str:
     """Return the signature, "" where there is no state at all."""
     if not any(one.states for one in owned):
         return ""
     return seal([state for one in owned for state in (Opaque("id", one.owner, _OWNER), *one.states)])
 
 
-def open_signature(signature: str) -> list[Owned]:
+def open_signature(signature: str) -> list[BlockStates]:
     """Return what `seal_owned` put in; nothing where the signature is somebody's own."""
-    found: list[Owned] = []
+    found: list[BlockStates] = []
     for state in unseal(signature) or ():
         if state.format == _OWNER:
-            found.append(Owned(state.data))
+            found.append(BlockStates(state.data))
         elif found:
-            found[-1] = Owned(found[-1].owner, (*found[-1].states, state))
+            found[-1] = BlockStates(found[-1].owner, (*found[-1].states, state))
     return found
 
 
-def restore(thinking: str, text: list[Block], calls: list[Block], owned: Sequence[Owned]) -> list[Block]:
+def restore(thinking: str, text: list[Block], calls: list[Block], owned: Sequence[BlockStates]) -> list[Block]:
     """Return the blocks of a message with their states. Thinking that was changed has none: a signature is of the exact text."""
     held = {one.owner: one.states for one in owned}
     calls = [_with(block, held.get(f"call:{place}", ())) for place, block in enumerate(calls)]
@@ -56,7 +56,7 @@ def restore(thinking: str, text: list[Block], calls: list[Block], owned: Sequenc
     return [*_thoughts(thinking, [one for one in owned if one.owner.startswith("thinking:")]), *text, *calls]
 
 
-def _thoughts(thinking: str, owned: Sequence[Owned]) -> list[Block]:
+def _thoughts(thinking: str, owned: Sequence[BlockStates]) -> list[Block]:
     blocks: list[Block] = []
     end = 0
     try:

@@ -130,7 +130,7 @@ def _add_state(pieces: list[dict[str, Any]], state: Opaque, index: int) -> None:
         pieces.append({**piece_of_state(state), "format": style, "index": index})
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PlacedDetail(msgspec.Struct, frozen=True):
     """A block of thinking, and how many characters of the content and how many calls stand before it."""
 
     block: ReasoningBlock
@@ -138,7 +138,7 @@ class Placed(msgspec.Struct, frozen=True):
     calls: int = 0
 
 
-def decode_details(details: Sequence[dict[str, Any]]) -> list[Placed]:
+def decode_details(details: Sequence[dict[str, Any]]) -> list[PlacedDetail]:
     """Return the blocks of a whole list of pieces: those with one index, in a row, are one block, and so are those with a `part`."""
     blocks: list[list[dict[str, Any]]] = []
     for detail in details:
@@ -148,7 +148,7 @@ def decode_details(details: Sequence[dict[str, Any]]) -> list[Placed]:
             blocks[-1].append(detail)
         else:
             blocks.append([detail])
-    return [Placed(_block(pieces), *_position(pieces)) for pieces in blocks]
+    return [PlacedDetail(_block(pieces), *_position(pieces)) for pieces in blocks]
 
 
 def plain_before(text: str, readable: Sequence[str]) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from bardo.dialects.documents import is_document, read_file, split_data_url
 from bardo.dialects.jsonfield import kind_of, optional, required, take
 from bardo.dialects.openai_chat.constants import NAME
-from bardo.dialects.openai_chat.details import Placed, decode_details, plain_before
+from bardo.dialects.openai_chat.details import PlacedDetail, decode_details, plain_before
 from bardo.dialects.openai_chat.extra import decode_states
 from bardo.dialects.openai_chat.thinking_blocks import ThinkingBlocks
 from bardo.values.blocks import (
@@ -69,11 +69,11 @@ def _rest(fields: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in _READ and value is not None}
 
 
-def _reasoning(fields: dict[str, Any], at: str) -> list[Placed]:
+def _reasoning(fields: dict[str, Any], at: str) -> list[PlacedDetail]:
     """Return the thinking a client gives back: of the details, else of the first plain field; state alone goes with plain text."""
     details = fields.get("reasoning_details")
     if isinstance(details, str):
-        return [Placed(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
+        return [PlacedDetail(ReasoningBlock(text=details, format="reasoning_details"))] if details else []
     listed = optional(fields, "reasoning_details", list, f"{at}.") or []
     details = [take(detail, dict, f"{at}.reasoning_details[{place}]") for place, detail in enumerate(listed)]
     blocks = optional(fields, "thinking_blocks", list, f"{at}.") or []
@@ -83,9 +83,9 @@ def _reasoning(fields: dict[str, Any], at: str) -> list[Placed]:
     readable = [one.block.readable for one in placed if one.block.readable]
     if not text or readable:
         before = plain_before(text, readable)
-        return [Placed(ReasoningBlock(text=before, format=name)), *placed] if before else placed
+        return [PlacedDetail(ReasoningBlock(text=before, format=name)), *placed] if before else placed
     states = tuple(state for one in placed for state in one.block.opaque)
-    return [Placed(ReasoningBlock(text=text, format=placed[0].block.format if placed else name, opaque=states))]
+    return [PlacedDetail(ReasoningBlock(text=text, format=placed[0].block.format if placed else name, opaque=states))]
 
 
 def _refusal(fields: dict[str, Any], at: str) -> list[Block]:
@@ -155,7 +155,7 @@ def _result_content(content: Any, at: str) -> tuple[ResultPart, ...]:
     return tuple(found)
 
 
-def interleaved(thoughts: Sequence[Placed], said: Sequence[Block], calls: Sequence[Block]) -> list[Block]:
+def interleaved(thoughts: Sequence[PlacedDetail], said: Sequence[Block], calls: Sequence[Block]) -> list[Block]:
     """Return the blocks of a message, each stretch of thinking behind as much text and as many calls as it says."""
     blocks: list[Block] = []
     rest, characters, called = list(said), 0, 0

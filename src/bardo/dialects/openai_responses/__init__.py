@@ -15,7 +15,7 @@ from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.openai_responses.encode_reply import ReplyWriter, encode_response
 from bardo.dialects.openai_responses.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.openai_responses.errors import decode_error, encode_error
-from bardo.dialects.openai_responses.first_frame import EitherReply
+from bardo.dialects.openai_responses.first_frame import DetectedDialectReply
 from bardo.dialects.openai_responses.searches import SEARCHES
 from bardo.dialects.openai_responses.state import FRAMING, NAME, STATUSES, USUAL, WITHIN
 from bardo.dialects.openai_responses.usage import TOKEN_COUNT
@@ -60,7 +60,7 @@ DIALECT = Dialect(
         usual=USUAL,
         shared=frozenset({"service_tier"}),
     ),
-    open_decoder=EitherReply,
+    open_decoder=DetectedDialectReply,
     calls_in_frames=CALLS,
     open_encoder=lambda request, arrival: ReplyWriter(request),
     encode_response=encode_response,

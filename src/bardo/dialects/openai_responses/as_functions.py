@@ -14,7 +14,7 @@ from bardo.dialects.allowed_tools import with_allowed_tools
 from bardo.dialects.openai_responses.function_names import (
     FOUND,
     INPUT,
-    Declared,
+    DeclaredTool,
     FunctionNames,
     ToolForm,
     ToolKind,
@@ -89,7 +89,7 @@ def _is_own(block: Block) -> bool:
     return isinstance(block, ToolCallBlock | ToolResultBlock) and not _MARKS.isdisjoint(fields_for(NAME, block.carried))
 
 
-def _declared_tools(request: Request, names: FunctionNames, functions: dict[int, Declared]) -> Iterable[Tool]:
+def _declared_tools(request: Request, names: FunctionNames, functions: dict[int, DeclaredTool]) -> Iterable[Tool]:
     """Yield the tools of the field `tools`: those that a provider runs itself stay as they are."""
     for tool in request.tools:
         fields = fields_for(NAME, tool.carried)
@@ -126,7 +126,7 @@ def _values_of(fields: dict[str, Any]) -> list[Any]:
     return [fields, *(fields.get("tools") or ())]
 
 
-def _function(tool: Declared, names: FunctionNames) -> Tool:
+def _function(tool: DeclaredTool, names: FunctionNames) -> Tool:
     fields, form = tool.fields, tool.form
     described = fields.get("description")
     about = f"Tools of {form.namespace}: {tool.about}" if tool.about else ""

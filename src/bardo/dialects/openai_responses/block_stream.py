@@ -15,7 +15,7 @@ from bardo.dialects.openai_responses.item_stream import ItemStream
 from bardo.dialects.openai_responses.state import FORMAT, NAME
 from bardo.dialects.openai_responses.written_calls import WrittenCall, call_for, target_of
 from bardo.dialects.openai_responses.written_items import (
-    Written,
+    WrittenItem,
     WrittenMessage,
     WrittenOther,
     WrittenPart,
@@ -43,7 +43,7 @@ Unit = WrittenPart | WrittenReasoning | WrittenCall
 _THOUGHTS = frozenset({"reasoning_text", "summary_text"})
 
 
-class _Early:
+class _EarlyParts:
     """What came for a block before the block did."""
 
     __slots__ = ("fields", "states")
@@ -68,9 +68,9 @@ class BlockStream:
         self._as_summary = as_summary
         self._live: dict[int, WrittenPart] = {}
         self._units: dict[int, Unit] = {}
-        self._early: dict[int, _Early] = {}
+        self._early: dict[int, _EarlyParts] = {}
         self._pending: tuple[int, Unit] | None = None
-        self._current: Written | None = None
+        self._current: WrittenItem | None = None
         self._ended: WrittenCall | None = None
 
     def settle(self, out: list[bytes]) -> None:
@@ -159,7 +159,7 @@ class BlockStream:
         if event.choice:
             return out
         if unit is None:
-            self._early.setdefault(event.block, _Early()).states.append(event.opaque)
+            self._early.setdefault(event.block, _EarlyParts()).states.append(event.opaque)
         elif unit.over:
             self._stream.ride(target_of(unit), [event.opaque])
         else:
@@ -175,7 +175,7 @@ class BlockStream:
             return out
         unit = self._units.get(event.block)
         if unit is None:
-            self._early.setdefault(event.block, _Early()).learn(event.fields)
+            self._early.setdefault(event.block, _EarlyParts()).learn(event.fields)
             return out
         told = len(unit.fields.get("annotations") or ())
         unit.learn(event.fields)
@@ -287,14 +287,14 @@ class BlockStream:
             self._stream.close(closing, "completed", out)
         self._stream.write_riders(out)
 
-    def _forget(self, item: Written) -> None:
+    def _forget(self, item: WrittenItem) -> None:
         blocks, item.blocks = item.blocks, set()
         for block in blocks:
             part = self._live.get(block)
             if part is not None and part.item is item:
                 del self._live[block]
 
-    def _set_live(self, block: int, part: WrittenPart, item: Written) -> None:
+    def _set_live(self, block: int, part: WrittenPart, item: WrittenItem) -> None:
         self._live[block] = part
         item.blocks.add(block)
 

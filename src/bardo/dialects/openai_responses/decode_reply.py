@@ -24,8 +24,8 @@ from bardo.dialects.openai_responses.reply_parts import (
     DELTA_KINDS,
     DONE_KINDS,
     PART_EVENTS,
-    Misshapen,
     Part,
+    WrongFrame,
     fields_of,
     kind_of,
     list_of,
@@ -133,7 +133,7 @@ class OutputDecoder(PlainReplyDecoder):
         except ValueError as problem:
             if complete:
                 self._break_off(Failed(MalformedReply(f"the reply is not valid JSON: {problem}")), out)
-        except Misshapen as problem:
+        except WrongFrame as problem:
             if complete:
                 self._break_off(Failed(MalformedReply(f"the reply is not of the Responses dialect: {problem}")), out)
         return out
@@ -154,7 +154,7 @@ class OutputDecoder(PlainReplyDecoder):
         elif value.get("error") or isinstance(value.get("detail"), str):
             self._take_error(value, out)
         elif not isinstance(name, str):
-            raise Misshapen("neither an event nor a response")
+            raise WrongFrame("neither an event nor a response")
         # Events of a server tool's progress say nothing that its finished item does not.
 
     def _take_opening(self, value: dict[str, Any], out: list[Event]) -> None:

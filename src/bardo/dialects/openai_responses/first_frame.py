@@ -16,7 +16,7 @@ from bardo.streams.frames import Frame
 from bardo.values.events import Event
 
 
-class EitherReply(PlainReplyDecoder):
+class DetectedDialectReply(PlainReplyDecoder):
     """Reads one reply in the language it turns out to be in."""
 
     def __init__(self, row: ProviderRow) -> None:

@@ -36,7 +36,7 @@ class ToolForm(msgspec.Struct, frozen=True):
     namespace: str = ""
 
 
-class Declared(msgspec.Struct, frozen=True):
+class DeclaredTool(msgspec.Struct, frozen=True):
     """A tool with its declaration. `about` is the description of its namespace, given to the first tool in it."""
 
     form: ToolForm
@@ -105,7 +105,7 @@ def _joined(form: ToolForm) -> str:
     return f"{whole[: _LONGEST - 9]}_{hashlib.sha256(whole.encode()).hexdigest()[:8]}"
 
 
-def _declared(request: Request) -> Iterator[Declared]:
+def _declared(request: Request) -> Iterator[DeclaredTool]:
     seen: set[ToolForm] = set()
     for value in _values(request):
         for tool in _of_value(value):
@@ -141,16 +141,16 @@ def declares_tools(block: UnknownBlock) -> bool:
     return block.dialect == NAME and isinstance(block.value, dict) and block.value.get("type") == ADDITIONAL
 
 
-def _of_value(value: dict[str, Any]) -> Iterator[Declared]:
+def _of_value(value: dict[str, Any]) -> Iterator[DeclaredTool]:
     kind, name = value.get("type"), value.get("name")
     if kind == "namespace" and isinstance(name, str):
         about = value.get("description")
         for inner in value.get("tools") or ():
             if isinstance(inner, dict) and (form := _form(inner, name)) is not None:
-                yield Declared(form, inner, about if isinstance(about, str) else "")
+                yield DeclaredTool(form, inner, about if isinstance(about, str) else "")
                 about = ""
     elif (form := _form(value)) is not None:
-        yield Declared(form, value)
+        yield DeclaredTool(form, value)
 
 
 def _form(value: dict[str, Any], namespace: str = "") -> ToolForm | None:

@@ -15,7 +15,7 @@ from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.dialects.openai_responses.function_names import FOUND, INPUT, SEARCH
 from bardo.dialects.openai_responses.input_parts import blocks_of
-from bardo.dialects.openai_responses.state import FORMAT, NAME, Sealed, is_made, opened
+from bardo.dialects.openai_responses.state import FORMAT, NAME, SealContent, is_made, opened
 from bardo.dialects.wire import encode_json
 from bardo.values.blocks import (
     Block,
@@ -120,7 +120,7 @@ class _InputReader:
             )
         )
 
-    def _return_state(self, sealed: Sealed) -> None:
+    def _return_state(self, sealed: SealContent) -> None:
         """Give sealed state back to the block it belongs to; where that is gone, keep it as reasoning."""
         for index in range(len(self._turn) - 1, -1, -1):
             block = self._turn[index]
@@ -135,7 +135,7 @@ class _InputReader:
         kind, _, owner = sealed.target.partition(":")
         self._say(Carrier(sealed.states, owner, thinking) if kind == "call" else thinking)
 
-    def _returned_to_call(self, sealed: Sealed) -> bool:
+    def _returned_to_call(self, sealed: SealContent) -> bool:
         """Give state back to a call whose result came before it: some clients write each result directly behind its call."""
         if self._turn or not self._messages or self._messages[-1].role != "assistant":
             return False
@@ -222,7 +222,7 @@ _CUSTOM_CALL = frozenset({"type", "call_id", "name", "input"})
 _SEARCH = frozenset({"type", "call_id", "arguments"})
 
 
-def _format_of(sealed: Sealed | None) -> str:
+def _format_of(sealed: SealContent | None) -> str:
     """Return whose sealed thinking it is; text alone is nobody's."""
     if sealed is None:
         return ""

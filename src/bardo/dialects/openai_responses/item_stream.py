@@ -7,7 +7,7 @@ from typing import Any
 
 from bardo.dialects.openai_responses.state import digest_of, made_id
 from bardo.dialects.openai_responses.written_calls import WrittenCall
-from bardo.dialects.openai_responses.written_items import Written, WrittenPart, WrittenRider
+from bardo.dialects.openai_responses.written_items import WrittenCarrier, WrittenItem, WrittenPart
 from bardo.dialects.wire import encode_json
 from bardo.streams.sse import encode_sse
 from bardo.values.blocks import Opaque
@@ -41,7 +41,7 @@ class ItemStream:
     """Writes the events of the items of one reply."""
 
     def __init__(self, ids: ItemIds) -> None:
-        self.items: list[Written] = []
+        self.items: list[WrittenItem] = []
         self._ids = ids
         self._sequence = 0
         self._riders: list[tuple[str, list[Opaque]]] = []
@@ -61,14 +61,14 @@ class ItemStream:
         self._sequence = number + 1
         return part.prefix + encode_json(text) + b',"sequence_number":%d}\n\n' % number
 
-    def open(self, item: Written, out: list[bytes]) -> None:
+    def open(self, item: WrittenItem, out: list[bytes]) -> None:
         """Announce an item."""
         item.index = len(self.items)
         item.id = item.id or self._ids.make(item.prefix, item.index)
         self.items.append(item)
         self._write_start(item, out)
 
-    def open_part(self, item: Written, part: WrittenPart, out: list[bytes]) -> None:
+    def open_part(self, item: WrittenItem, part: WrittenPart, out: list[bytes]) -> None:
         """Announce a part of an item; the one before it is over."""
         self._close_parts(item, out)
         part.item = item
@@ -82,7 +82,7 @@ class ItemStream:
             fields = {**_place(part), "annotation_index": index, "annotation": annotations[index]}
             self.say("response.output_text.annotation.added", fields, out)
 
-    def close(self, item: Written, status: str, out: list[bytes]) -> None:
+    def close(self, item: WrittenItem, status: str, out: list[bytes]) -> None:
         """Tell that an item is over. Its riders wait for `write_riders`."""
         if item.closed:
             return
@@ -99,7 +99,7 @@ class ItemStream:
         """Write the items that hold other items' opaque state."""
         waiting, self._riders = self._riders, []
         for target, states in waiting:
-            item = WrittenRider(target, states)
+            item = WrittenCarrier(target, states)
             self.open(item, out)
             self.close(item, "completed", out)
 
@@ -107,7 +107,7 @@ class ItemStream:
         """Return the items as the finished response lists them."""
         return [item.shown(item.status or "incomplete") for item in self.items]
 
-    def _close_parts(self, item: Written, out: list[bytes]) -> None:
+    def _close_parts(self, item: WrittenItem, out: list[bytes]) -> None:
         closing, item.open_parts = item.open_parts, []
         for part in closing:
             if isinstance(item, WrittenCall) and (rest := item.read_rest()):
@@ -115,10 +115,10 @@ class ItemStream:
             part.closed = True
             self._write_part_end(part, out)
 
-    def _write_start(self, item: Written, out: list[bytes]) -> None:
+    def _write_start(self, item: WrittenItem, out: list[bytes]) -> None:
         self.say("response.output_item.added", {"output_index": item.index, "item": item.begun()}, out)
 
-    def _write_end(self, item: Written, out: list[bytes]) -> None:
+    def _write_end(self, item: WrittenItem, out: list[bytes]) -> None:
         self.say("response.output_item.done", {"output_index": item.index, "item": item.shown(item.status)}, out)
 
     def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None:

@@ -36,7 +36,7 @@ PART_KINDS = {
 }
 
 
-class Misshapen(Exception):
+class WrongFrame(Exception):
     """A frame is not what the dialect says."""
 
 
@@ -164,14 +164,14 @@ def words_of(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise Misshapen(f"a text is {type(value).__name__}, not a string")
+        raise WrongFrame(f"a text is {type(value).__name__}, not a string")
     return value
 
 
 def fields_of(value: Any) -> dict[str, Any]:
     """Return an object. Raises Misshapen."""
     if not isinstance(value, dict):
-        raise Misshapen(f"an object was expected, not {type(value).__name__}")
+        raise WrongFrame(f"an object was expected, not {type(value).__name__}")
     return value
 
 
@@ -180,7 +180,7 @@ def list_of(value: Any) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list):
-        raise Misshapen(f"an array was expected, not {type(value).__name__}")
+        raise WrongFrame(f"an array was expected, not {type(value).__name__}")
     return value
 
 

@@ -24,7 +24,7 @@ _TEXT = "bardo-text"
 _MADE = "_bardo_"
 
 
-class Sealed(msgspec.Struct, frozen=True):
+class SealContent(msgspec.Struct, frozen=True):
     """What a seal held. `target` is empty for the reasoning item's own state, else `text`, `reasoning` or `call:<call_id>`.
 
     `text` is the thinking that the state was made for, where it was sealed with it.
@@ -58,15 +58,15 @@ def seal_thinking(states: Sequence[Opaque], text: str) -> str:
     return seal((*states, Opaque("id", text, _TEXT)) if text else states)
 
 
-def opened(text: str) -> Sealed | None:
+def opened(text: str) -> SealContent | None:
     """Return what was sealed into an `encrypted_content`, or None where it is a provider's own."""
     states = unseal(text)
     if states is None:
         return None
     if states and states[0].format == _ATTACHED:
-        return Sealed(states[1:], states[0].data)
+        return SealContent(states[1:], states[0].data)
     thinking = "".join(state.data for state in states if state.format == _TEXT)
-    return Sealed(tuple(state for state in states if state.format != _TEXT), text=thinking)
+    return SealContent(tuple(state for state in states if state.format != _TEXT), text=thinking)
 
 
 def digest_of(reply_id: str) -> str:

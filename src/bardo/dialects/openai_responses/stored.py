@@ -58,7 +58,7 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
         return [*made, *(item["id"] for item in self.response["output"] if isinstance(item.get("id"), str))]
 
 
-class StorageWish(msgspec.Struct, frozen=True, kw_only=True):
+class StorageOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What a request says of responses that are kept. `elsewhere`: it needs state that only its provider has."""
 
     keep: bool
@@ -67,7 +67,7 @@ class StorageWish(msgspec.Struct, frozen=True, kw_only=True):
     elsewhere: bool
 
 
-def read_wish(request: Request) -> StorageWish:
+def read_wish(request: Request) -> StorageOptions:
     """Return what a request says of responses that are kept. Raises InvalidRequest."""
     body = request.body or {}
     store = optional(body, "store", bool)
@@ -79,7 +79,7 @@ def read_wish(request: Request) -> StorageWish:
         message = "previous_response_id and conversation cannot be given together"
         raise InvalidRequest(message, hint="give one of them", param="previous_response_id")
     elsewhere = bool(body.get("background")) or body.get("prompt") is not None
-    return StorageWish(keep=store is not False, previous=previous, conversation=conversation, elsewhere=elsewhere)
+    return StorageOptions(keep=store is not False, previous=previous, conversation=conversation, elsewhere=elsewhere)
 
 
 def input_of(request: Request) -> list[Item]:

@@ -12,12 +12,12 @@ from bardo.dialects.openai_responses.item_stream import ItemIds
 from bardo.dialects.openai_responses.state import FORMAT, NAME, asks_summary
 from bardo.dialects.openai_responses.written_calls import WrittenCall, call_for
 from bardo.dialects.openai_responses.written_items import (
-    Written,
+    WrittenCarrier,
+    WrittenItem,
     WrittenMessage,
     WrittenOther,
     WrittenPart,
     WrittenReasoning,
-    WrittenRider,
     joins,
     message_for,
 )
@@ -42,7 +42,7 @@ class WholeOutput:
         self._request = request
         self._as_summary = asks_summary(request)
         self._items: list[dict[str, Any]] = []
-        self._open: Written | None = None
+        self._open: WrittenItem | None = None
 
     @cached_property
     def _names(self) -> FunctionNames:
@@ -116,7 +116,7 @@ class WholeOutput:
         self._begin(WrittenOther(block.value))
         self._close("completed")
 
-    def _begin(self, item: Written) -> None:
+    def _begin(self, item: WrittenItem) -> None:
         self._close("completed")
         self._name(item)
         self._open = item
@@ -127,7 +127,7 @@ class WholeOutput:
         if item is not None:
             self._items.append(item.shown(status))
             for target, states in item.riders():
-                rider = WrittenRider(target, states)
+                rider = WrittenCarrier(target, states)
                 self._name(rider)
                 self._items.append(rider.shown("completed"))
 
@@ -136,7 +136,7 @@ class WholeOutput:
         self._close("completed")
         return self._ids.make(prefix, len(self._items))
 
-    def _name(self, item: Written) -> None:
+    def _name(self, item: WrittenItem) -> None:
         item.index = len(self._items)
         item.id = item.id or self._ids.make(item.prefix, item.index)
 

@@ -7,12 +7,12 @@ from typing import Any
 from bardo.dialects.openai_responses.free_input import FreeInput
 from bardo.dialects.openai_responses.function_names import FunctionNames
 from bardo.dialects.openai_responses.item_objects import call_item
-from bardo.dialects.openai_responses.written_items import Written, WrittenPart
+from bardo.dialects.openai_responses.written_items import WrittenItem, WrittenPart
 from bardo.dialects.wire import input_of
 from bardo.values.blocks import Opaque
 
 
-class WrittenCall(Written):
+class WrittenCall(WrittenItem):
     """A function call. `part_kind` is the kind of its one part."""
 
     prefix = "fc"
@@ -104,7 +104,7 @@ def call_for(call_id: str, name: str, fields: dict[str, Any], names: FunctionNam
     return kinds[form.kind](call_id, form.name, {**fields, **space})
 
 
-def target_of(unit: WrittenPart | Written) -> str:
+def target_of(unit: WrittenPart | WrittenItem) -> str:
     """Return what state that comes too late for `unit` is said to belong to."""
     if isinstance(unit, WrittenCall):
         return f"call:{unit.call_id}"

@@ -28,7 +28,7 @@ class WrittenPart:
         self.pieces: list[str] = []
         # Set when it is announced: where it stands, and how each of its deltas begins.
         self.index = 0
-        self.item: Written | None = None
+        self.item: WrittenItem | None = None
         self.states = OpaqueStates()
         self.prefix = b""
         self.closed = False
@@ -69,7 +69,7 @@ class WrittenPart:
         return {name: value for name, value in self.fields.items() if name != "item"}
 
 
-class Written:
+class WrittenItem:
     """An output item being written. `states` is opaque state that must be written with it."""
 
     prefix = ""
@@ -143,7 +143,7 @@ class Written:
         return []
 
 
-class WrittenMessage(Written):
+class WrittenMessage(WrittenItem):
     """A message. Its fields are what the blocks carry under `item`."""
 
     prefix = "msg"
@@ -161,7 +161,7 @@ class WrittenMessage(Written):
         return [("text", states)] if states else []
 
 
-class WrittenReasoning(Written):
+class WrittenReasoning(WrittenItem):
     """A reasoning item. `as_summary`: its text is written as a summary, which the client asked for."""
 
     prefix = "rs"
@@ -221,7 +221,7 @@ class WrittenReasoning(Written):
         return sorted((part for part in self.parts if part.kind == "summary_text"), key=lambda part: part.number or 0)
 
 
-class WrittenOther(Written):
+class WrittenOther(WrittenItem):
     """An item passed on whole."""
 
     prefix = "item"
@@ -233,7 +233,7 @@ class WrittenOther(Written):
         return self.fields
 
 
-class WrittenRider(Written):
+class WrittenCarrier(WrittenItem):
     """A reasoning item that holds nothing but the sealed state of something else."""
 
     prefix = "rs"

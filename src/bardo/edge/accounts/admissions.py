@@ -59,7 +59,7 @@ class _Refusal(NamedTuple):
     shortage: Shortage
 
 
-class _Spent(NamedTuple):
+class _PendingSpend(NamedTuple):
     """Money that a call spent, until the log has stored its row: `row` is the row's number among those of this process."""
 
     row: int
@@ -80,7 +80,7 @@ class Admissions:
         self._allowances: dict[str, Allowance] = {}
         self._admitted: dict[str, Admission] = {}
         self._refusals: dict[str, _Refusal] = {}
-        self._spent: deque[_Spent] = deque()
+        self._spent: deque[_PendingSpend] = deque()
         self._estimates: list[Estimate] = []
         self._rows = 0
         self._alone = True
@@ -126,7 +126,7 @@ class Admissions:
         if nanos is None and spent:
             self._estimates.append(Estimate(admission.account.id, taken.day_number, spent))
         if spent and (taken.day is not None or taken.month is not None):
-            self._spent.append(_Spent(self._rows, admission, spent))
+            self._spent.append(_PendingSpend(self._rows, admission, spent))
         self._free(admission)
 
     def release(self, admission: Admission) -> None:

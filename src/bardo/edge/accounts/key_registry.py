@@ -13,7 +13,7 @@ from bardo.values.errors import Unauthorized
 HOW_TO_SEND = "send it as `Authorization: Bearer …`, `x-api-key` or `x-goog-api-key`; whoever runs bardo gives keys out"
 
 
-class KnownKey(Protocol):
+class RegisteredKey(Protocol):
     """A key and whose it is."""
 
     @property
@@ -27,7 +27,7 @@ class KeyRegistry:
 
     def __init__(self, configured: Mapping[bytes, Account]) -> None:
         self._configured = dict(configured)
-        self._stored: dict[str, KnownKey] = {}
+        self._stored: dict[str, RegisteredKey] = {}
         self._configured_ids = {account.id: account for account in configured.values()}
 
     def __iter__(self) -> Iterator[Account]:
@@ -35,7 +35,7 @@ class KeyRegistry:
         for known in self._stored.values():
             yield known.account
 
-    def set_stored(self, keys: Iterable[KnownKey]) -> None:
+    def set_stored(self, keys: Iterable[RegisteredKey]) -> None:
         """Take the keys of the state database, in the place of those that were known from it."""
         self._stored = {known.account.id: known for known in keys}
 

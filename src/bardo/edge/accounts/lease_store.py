@@ -17,17 +17,17 @@ from sqlalchemy.exc import SQLAlchemyError
 from bardo.accounting.limits import (
     COUNTED_SECONDS,
     WINDOWS,
+    LeasedUsage,
+    LeaseRequest,
     LimitName,
     Period,
     Shortage,
-    Used,
-    Want,
     day_number,
     is_counted,
     leased,
     seconds_until,
 )
-from bardo.edge.accounts.leases import Estimate, Granted, Lease
+from bardo.edge.accounts.leases import Estimate, Lease, LeaseGrant
 from bardo.edge.database.engines import unusable
 
 _MONEY = ("usd_per_day", "usd_per_month")
@@ -80,7 +80,9 @@ class LeaseStore:
         self._worker = worker
         self._spend = spend
 
-    def claim(self, account: str, rows: Sequence[Lease], wants: Sequence[Want], now: float) -> Granted | Shortage:
+    def claim(
+        self, account: str, rows: Sequence[Lease], wants: Sequence[LeaseRequest], now: float
+    ) -> LeaseGrant | Shortage:
         """Store `rows`, and lease what is wanted: all of it, or nothing where one limit has too little left."""
         with self._writing() as connection:
             connection.execute(_SEEN, {"worker": self._worker, "now": now})
@@ -100,7 +102,7 @@ class LeaseStore:
                 connection,
                 [Lease(account, (one.name, one.period), one.used + granted[(one.name, one.period)]) for one in wants],
             )
-            return Granted(granted, left)
+            return LeaseGrant(granted, left)
 
     def sync(self, rows: Sequence[Lease], estimates: Sequence[Estimate], now: float) -> int:
         """Store rows and estimates, say that this process lives, and return how many do."""
@@ -111,7 +113,7 @@ class LeaseStore:
                 connection.execute(_ADD_ESTIMATED, [one._asdict() for one in estimates])
             return int(connection.scalar(_LIVING, {"since": now - STALE_SECONDS}) or 0)
 
-    def used(self, account: str, now: float) -> Used:
+    def used(self, account: str, now: float) -> LeasedUsage:
         """Return what is used and leased of the limits of one key by all processes."""
         with self._writing() as connection:
             return self._used(connection, account, now, money=True)
@@ -129,13 +131,13 @@ class LeaseStore:
         with self._writing() as connection:
             connection.execute(_REMOVE_OWN, {"worker": self._worker})
 
-    def _used(self, connection: Connection, account: str, now: float, *, money: bool) -> Used:
+    def _used(self, connection: Connection, account: str, now: float, *, money: bool) -> LeasedUsage:
         leases: dict[LimitName, dict[int, int]] = defaultdict(dict)
         for name, period, amount in connection.execute(_TOTALS, {"account": account, "since": now - STALE_SECONDS}):
             if is_counted((cast("LimitName", name), period), now):
                 leases[cast("LimitName", name)][period] = int(amount)
         if not money:
-            return Used(leases, 0, 0)
+            return LeasedUsage(leases, 0, 0)
         # Leases are read before the log: a cost that moves from the one to the other between is counted twice rather than not at all.
         today = day_number(now)
         first = today // 100 * 100 + 1
@@ -144,7 +146,7 @@ class LeaseStore:
             for day, nanos in connection.execute(_ESTIMATED, {"account": account, "first": first, "last": today})
         }
         month = self._spend(account, first, today) + sum(days.values())
-        return Used(leases, self._spend(account, today, today) + days.get(today, 0), month)
+        return LeasedUsage(leases, self._spend(account, today, today) + days.get(today, 0), month)
 
     def _store(self, connection: Connection, rows: Iterable[Lease]) -> None:
         put, gone = [], []

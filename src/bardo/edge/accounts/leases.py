@@ -24,7 +24,7 @@ class Estimate(NamedTuple):
     nanos: int
 
 
-class Granted(NamedTuple):
+class LeaseGrant(NamedTuple):
     """How much was leased of each limit besides what was used already, and how much is left for other leases."""
 
     leased: Mapping[Period, int]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from bardo.accounting.limits import COUNTED_SECONDS, WINDOWS, LimitName, Used, day_number, next_day, next_month
+from bardo.accounting.limits import COUNTED_SECONDS, WINDOWS, LeasedUsage, LimitName, day_number, next_day, next_month
 from bardo.edge.accounts.account import NANOS, Account
 from bardo.edge.accounts.spend import LogSpend, ModelUsage
 
@@ -21,7 +21,7 @@ class KeyUsage(msgspec.Struct, frozen=True, kw_only=True):
 
     account: Account
     now: float = 0.0
-    used: Used = Used({}, 0, 0)
+    used: LeasedUsage = LeasedUsage({}, 0, 0)
     today: Sequence[ModelUsage] = ()
     models: Sequence[ModelUsage] = ()
 
@@ -71,7 +71,7 @@ class UsageReader:
         if self._store is not None and (self._has_log or account.limited):
             used = self._store.used(account.id, now)
         else:
-            used = Used({}, sum(one.nanos for one in of_today), sum(one.nanos for one in models))
+            used = LeasedUsage({}, sum(one.nanos for one in of_today), sum(one.nanos for one in models))
         return KeyUsage(account=account, now=now, used=used, today=of_today, models=models)
 
 

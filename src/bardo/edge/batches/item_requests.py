@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.edge.batches.records import BatchRecord
 from bardo.edge.cascade import escalations_of
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.runner import Runner
 from bardo.engine.aliases import with_display, with_effort
 from bardo.engine.knowledge import Knowledge
@@ -56,7 +56,7 @@ def with_rules(request: Asked, batch: BatchRecord) -> Asked:
     return msgspec.structs.replace(request, options=msgspec.structs.replace(request.options, pipeline=named))
 
 
-def settled_request(request: Request, directory: Directory, batch: BatchRecord) -> tuple[Request, Request]:
+def settled_request(request: Request, directory: ProviderDirectory, batch: BatchRecord) -> tuple[Request, Request]:
     """Return a request as its reply is shown, and as it is asked, with what its model's name and its key's rules say.
 
     A model is asked once: no answer is repaired, escalated or judged by another, since nobody waits for what would be asked again.

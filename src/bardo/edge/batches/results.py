@@ -17,7 +17,7 @@ from bardo.edge.batches.stored_calls import StoredContext
 from bardo.edge.call_context import new_request_id
 from bardo.edge.live_reply import LiveReply
 from bardo.edge.log.row import CallOutcome, LogRow
-from bardo.edge.pipeline.call_layers import CallLayers, KeptLayers
+from bardo.edge.pipeline.call_layers import CallLayers, PendingLayers
 from bardo.edge.runner import Runner
 from bardo.edge.stored_reply import StoredReply
 from bardo.engine.client_model import named_as_asked
@@ -264,9 +264,9 @@ def _ended(item: ItemRecord, state: ItemState, result: ItemResult, row: LogRow) 
     )
 
 
-def kept_layers(item: ItemRecord) -> KeptLayers | None:
+def kept_layers(item: ItemRecord) -> PendingLayers | None:
     """Return what was kept of the layers that worked on an item; None where there were none."""
-    return None if item.layers is None else msgspec.msgpack.decode(item.layers, type=KeptLayers)
+    return None if item.layers is None else msgspec.msgpack.decode(item.layers, type=PendingLayers)
 
 
 def _with_layers(row: LogRow) -> dict[str, Any]:

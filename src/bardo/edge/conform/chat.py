@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
-from bardo.edge.conform.talk import Frame, Heard
+from bardo.edge.conform.talk import Frame, ReceivedReply
 
 _FINISHES = frozenset({"stop", "length", "tool_calls", "content_filter", "function_call"})
 _THINKING = ("reasoning_content", "reasoning")
@@ -109,16 +109,16 @@ class Chat:
         _check_calls(reading)
         return reading
 
-    def error_faults(self, heard: Heard) -> list[str]:
+    def error_faults(self, heard: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
         return error_faults(heard)
 
-    def is_overflow(self, heard: Heard) -> bool:
+    def is_overflow(self, heard: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
         return is_overflow(heard)
 
 
-def error_faults(heard: Heard) -> list[str]:
+def error_faults(heard: ReceivedReply) -> list[str]:
     """Return what is wrong with an error in OpenAI's form."""
     reading = Reading()
     error = reading.field(heard.json, "error", dict, "body")
@@ -130,7 +130,7 @@ def error_faults(heard: Heard) -> list[str]:
     return reading.faults
 
 
-def is_overflow(heard: Heard) -> bool:
+def is_overflow(heard: ReceivedReply) -> bool:
     """Return whether an error of OpenAI's form says that the prompt is too long."""
     value = heard.json
     error = value.get("error") if isinstance(value, dict) else None

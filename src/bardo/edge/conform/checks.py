@@ -14,7 +14,7 @@ from bardo.edge.conform.laws import LAWS, Finding, Status
 from bardo.edge.conform.messages import Messages
 from bardo.edge.conform.reading import QUESTION, TOOL, TOOL_QUESTION, Reading, ToolUse, Wire
 from bardo.edge.conform.responses import Responses
-from bardo.edge.conform.talk import Heard, Server
+from bardo.edge.conform.talk import CheckedServer, ReceivedReply
 from bardo.values.errors import ProviderError
 
 WIRES: dict[str, Callable[[], Wire]] = {
@@ -31,7 +31,7 @@ _FEW = 16
 _REFUSED = frozenset({400, 404, 422})
 
 
-class Asked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What to ask: the model, and whether it thinks.
 
     `cut_model` is a model whose streams break off, empty for none; `overflow_tokens` are more than a prompt may have, 0 where none is sent.
@@ -47,7 +47,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 class Checker:
     """Checks one server by one dialect."""
 
-    def __init__(self, server: Server, wire: Wire, asked: Asked) -> None:
+    def __init__(self, server: CheckedServer, wire: Wire, asked: CheckOptions) -> None:
         self._server = server
         self._wire = wire
         self._asked = asked
@@ -60,12 +60,12 @@ class Checker:
                 if finding.law in wanted:
                     yield finding
 
-    async def _ask(self, body: dict[str, Any] | bytes, *, stream: bool = False, model: str = "") -> Heard:
+    async def _ask(self, body: dict[str, Any] | bytes, *, stream: bool = False, model: str = "") -> ReceivedReply:
         path = self._wire.path(model or self._asked.model, stream=stream)
         try:
             return await self._server.ask(path, body)
         except ProviderError as problem:
-            return Heard(status=0, content_type="", body=str(problem).encode(), cut=True)
+            return ReceivedReply(status=0, content_type="", body=str(problem).encode(), cut=True)
 
     def _question(self, text: str = QUESTION, *, stream: bool = False, limit: int = 2048) -> dict[str, Any]:
         return self._wire.question(self._asked.model, text, stream=stream, limit=limit)
@@ -111,7 +111,7 @@ class Checker:
         yield _thought("thinking.stream", streamed, self._read(streamed, stream=True))
         yield self._counted(whole, reading)
 
-    def _counted(self, whole: Heard, reading: Reading) -> Finding:
+    def _counted(self, whole: ReceivedReply, reading: Reading) -> Finding:
         if not reading.thinking and not reading.hidden_thinking:
             return Finding(law="thinking.counted", status="unclear", faults=("no thinking came",), evidence=whole.shown)
         if not self._wire.counts_thinking:
@@ -154,7 +154,7 @@ class Checker:
         yield await self._wrong_key()
         yield await self._overflow()
 
-    def _error(self, law: str, heard: Heard, statuses: frozenset[int]) -> Finding:
+    def _error(self, law: str, heard: ReceivedReply, statuses: frozenset[int]) -> Finding:
         faults = (
             []
             if heard.status in statuses
@@ -190,7 +190,7 @@ class Checker:
         quiet = heard.status == 200 and not heard.cut and not reading.error and reading.ended
         yield _judged("cut.loud", heard, ["the stream ends as if it were whole"] if quiet else [], any_status=True)
 
-    def _read(self, heard: Heard, *, stream: bool = False) -> Reading:
+    def _read(self, heard: ReceivedReply, *, stream: bool = False) -> Reading:
         if heard.status != 200:
             return Reading()
         return self._wire.read_stream(heard.frames) if stream else self._wire.read_whole(heard.json)
@@ -218,7 +218,7 @@ def _value(text: str) -> Any:
         return None
 
 
-def _judged(law: str, heard: Heard, faults: Sequence[str], *, any_status: bool = False) -> Finding:
+def _judged(law: str, heard: ReceivedReply, faults: Sequence[str], *, any_status: bool = False) -> Finding:
     """Return that a law holds where there are no faults. A reply that is none leaves it open only where the server was not reached."""
     found = list(faults)
     if not any_status and heard.status != 200:
@@ -227,7 +227,7 @@ def _judged(law: str, heard: Heard, faults: Sequence[str], *, any_status: bool =
     return Finding(law=law, status=status, faults=tuple(found), evidence=heard.shown if found else "")
 
 
-def _thought(law: str, heard: Heard, reading: Reading) -> Finding:
+def _thought(law: str, heard: ReceivedReply, reading: Reading) -> Finding:
     marks = [mark for mark in _MARKS if mark in reading.text]
     if marks:
         return _judged(law, heard, [f"{mark} stands in the answer" for mark in marks])
@@ -242,7 +242,7 @@ def _nothing(reading: Reading) -> list[str]:
     return [] if reading.text.strip() or reading.calls else ["the reply says nothing"]
 
 
-def _stream_faults(heard: Heard) -> list[str]:
+def _stream_faults(heard: ReceivedReply) -> list[str]:
     faults = (
         []
         if heard.content_type.startswith("text/event-stream")

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
-from bardo.edge.conform.talk import Frame, Heard
+from bardo.edge.conform.talk import Frame, ReceivedReply
 
 
 class Gemini:
@@ -86,7 +86,7 @@ class Gemini:
         reading.require(reading.ended or bool(reading.error), "no event has a finishReason")
         return reading
 
-    def error_faults(self, heard: Heard) -> list[str]:
+    def error_faults(self, heard: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
         reading = Reading()
         error = reading.field(heard.json, "error", dict, "body")
@@ -98,7 +98,7 @@ class Gemini:
             )
         return reading.faults
 
-    def is_overflow(self, heard: Heard) -> bool:
+    def is_overflow(self, heard: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
         return b"exceeds the maximum number of tokens allowed" in heard.body
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
-from bardo.edge.conform.talk import Frame, Heard
+from bardo.edge.conform.talk import Frame, ReceivedReply
 
 _STOPS = frozenset(
     {"end_turn", "max_tokens", "stop_sequence", "tool_use", "pause_turn", "refusal", "model_context_window_exceeded"}
@@ -89,7 +89,7 @@ class Messages:
         """Read a stream."""
         return _Stream().read(frames)
 
-    def error_faults(self, heard: Heard) -> list[str]:
+    def error_faults(self, heard: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
         reading, value = Reading(), heard.json
         reading.require(isinstance(value, dict) and value.get("type") == "error", "body.type is not error")
@@ -99,7 +99,7 @@ class Messages:
             reading.require(error.get("type") in _ERRORS, f"error.type is {error.get('type')!r}")
         return reading.faults
 
-    def is_overflow(self, heard: Heard) -> bool:
+    def is_overflow(self, heard: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
         return b"prompt is too long" in heard.body
 

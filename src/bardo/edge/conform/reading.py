@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from bardo.edge.conform.talk import Frame, Heard
+from bardo.edge.conform.talk import Frame, ReceivedReply
 
 TOOL = "get_weather"
 TOOL_SCHEMA = {
@@ -92,9 +92,9 @@ class Wire(Protocol):
 
     def read_stream(self, frames: Sequence[Frame]) -> Reading: ...
 
-    def error_faults(self, heard: Heard) -> list[str]: ...
+    def error_faults(self, heard: ReceivedReply) -> list[str]: ...
 
-    def is_overflow(self, heard: Heard) -> bool: ...
+    def is_overflow(self, heard: ReceivedReply) -> bool: ...
 
 
 def read_frames(frames: Sequence[Frame], reading: Reading, take: Callable[[Frame, dict[str, Any]], None]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from bardo.edge.conform.chat import error_faults, is_overflow
 from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
-from bardo.edge.conform.talk import Frame, Heard
+from bardo.edge.conform.talk import Frame, ReceivedReply
 
 _STATUSES = frozenset({"completed", "incomplete"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})
@@ -64,11 +64,11 @@ class Responses:
         """Read a stream."""
         return _Stream().read([frame for frame in frames if frame.data.strip() != "[DONE]"])
 
-    def error_faults(self, heard: Heard) -> list[str]:
+    def error_faults(self, heard: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
         return error_faults(heard)
 
-    def is_overflow(self, heard: Heard) -> bool:
+    def is_overflow(self, heard: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
         return is_overflow(heard)
 

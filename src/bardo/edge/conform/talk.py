@@ -27,7 +27,7 @@ class Frame(msgspec.Struct, frozen=True):
         return decoded(self.data)
 
 
-class Heard(msgspec.Struct, frozen=True, kw_only=True):
+class ReceivedReply(msgspec.Struct, frozen=True, kw_only=True):
     """One reply. `cut` says that the connection broke before its end; `frames` are its server-sent events."""
 
     status: int
@@ -52,7 +52,7 @@ class Heard(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.status} {text[:_SHOWN]}{'…' if len(text) > _SHOWN else ''}"
 
 
-class Server:
+class CheckedServer:
     """A server that speaks one dialect. `headers` prove who asks. `asked` counts the requests."""
 
     def __init__(self, transport: Transport, base_url: str, headers: Mapping[str, str]) -> None:
@@ -61,7 +61,7 @@ class Server:
         self.headers = dict(headers)
         self.asked = 0
 
-    async def ask(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> Heard:
+    async def ask(self, path: str, body: Any, headers: Mapping[str, str] | None = None) -> ReceivedReply:
         """Send a request, and return all that came back. Raises Unreachable and other ProviderError where nothing did."""
         self.asked += 1
         raw = body if isinstance(body, bytes) else msgspec.json.encode(body)
@@ -81,7 +81,7 @@ class Server:
         finally:
             await reply.close()
         kind = reply.headers.get("content-type", "")
-        return Heard(status=reply.status, content_type=kind, body=bytes(held), cut=cut)
+        return ReceivedReply(status=reply.status, content_type=kind, body=bytes(held), cut=cut)
 
 
 def decoded(text: bytes | str) -> Any:

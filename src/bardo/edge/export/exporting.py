@@ -20,7 +20,7 @@ from bardo.edge.log import LogReader
 from bardo.edge.log.export_queries import RowSpan
 
 
-class Exported(msgspec.Struct, frozen=True, kw_only=True):
+class ExportSummary(msgspec.Struct, frozen=True, kw_only=True):
     """What an export copied: how many rows, and the number of the last one that was looked at."""
 
     rows: int
@@ -58,12 +58,12 @@ class FileExport(msgspec.Struct, frozen=True, kw_only=True):
     format: FileFormat
     content: bool = False
 
-    def write(self, reader: LogReader, span: RowSpan, path: Path) -> Exported:
+    def write(self, reader: LogReader, span: RowSpan, path: Path) -> ExportSummary:
         """Write a span of rows to a file, which is there only once it is whole. Raises ExportFailed and LogUnusable."""
         with whole_file(path) as file:
             return self.write_to(reader, span, file)
 
-    def write_to(self, reader: LogReader, span: RowSpan, file: IO[bytes]) -> Exported:
+    def write_to(self, reader: LogReader, span: RowSpan, file: IO[bytes]) -> ExportSummary:
         """Write a span of rows to an open file or stream."""
         columns = export_columns(content=self.content)
         writer = WRITERS[self.format](file, columns)
@@ -73,7 +73,7 @@ class FileExport(msgspec.Struct, frozen=True, kw_only=True):
                 writer.write(piece.rows)
             count, last = count + len(piece.rows), piece.row_number
         writer.finish()
-        return Exported(rows=count, row_number=last)
+        return ExportSummary(rows=count, row_number=last)
 
 
 async def export_to_clickhouse(
@@ -85,7 +85,7 @@ async def export_to_clickhouse(
     password: str = "",
     content: bool = False,
     note: Callable[[int], None] = lambda row_number: None,
-) -> Exported:
+) -> ExportSummary:
     """Send a span of rows to a table; `note` is told the number of the last row that is stored, after each piece.
 
     Raises ExportFailed and LogUnusable.
@@ -99,7 +99,7 @@ async def export_to_clickhouse(
             await table.insert(piece.rows)
         count, last = count + len(piece.rows), piece.row_number
         note(last)
-    return Exported(rows=count, row_number=last)
+    return ExportSummary(rows=count, row_number=last)
 
 
 def _names(columns: tuple[ExportColumn, ...]) -> list[str]:

@@ -2,23 +2,23 @@
 
 from bardo.edge.introspect.adapters import Adapter, Question, builtin_adapters
 from bardo.edge.introspect.introspector import Introspector
-from bardo.edge.introspect.layers import Merged, MergedFact, Saying, layers_of, log_override, merge
-from bardo.edge.introspect.live import Learned, LiveFacts
+from bardo.edge.introspect.layers import LayerValue, MergedFact, MergedModel, layers_of, log_override, merge
+from bardo.edge.introspect.live import FactsAnswer, LiveFacts
 from bardo.edge.introspect.looking import NotAnAnswer
 from bardo.edge.introspect.readers import READERS, Reader
 
 __all__ = [
     "READERS",
     "Adapter",
+    "FactsAnswer",
     "Introspector",
-    "Learned",
+    "LayerValue",
     "LiveFacts",
-    "Merged",
     "MergedFact",
+    "MergedModel",
     "NotAnAnswer",
     "Question",
     "Reader",
-    "Saying",
     "builtin_adapters",
     "layers_of",
     "log_override",

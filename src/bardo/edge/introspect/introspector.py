@@ -19,7 +19,7 @@ from bardo.edge.http import Transport
 from bardo.edge.http_problems import origin
 from bardo.edge.introspect.adapters import Adapter, ask, builtin_adapters, why_not
 from bardo.edge.introspect.layers import layers_of
-from bardo.edge.introspect.live import Learned, LiveFacts
+from bardo.edge.introspect.live import FactsAnswer, LiveFacts
 from bardo.edge.keys import Keyring
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import Layer
@@ -40,7 +40,7 @@ _MOST_KEPT = 1024
 _LONGEST_REASON = 500
 
 
-class _Asked:
+class _Introspection:
     """What came of asking one server: facts by model, or a problem and when it was met, by both clocks."""
 
     __slots__ = ("adapter", "at", "due", "facts", "lost", "problem", "retried", "watched_at")
@@ -83,8 +83,8 @@ class Introspector:
         self._watch = watch
         self._seconds = seconds
         self._adapters = builtin_adapters() if adapters is None else adapters
-        self._asked: dict[Key, _Asked] = {}
-        self._asking: dict[Key, asyncio.Task[_Asked]] = {}
+        self._asked: dict[Key, _Introspection] = {}
+        self._asking: dict[Key, asyncio.Task[_Introspection]] = {}
         self._revisions: dict[str, int] = {}
 
     def facts(self, provider: Provider, model: str) -> LiveFacts | None:
@@ -106,13 +106,13 @@ class Introspector:
         asked = self._asked.get(_key(adapter, provider, model))
         return None if asked is None or asked.lost else asked.facts.get(model)
 
-    def kept(self, provider: Provider, model: str) -> Learned | None:
+    def kept(self, provider: Provider, model: str) -> FactsAnswer | None:
         """Return what the server last said, without asking it; None where it was not asked."""
         asked = self._of(Target(provider=provider, model=model))
         if asked is None:
             return None
         if asked.lost:
-            return Learned(at=asked.at, adapter=asked.adapter, problem="it was gone since it was asked")
+            return FactsAnswer(at=asked.at, adapter=asked.adapter, problem="it was gone since it was asked")
         return _learned(asked, asked.facts.get(model))
 
     def revision(self, provider: Provider) -> int:
@@ -138,11 +138,11 @@ class Introspector:
             if address in provider.base_urls and not asked.problem:
                 asked.lost = True
 
-    def _of(self, target: Target) -> _Asked | None:
+    def _of(self, target: Target) -> _Introspection | None:
         adapter = self._adapters.get(target.provider.row.id)
         return None if adapter is None else self._asked.get(_key(adapter, target.provider, target.model))
 
-    def _question_before(self, target: Target) -> tuple[asyncio.Task[_Asked], float | None] | None:
+    def _question_before(self, target: Target) -> tuple[asyncio.Task[_Introspection], float | None] | None:
         """Return what is being asked of a server before a call, and for how long the call waits; None where nothing has to be."""
         provider = target.provider
         adapter = self._adapters.get(provider.row.id)
@@ -161,11 +161,11 @@ class Introspector:
         """Return what is known now as layers of control, from memory: the same values each time, so that they can be compared."""
         return layers_of(self.facts(target.provider, target.model))
 
-    async def learn(self, provider: Provider, model: str) -> Learned:
+    async def learn(self, provider: Provider, model: str) -> FactsAnswer:
         """Return what the server says, waiting for it; never raises for anything the server does."""
         adapter = self._adapters.get(provider.row.id)
         if adapter is None:
-            return Learned(at=self._clock(), problem="its servers say nothing of thinking")
+            return FactsAnswer(at=self._clock(), problem="its servers say nothing of thinking")
         key = _key(adapter, provider, model)
         asked = self._asked.get(key)
         if asked is None or self._is_due(asked, adapter):
@@ -186,13 +186,13 @@ class Introspector:
             task.cancel()
         await self.settle()
 
-    def _is_due(self, asked: _Asked, adapter: Adapter) -> bool:
+    def _is_due(self, asked: _Introspection, adapter: Adapter) -> bool:
         if asked.lost or asked.due:
             return True
         age = self._watch() - asked.watched_at
         return age > RESTS_SECONDS if asked.problem else adapter.restarts and age > REFRESH_SECONDS
 
-    def _begin(self, key: Key, adapter: Adapter, provider: Provider, model: str) -> asyncio.Task[_Asked]:
+    def _begin(self, key: Key, adapter: Adapter, provider: Provider, model: str) -> asyncio.Task[_Introspection]:
         task = self._asking.get(key)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._ask(adapter, provider, model))
@@ -200,7 +200,7 @@ class Introspector:
             task.add_done_callback(lambda done: self._note(key, done))
         return task
 
-    def _note(self, key: Key, task: asyncio.Task[_Asked]) -> None:
+    def _note(self, key: Key, task: asyncio.Task[_Introspection]) -> None:
         del self._asking[key]
         if task.cancelled():
             return
@@ -212,7 +212,7 @@ class Introspector:
         self._asked[key] = found
         self._revisions[key[0]] = self._revisions.get(key[0], 0) + 1
 
-    async def _ask(self, adapter: Adapter, provider: Provider, model: str) -> _Asked:
+    async def _ask(self, adapter: Adapter, provider: Provider, model: str) -> _Introspection:
         try:
             facts = await ask(
                 adapter,
@@ -225,8 +225,8 @@ class Introspector:
         except Exception as problem:  # noqa: BLE001 - a call must never fail for a question beside it
             why = cleaned_text(why_not(problem), self._keyring.secrets([provider]), _LONGEST_REASON)
             self._warn(adapter, provider, model, why)
-            return _Asked(adapter.name, self._clock(), {}, why, watched_at=self._watch())
-        return _Asked(adapter.name, self._clock(), facts, watched_at=self._watch())
+            return _Introspection(adapter.name, self._clock(), {}, why, watched_at=self._watch())
+        return _Introspection(adapter.name, self._clock(), facts, watched_at=self._watch())
 
     def _warn(self, adapter: Adapter, provider: Provider, model: str, why: str) -> None:
         about = {
@@ -240,9 +240,9 @@ class Introspector:
         _log.warning("no live facts from %s: %s; the catalog decides", provider.id, why, extra=about)
 
 
-def _learned(asked: _Asked, facts: LiveFacts | None) -> Learned:
+def _learned(asked: _Introspection, facts: LiveFacts | None) -> FactsAnswer:
     problem = asked.problem or ("" if facts is not None else "it does not list this model")
-    return Learned(facts=facts, at=asked.at, adapter=asked.adapter, problem=problem)
+    return FactsAnswer(facts=facts, at=asked.at, adapter=asked.adapter, problem=problem)
 
 
 def _key(adapter: Adapter, provider: Provider, model: str) -> Key:

@@ -11,7 +11,7 @@ import msgspec
 
 from bardo.catalog.models import Facts, Models, builtin_models
 from bardo.catalog.rows import ProviderTraits
-from bardo.edge.introspect.live import Learned, LiveFacts
+from bardo.edge.introspect.live import FactsAnswer, LiveFacts
 from bardo.engine.knowledge import control_target
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import Layer, know
@@ -50,7 +50,7 @@ def log_override(target: Target, live: Facts, override: Facts) -> None:
     _log.warning("the override of %s goes before what %s says", target.model, target.provider.id, extra=about)
 
 
-class Saying(msgspec.Struct, frozen=True, kw_only=True):
+class LayerValue(msgspec.Struct, frozen=True, kw_only=True):
     """What one layer says of a field. `date` is None where nobody noted it."""
 
     layer: LayerName
@@ -63,16 +63,16 @@ class MergedFact(msgspec.Struct, frozen=True, kw_only=True):
     """One field: the word that holds, and the lower layers' words where they have any."""
 
     field: str
-    holds: Saying
-    others: tuple[Saying, ...] = ()
+    holds: LayerValue
+    others: tuple[LayerValue, ...] = ()
 
     @property
-    def against(self) -> tuple[Saying, ...]:
+    def against(self) -> tuple[LayerValue, ...]:
         """The layers that say something else."""
         return tuple(one for one in self.others if one.value != self.holds.value)
 
 
-class Merged(msgspec.Struct, frozen=True, kw_only=True):
+class MergedModel(msgspec.Struct, frozen=True, kw_only=True):
     """A model at a provider.
 
     `id` is how the catalog spells it, `how` how its row was found, `like` the model it is assumed to be like (empty where it is not),
@@ -89,7 +89,7 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[MergedFact, ...]
     traits: ProviderTraits = ProviderTraits()
     like: str = ""
-    live: Learned | None = None
+    live: FactsAnswer | None = None
 
     @property
     def disagreements(self) -> tuple[MergedFact, ...]:
@@ -104,12 +104,12 @@ class Merged(msgspec.Struct, frozen=True, kw_only=True):
 def merge(
     provider: Provider,
     model: str,
-    learned: Learned | None = None,
+    learned: FactsAnswer | None = None,
     *,
     own: Sequence[Layer] = (),
     listed_on: datetime.date | None = None,
     models: Models | None = None,
-) -> Merged:
+) -> MergedModel:
     """Return all that is known of `model` at `provider`: the operator's `own` layers, what its server said, the catalog.
 
     `listed_on` is the day of the list of models that is one of the layers.
@@ -121,7 +121,7 @@ def merge(
     known = know(target, layers, models=models or builtin_models())
     speakers = [*layers, *_catalog(known)]
     facts = (_fact(name, speakers, learned, known, listed_on) for name in FIELDS)
-    return Merged(
+    return MergedModel(
         provider=provider.id,
         dialect=provider.row.dialect,
         model=model,
@@ -145,7 +145,7 @@ def _catalog(known: Known) -> list[Layer]:
 
 
 def _fact(
-    field: str, layers: list[Layer], learned: Learned | None, known: Known, listed_on: datetime.date | None
+    field: str, layers: list[Layer], learned: FactsAnswer | None, known: Known, listed_on: datetime.date | None
 ) -> MergedFact | None:
     said = [
         _saying(layer, value, learned, known, listed_on)
@@ -155,17 +155,19 @@ def _fact(
     return MergedFact(field=field, holds=said[0], others=tuple(said[1:])) if said else None
 
 
-def _saying(layer: Layer, value: Any, learned: Learned | None, known: Known, listed_on: datetime.date | None) -> Saying:
+def _saying(
+    layer: Layer, value: Any, learned: FactsAnswer | None, known: Known, listed_on: datetime.date | None
+) -> LayerValue:
     if layer.name == "listing":
-        return Saying(layer="listing", value=value, date=listed_on, source="the provider's list of models")
+        return LayerValue(layer="listing", value=value, date=listed_on, source="the provider's list of models")
     if layer.name == "L1" and learned is not None:
         day = datetime.datetime.fromtimestamp(learned.at, datetime.UTC).date()
-        return Saying(layer="L1", value=value, date=day, source=f"the server's own word ({learned.adapter})")
+        return LayerValue(layer="L1", value=value, date=day, source=f"the server's own word ({learned.adapter})")
     row = known.found.row
     if layer.name == "operator" or row is None:
-        return Saying(
+        return LayerValue(
             layer=layer.name, value=value, source="operator" if row is not None else "the provider's static form"
         )
     # A row that an operator laid over the built-in ones has no date of its own.
     dated = row.date if row.date and row.date != datetime.date.min else None
-    return Saying(layer=layer.name, value=value, date=dated, source=row.source)
+    return LayerValue(layer=layer.name, value=value, date=dated, source=row.source)

@@ -34,7 +34,7 @@ NO_THINKING = LiveFacts(control=("none",), omit="off")
 """What holds for a model that does not think."""
 
 
-class Learned(msgspec.Struct, frozen=True, kw_only=True):
+class FactsAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to one question. `facts` None: the server does not know, or did not say; `problem` says why, `at` is Unix time."""
 
     facts: LiveFacts | None = None

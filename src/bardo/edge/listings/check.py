@@ -21,7 +21,7 @@ _RATES = ListedRates.__struct_fields__
 _FACTS = tuple(name for name in ListedModel().facts.__struct_fields__ if name != "features")
 
 
-class Checked(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedListing(msgspec.Struct, frozen=True, kw_only=True):
     """What is taken over of a new list. `refused` says why nothing is; `held` are the models that keep their price of before."""
 
     listing: Listing | None = None
@@ -38,24 +38,24 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     after: Any = None
 
 
-def check(new: Listing, old: Listing | None, *, accept: bool = False) -> Checked:
+def check(new: Listing, old: Listing | None, *, accept: bool = False) -> CheckedListing:
     """Return what is taken over of `new` where `old` is the last good list, None where there is none."""
     if not new.models:
-        return Checked(refused="it lists no model")
+        return CheckedListing(refused="it lists no model")
     if accept:
-        return Checked(listing=new)
+        return CheckedListing(listing=new)
     if _mostly_odd(new):
-        return Checked(refused=f"{new.odd:,} of its prices cannot be meant")
+        return CheckedListing(refused=f"{new.odd:,} of its prices cannot be meant")
     if old is None:
-        return Checked(listing=new)
+        return CheckedListing(listing=new)
     lost = [name for name in old.models if name not in new.models]
     if len(lost) > MOST_LOST * len(old.models):
-        return Checked(refused=f"{len(lost):,} of {len(old.models):,} models are missing: {_named(lost)}")
+        return CheckedListing(refused=f"{len(lost):,} of {len(old.models):,} models are missing: {_named(lost)}")
     moved, priced = _moved(new, old)
     if len(moved) > MOST_MOVED * priced:
         why = f"the prices of {len(moved):,} of {priced:,} models changed more than tenfold: {_named(moved)}"
-        return Checked(refused=why)
-    return Checked(listing=_holding(new, old, moved), held=tuple(moved))
+        return CheckedListing(refused=why)
+    return CheckedListing(listing=_holding(new, old, moved), held=tuple(moved))
 
 
 def _mostly_odd(new: Listing) -> bool:

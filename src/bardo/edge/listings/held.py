@@ -17,7 +17,7 @@ _Place = tuple[str, str]
 OnChange = Callable[[Provider, Listing], None]
 
 
-class _Held(NamedTuple):
+class _CachedListing(NamedTuple):
     """A list in memory, and the stamp of the file it was read from."""
 
     listing: Listing | None
@@ -29,7 +29,7 @@ class Listings:
 
     def __init__(self, store: ListingStore | None = None) -> None:
         self._store = store
-        self._held: dict[_Place, _Held] = {}
+        self._held: dict[_Place, _CachedListing] = {}
         self._on_change: list[OnChange] = []
         self.revision = 0
 
@@ -50,7 +50,7 @@ class Listings:
             name = file_name(source, provider)
             self._store.save(name, listing)
             stamp = self._store.stamp(name)
-        self._hold(provider, _Held(listing, stamp))
+        self._hold(provider, _CachedListing(listing, stamp))
 
     def renew(self, provider: Provider) -> None:
         """Read the list of a provider again where another process wrote it since."""
@@ -68,17 +68,17 @@ class Listings:
             if listing is not None:
                 told(provider, listing)
 
-    def _load(self, provider: Provider) -> _Held:
-        held, source = _Held(None, None), source_of(provider)
+    def _load(self, provider: Provider) -> _CachedListing:
+        held, source = _CachedListing(None, None), source_of(provider)
         if self._store is not None and source is not None:
             name = file_name(source, provider)
             # The stamp first: a file that is replaced meanwhile is read again.
             stamp = self._store.stamp(name)
-            held = _Held(None if stamp is None else self._store.load(name), stamp)
+            held = _CachedListing(None if stamp is None else self._store.load(name), stamp)
         self._hold(provider, held)
         return held
 
-    def _hold(self, provider: Provider, held: _Held) -> None:
+    def _hold(self, provider: Provider, held: _CachedListing) -> None:
         self._held[provider.row.id, provider.base_url] = held
         if held.listing is not None:
             self.revision += 1

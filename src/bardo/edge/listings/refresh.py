@@ -15,7 +15,7 @@ import msgspec
 from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.introspect.looking import NotAnAnswer
 from bardo.edge.keys import Keyring
-from bardo.edge.listings.check import Checked, check
+from bardo.edge.listings.check import CheckedListing, check
 from bardo.edge.listings.held import Listings, source_of
 from bardo.edge.listings.read import MOST_BYTES, read_listing
 from bardo.edge.listings.rows import ListingSource
@@ -113,7 +113,7 @@ def askable(providers: Sequence[Provider]) -> list[Provider]:
     return list(found.values())
 
 
-def _outcome(about: Outcome, found: Checked) -> Outcome:
+def _outcome(about: Outcome, found: CheckedListing) -> Outcome:
     return msgspec.structs.replace(
         about, listing=found.listing, held=found.held, problem=found.refused, refused=bool(found.refused)
     )

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from sqlalchemy import Connection, Engine, and_, case, func, insert, select, update
 
-from bardo.accounting.payments import Payer, Spent
+from bardo.accounting.payments import Payer, Spending
 from bardo.edge.payments.schema import payments
 from bardo.values.payments import OPEN_STATES, Payment, PaymentState
 
@@ -86,7 +86,7 @@ class Ledger:
         self,
         purchase: str,
         make: Callable[[int], LedgerEntry],
-        refusal: Callable[[Spent], tuple[str, str]],
+        refusal: Callable[[Spending], tuple[str, str]],
     ) -> tuple[LedgerEntry, bool]:
         """Hold the amount of one more payment back, and return its entry and True; or the open entry of the same purchase, and False.
 
@@ -149,7 +149,7 @@ class Ledger:
         with self._engine.connect() as connection:
             return [LedgerEntry(**row._mapping) for row in connection.execute(chosen)]
 
-    def spent(self, day: str, payer: Payer) -> Spent:
+    def spent(self, day: str, payer: Payer) -> Spending:
         """Return what was paid or is held back on a day."""
         with self._engine.connect() as connection:
             return _spent(connection, day, payer)
@@ -168,7 +168,7 @@ def day_of(now: float) -> str:
     return datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
 
 
-def _spent(connection: Connection, day: str, payer: Payer) -> Spent:
+def _spent(connection: Connection, day: str, payer: Payer) -> Spending:
     def sum_where(condition: Any) -> Any:
         return func.coalesce(func.sum(case((condition, payments.c.nanos), else_=0)), 0)
 
@@ -178,7 +178,7 @@ def _spent(connection: Connection, day: str, payer: Payer) -> Spent:
         sum_where(payments.c.subsystem == payer.subsystem),
     ).where(payments.c.day == day, payments.c.state != "released")
     whole, tenant, subsystem = connection.execute(sums).one()
-    return Spent(day=int(whole), tenant=int(tenant), subsystem=int(subsystem))
+    return Spending(day=int(whole), tenant=int(tenant), subsystem=int(subsystem))
 
 
 def _last_of(connection: Connection, purchase: str) -> LedgerEntry | None:

@@ -26,7 +26,7 @@ _QUANTITY = re.compile(r"0x[0-9a-f]{1,16}", re.IGNORECASE)
 _DEADLINES = Deadlines(connect=10.0, first_byte=20.0, idle=20.0, total=30.0)
 
 
-class NetworkSilent(OperatorError):
+class NetworkUnavailable(OperatorError):
     """A network could not be asked what became of a payment."""
 
 
@@ -51,10 +51,10 @@ class PaymentNetworks:
         server = self._servers.get(entry.network)
         if server is None:
             hint = f'name a server of it in bardo.toml: [payments.servers] "{entry.network}" = "https://…"'
-            raise NetworkSilent(f"{entry.network} cannot be asked what became of a payment", hint=hint)
+            raise NetworkUnavailable(f"{entry.network} cannot be asked what became of a payment", hint=hint)
         chain = await self._ask(server, entry.network, "eth_chainId", [])
         if _number(chain, entry.network) != int(entry.network.partition(":")[2]):
-            raise NetworkSilent(
+            raise NetworkUnavailable(
                 f"the server of {entry.network} belongs to another network", hint="check [payments.servers]"
             )
         block = await self._ask(server, entry.network, "eth_getBlockByNumber", ["finalized", False])
@@ -70,7 +70,7 @@ class PaymentNetworks:
         data = f"0x{_AUTHORIZATION_STATE}{entry.payer[2:].lower():0>64}{entry.nonce[2:]}"
         word = await self._ask(server, entry.network, "eth_call", [{"to": entry.asset, "data": data}, block])
         if not isinstance(word, str) or not _WORD.fullmatch(word):
-            raise NetworkSilent(f"{entry.network} has no token at {entry.asset}", hint="check [payments.servers]")
+            raise NetworkUnavailable(f"{entry.network} has no token at {entry.asset}", hint="check [payments.servers]")
         return int(word, 16) != 0
 
     async def _ask(self, server: str, network: str, method: str, params: list[Any]) -> Any:
@@ -89,8 +89,8 @@ class PaymentNetworks:
         return answer.result
 
 
-def _silent(network: str, method: str) -> NetworkSilent:
-    return NetworkSilent(
+def _silent(network: str, method: str) -> NetworkUnavailable:
+    return NetworkUnavailable(
         f"the server of {network} did not answer {method}", hint="check its address in [payments.servers]"
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from bardo.accounting.payments import Method, Payer, PaymentRules, Quote, Spent, cap_refusal, quotes
+from bardo.accounting.payments import Method, Payer, PaymentRules, Quote, Spending, cap_refusal, quotes
 from bardo.edge.http_calls import Call, Reply
 from bardo.edge.payments.challenge import Challenge, read_challenge, read_objection, read_settlement
 from bardo.edge.payments.network import PaymentNetworks
@@ -144,7 +144,7 @@ class Payments:
 
         provider = order.call.provider
 
-        def refusal(spent: Spent) -> tuple[str, str]:
+        def refusal(spent: Spending) -> tuple[str, str]:
             return cap_refusal(quote.nanos, self.wallet.rules, spent, order.payer, order.estimate)
 
         try:

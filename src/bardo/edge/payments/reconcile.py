@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from bardo.edge.payments.ledger import Ledger, LedgerEntry
-from bardo.edge.payments.network import NetworkSilent, PaymentNetworks, Verdict
+from bardo.edge.payments.network import NetworkUnavailable, PaymentNetworks, Verdict
 from bardo.values.errors import ConfigError
 from bardo.values.payments import OPEN_STATES, PaymentState
 
@@ -22,7 +22,7 @@ _CLOSED: dict[Verdict, tuple[PaymentState, str]] = {
 }
 
 
-class Reconciled(msgspec.Struct, frozen=True, kw_only=True):
+class ReconciledPayment(msgspec.Struct, frozen=True, kw_only=True):
     """A payment that was looked at: as the ledger has it now, its state before, and why nothing more is known of it."""
 
     entry: LedgerEntry
@@ -38,20 +38,22 @@ class Reconciler:
         self._networks = networks
         self._clock = clock
 
-    async def all(self) -> list[Reconciled]:
+    async def all(self) -> list[ReconciledPayment]:
         """Look up every payment of which its network has not said what became of it."""
         return [await self.one(entry) for entry in await asyncio.to_thread(self._ledger.unproven)]
 
-    async def one(self, entry: LedgerEntry) -> Reconciled:
+    async def one(self, entry: LedgerEntry) -> ReconciledPayment:
         """Look up one payment."""
         if entry.state == "reserved":
             return await self._stale(entry)
         try:
             verdict = await self._networks.verdict(entry)
-        except NetworkSilent as problem:
-            return Reconciled(entry=entry, before=entry.state, why=str(problem))
+        except NetworkUnavailable as problem:
+            return ReconciledPayment(entry=entry, before=entry.state, why=str(problem))
         if verdict == "open":
-            return Reconciled(entry=entry, before=entry.state, why="not paid so far, and its signature is still valid")
+            return ReconciledPayment(
+                entry=entry, before=entry.state, why="not paid so far, and its signature is still valid"
+            )
         state, proof = _CLOSED[verdict]
         note = "paid according to the network" if state == "settled" else "expired without being paid"
         moved = await asyncio.to_thread(
@@ -63,18 +65,18 @@ class Reconciler:
             proof=proof,
             note=note,
         )
-        return Reconciled(entry=moved or entry, before=entry.state)
+        return ReconciledPayment(entry=moved or entry, before=entry.state)
 
-    async def _stale(self, entry: LedgerEntry) -> Reconciled:
+    async def _stale(self, entry: LedgerEntry) -> ReconciledPayment:
         """Release an amount that was held back and never signed for: who still means to sign finds that it is released, and does not."""
         now = self._clock()
         if now - entry.created_at < STALE_SECONDS:
-            return Reconciled(entry=entry, before=entry.state, why="a call is about to pay it")
+            return ReconciledPayment(entry=entry, before=entry.state, why="a call is about to pay it")
         note = "never signed for"
         moved = await asyncio.to_thread(
             self._ledger.move, entry.payment_id, "released", among=("reserved",), now=now, note=note
         )
-        return Reconciled(entry=moved or entry, before=entry.state)
+        return ReconciledPayment(entry=moved or entry, before=entry.state)
 
 
 def resolve_by_hand(ledger: Ledger, payment_id: str, *, paid: bool, now: float) -> LedgerEntry:

@@ -66,7 +66,7 @@ def _works_on_all(layer: Layer) -> bool:
     return bool(getattr(layer, "every_operation", False))
 
 
-class Chosen(NamedTuple):
+class LayerSelection(NamedTuple):
     """The layers of a call, the workload that it is (empty where it is none), and what it asked for in vain."""
 
     plan: LayerPlan
@@ -74,7 +74,7 @@ class Chosen(NamedTuple):
     lost: tuple[Degradation, ...] = ()
 
 
-class KeptLayers(msgspec.Struct, frozen=True):
+class PendingLayers(msgspec.Struct, frozen=True):
     """What the layers of a call left, as it is kept until its reply comes: receipts, what was lost, and the parts in the reply."""
 
     profile: str
@@ -112,7 +112,7 @@ class CallLayers:
 
     def __init__(
         self,
-        chosen: Chosen,
+        chosen: LayerSelection,
         effects: Effects,
         counter: PromptCounter,
         *,
@@ -165,7 +165,7 @@ class CallLayers:
                     hint="leave it out of the profile of batches",
                 )
         parts = tuple([(layer, cast("LaterPart", part).kept()) for layer, part in self._parts])
-        return msgspec.msgpack.encode(KeptLayers(self.plan.profile, tuple(self.receipts), degraded, parts))
+        return msgspec.msgpack.encode(PendingLayers(self.plan.profile, tuple(self.receipts), degraded, parts))
 
     @property
     def masks(self) -> bool:

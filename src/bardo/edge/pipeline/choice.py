@@ -7,7 +7,7 @@ from difflib import get_close_matches
 
 from bardo.catalog.pipeline_rows import LayerPlace, layer_rows, layers_of_profile, profile_rows
 from bardo.context.layer import Layer
-from bardo.edge.pipeline.call_layers import Chosen, LayerPlan
+from bardo.edge.pipeline.call_layers import LayerPlan, LayerSelection
 from bardo.edge.pipeline.own_layers import make_own_layer, own_layer_names, place_of
 from bardo.edge.pipeline.parts import Builder, LayerParts
 from bardo.edge.settings_pipeline import OFF, profile_names, profiles_named
@@ -33,7 +33,7 @@ class LayerChoice:
         self._made: dict[str, Layer] = {}
         self._plans: dict[tuple[str, Switches, tuple[str, ...]], tuple[LayerPlan, tuple[Degradation, ...]]] = {}
 
-    def choose(self, request: Request | EmbedRequest, client_key: str) -> Chosen | None:
+    def choose(self, request: Request | EmbedRequest, client_key: str) -> LayerSelection | None:
         """Return the layers of one call; None where it has none.
 
         The call itself names its profile, or else the key that it came with, an alias or the workload of its model, or the configuration.
@@ -50,7 +50,7 @@ class LayerChoice:
         if (not profile or profile == OFF) and not options.layers and not kept:
             return None
         plan, lost = self._plan(profile or OFF, options.layers, kept)
-        return Chosen(plan, workload, lost) if plan.before or plan.after else None
+        return LayerSelection(plan, workload, lost) if plan.before or plan.after else None
 
     def _configured(self, request: Request | EmbedRequest, client_key: str) -> tuple[str, str]:
         """Return the profile that the operator gives a call, and its workload."""

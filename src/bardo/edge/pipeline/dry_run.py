@@ -13,7 +13,7 @@ from bardo.context.layer import KeptReply
 from bardo.edge.assembly import model_facts
 from bardo.edge.client_keys import ClientKeys
 from bardo.edge.data_paths import data_folder
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.pipeline.call_layers import CallLayers
@@ -43,7 +43,7 @@ async def run_layers(settings: Settings, request: Request, plan: Plan) -> DryRun
     """
     transport, keyring = HttpTransport(settings.http.client), Keyring()
     runner = Runner(
-        Directory.of(settings, transport, keyring, clock=time.monotonic),
+        ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic),
         transport,
         keyring,
         facts=model_facts(settings),

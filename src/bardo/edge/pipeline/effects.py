@@ -20,7 +20,7 @@ class EndedCall(Protocol):
     answered: tuple[Target, str] | None
 
 
-class _Performer(NamedTuple):
+class _EffectHandler(NamedTuple):
     perform: Callable[..., Awaitable[Any]]
     writes: bool
     of_call: bool = False
@@ -30,11 +30,11 @@ class Effects:
     """The functions that perform effects, by the class of the effect. Builders of layers register those that their layer yields."""
 
     def __init__(self) -> None:
-        self._performers: dict[type[Effect], _Performer] = {Pause: _Performer(_pause, writes=False)}
+        self._performers: dict[type[Effect], _EffectHandler] = {Pause: _EffectHandler(_pause, writes=False)}
 
     def register(self, kind: type[E], perform: Callable[[E], Awaitable[Any]], *, writes: bool = False) -> None:
         """Have `perform` called for effects of a class. `writes`: it changes something, and is left out where nothing is sent."""
-        self._performers[kind] = _Performer(perform, writes)
+        self._performers[kind] = _EffectHandler(perform, writes)
 
     def performs(self, kind: type[Effect]) -> bool:
         """Whether somebody performs effects of a class."""
@@ -42,7 +42,7 @@ class Effects:
 
     def register_of_call(self, kind: type[E], perform: Callable[[E, EndedCall], Awaitable[Any]]) -> None:
         """Have `perform` called for effects of a class with what is known of the call at its end; it is left out where nothing is sent."""
-        self._performers[kind] = _Performer(perform, writes=True, of_call=True)
+        self._performers[kind] = _EffectHandler(perform, writes=True, of_call=True)
 
     async def perform(self, effect: Effect, *, dry: bool = False, call: EndedCall | None = None) -> Any:
         """Return the result of an effect of a `call`; None where it is left out. Raises EffectFailed."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from bardo.edge.affinity import Affinity
-    from bardo.edge.directory import Directory
+    from bardo.edge.directory import ProviderDirectory
     from bardo.edge.health import HealthKeeper
     from bardo.edge.keys import Keyring
     from bardo.edge.model_facts import ModelFacts
@@ -48,7 +48,7 @@ class OpenReply(Protocol):
 class CallRunner(Protocol):
     """What layers need of whoever runs calls. `clock` gives Unix time, and `watch` seconds that never jump."""
 
-    directory: Directory
+    directory: ProviderDirectory
     facts: ModelFacts
     prices: PriceBook
     health: HealthKeeper

@@ -20,7 +20,7 @@ from bardo.context.layer import (
     ReplyPart,
     TargetFacts,
 )
-from bardo.edge.pipeline.call_layers import CallLayers, Chosen, KeptLayers, LayerPlan, skipped
+from bardo.edge.pipeline.call_layers import CallLayers, LayerPlan, LayerSelection, PendingLayers, skipped
 from bardo.edge.pipeline.choice import LayerChoice
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.pipeline.layers import BUILDERS
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 AnswerWith = Callable[[KeptReply, Request], Awaitable[None]]
 
 
-class MakesLaterPart(Protocol):
+class RestorableLayer(Protocol):
     """A layer whose part in a reply can be made again when the reply comes much later."""
 
     def part_of(self, kept: bytes) -> ReplyPart:
@@ -104,13 +104,13 @@ class Pipeline:
         counter = PromptCounter(self._parts.estimates)
         return CallLayers(chosen._replace(plan=plan), self.effects, counter, tenant=tenant)
 
-    def of_kept(self, kept: KeptLayers, request: Request, tenant: str) -> CallLayers:
+    def of_kept(self, kept: PendingLayers, request: Request, tenant: str) -> CallLayers:
         """Return the layers of a call whose reply came later, by what was kept of them; `request` is the call as its client sent it."""
         names = tuple([name for name, _ in kept.parts])
         plan = LayerPlan(kept.profile, masking=frozenset(names), names=names)
-        call = CallLayers(Chosen(plan), self.effects, PromptCounter(self._parts.estimates), tenant=tenant)
+        call = CallLayers(LayerSelection(plan), self.effects, PromptCounter(self._parts.estimates), tenant=tenant)
         for name, part_kept in kept.parts:
-            part = cast("MakesLaterPart", self._choice.layer(name)).part_of(part_kept)
+            part = cast("RestorableLayer", self._choice.layer(name)).part_of(part_kept)
             call.take(name, Passed(request=request, receipt=Receipt(layer=name), reply=part))
             request = part.masked_request(request) if isinstance(part, MaskingPart) else request
         call.receipts = list(kept.receipts)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from bardo.context.session_memory import KeepForSession, RecallForSession
+from bardo.context.session_memory import LoadForSession, StoreForSession
 from bardo.edge.pipeline.effects import Effects
 from bardo.edge.state.calls import StateCalls
 
@@ -35,10 +35,10 @@ class SessionBounds(msgspec.Struct, frozen=True, kw_only=True):
 
 def remember_sessions(effects: Effects, runner: SessionHost) -> None:
     """Have the effects of layers that keep something for a session performed, by one memory for all of them."""
-    if not effects.performs(RecallForSession):
+    if not effects.performs(LoadForSession):
         memory = SessionMemory(watch=runner.watch, shared=shared_sessions(runner))
-        effects.register(RecallForSession, memory.recall)
-        effects.register(KeepForSession, memory.keep, writes=True)
+        effects.register(LoadForSession, memory.recall)
+        effects.register(StoreForSession, memory.keep, writes=True)
 
 
 class SessionHost(Protocol):
@@ -94,7 +94,7 @@ class SessionMemory:
         self._held: OrderedDict[tuple[str, str], tuple[float, bytes]] = OrderedDict()
         self._bytes = 0
 
-    async def recall(self, effect: RecallForSession) -> bytes | None:
+    async def recall(self, effect: LoadForSession) -> bytes | None:
         """Return what a layer kept for a session, None where nothing is kept."""
         if self._shared is not None and (found := await self._shared.find(effect.layer, effect.session)) is not None:
             return found
@@ -108,7 +108,7 @@ class SessionMemory:
             return None
         return value
 
-    async def keep(self, effect: KeepForSession) -> None:
+    async def keep(self, effect: StoreForSession) -> None:
         """Keep a value in place of the one before. One that is too large is not kept, and the one before it is gone."""
         key = (effect.layer, effect.session)
         self._forget(key)

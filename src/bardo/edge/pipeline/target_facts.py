@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _MOST_KEPT = 1024
 
 
-class _Told(msgspec.Struct, frozen=True):
+class _CachedFacts(msgspec.Struct, frozen=True):
     """What was told of a target, and what it was made from: it holds as long as that is the same."""
 
     known: PlanningFacts
@@ -32,7 +32,7 @@ class TargetReader:
 
     def __init__(self, runner: CallRunner) -> None:
         self._runner = runner
-        self._told: dict[tuple[str, str, str], _Told] = {}
+        self._told: dict[tuple[str, str, str], _CachedFacts] = {}
 
     def facts(self, targets: Sequence[Target], now: float) -> tuple[TargetFacts, ...]:
         """Return what is known of targets at a Unix time, in their order."""
@@ -48,7 +48,7 @@ class TargetReader:
             if told is None or told.known is not known or told.price is not price or told.down is not down:
                 if len(self._told) >= _MOST_KEPT:
                     self._told.clear()
-                told = self._told[place] = _Told(known, price, down, _facts(target, known, price, down=down))
+                told = self._told[place] = _CachedFacts(known, price, down, _facts(target, known, price, down=down))
             found.append(told.facts)
         return tuple(found)
 

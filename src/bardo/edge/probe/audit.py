@@ -22,7 +22,7 @@ from bardo.values.errors import ConfigError, InvalidRequest
 VERSION = 2
 
 
-class Sent(msgspec.Struct, frozen=True, kw_only=True):
+class AuditedRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A cell with the request it stands for: the path below the provider's address, and the body."""
 
     cell: Cell
@@ -40,7 +40,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     forms: tuple[str, ...]
     repeats: int
     seed: int
-    requests: tuple[Sent, ...]
+    requests: tuple[AuditedRequest, ...]
 
     @property
     def cells(self) -> tuple[Cell, ...]:

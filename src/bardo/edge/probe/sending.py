@@ -12,7 +12,7 @@ from bardo.catalog.fragments import merge_fields
 from bardo.dialects import dialect
 from bardo.edge.http import Call, Deadlines, Reply, Transport
 from bardo.edge.keys import Keyring
-from bardo.edge.probe.audit import Sent
+from bardo.edge.probe.audit import AuditedRequest
 from bardo.edge.probe.cells import Cell
 from bardo.edge.probe.samples import Trial
 from bardo.engine.reply_reader import ReplyReader
@@ -54,7 +54,7 @@ class Sender:
         self._clock = clock
         self._watch = watch
 
-    def call(self, sent: Sent) -> Call:
+    def call(self, sent: AuditedRequest) -> Call:
         """Return the request as it goes out, without the headers that prove who pays."""
         provider = self.target.provider
         wire = _wire(sent.cell, self.target, None)
@@ -63,11 +63,11 @@ class Sender:
             url=provider.url(sent.path), headers=headers, body=msgspec.json.encode(sent.body), provider=provider.id
         )
 
-    def shown(self, sent: Sent) -> str:
+    def shown(self, sent: AuditedRequest) -> str:
         """Return where the request goes, without what may be a secret."""
         return f"{shown_url(self.target.provider.base_url).rstrip('/')}/{sent.path}"
 
-    async def send(self, sent: Sent, turn: int) -> Trial:
+    async def send(self, sent: AuditedRequest, turn: int) -> Trial:
         """Return what came of one request. Raises BardoError where no other request would fare better: a key, a balance."""
         began = self._watch()
         try:
@@ -96,11 +96,11 @@ class Sender:
         return reader.fold.response()
 
 
-def request_of(cell: Cell, target: Target, limit: int) -> Sent:
+def request_of(cell: Cell, target: Target, limit: int) -> AuditedRequest:
     """Return what is sent for a cell: a plain question in the provider's dialect, with the cell's fields laid into it."""
     wire = _wire(cell, target, limit)
     body: dict[str, Any] = msgspec.json.decode(wire.body)
-    return Sent(cell=cell, path=wire.path, body=merge_fields(body, cell.fields))
+    return AuditedRequest(cell=cell, path=wire.path, body=merge_fields(body, cell.fields))
 
 
 def _wire(cell: Cell, target: Target, limit: int | None) -> WireRequest:

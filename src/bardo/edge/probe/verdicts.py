@@ -29,7 +29,7 @@ from bardo.edge.probe.statistics import Comparison
 Verdict = Literal["honours", "flattens", "ignores", "refuses", "inconclusive"]
 
 
-class Refused(msgspec.Struct, frozen=True, kw_only=True):
+class RefusedValue(msgspec.Struct, frozen=True, kw_only=True):
     """What a provider said of a value that it does not take."""
 
     value: str
@@ -48,7 +48,7 @@ class SettingVerdict(msgspec.Struct, frozen=True, kw_only=True):
     verdict: Verdict
     why: str
     medians: dict[str, float] = {}
-    refused: tuple[Refused, ...] = ()
+    refused: tuple[RefusedValue, ...] = ()
     alike: tuple[tuple[str, str], ...] = ()
     test: Comparison | None = None
 
@@ -91,9 +91,9 @@ def _verdict(setting: Setting, samples: Samples, offs: Sequence[Cell], control: 
     return msgspec.structs.replace(said, medians=samples.medians(setting.cells), refused=refused)
 
 
-def _refusals(setting: Setting, samples: Samples) -> list[Refused]:
+def _refusals(setting: Setting, samples: Samples) -> list[RefusedValue]:
     said = [(cell, samples.refused[cell.id]) for cell in setting.cells if cell.id in samples.refused]
-    return [Refused(value=cell.value, status=trial.status, message=trial.message) for cell, trial in said]
+    return [RefusedValue(value=cell.value, status=trial.status, message=trial.message) for cell, trial in said]
 
 
 def _of_scale(

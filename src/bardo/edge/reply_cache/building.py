@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from bardo.context.cache.entries import ReplyStore
-from bardo.context.cache.layer import CacheLayer, CacheRules, FindReply, KeepReply, LeaveReply, Similar
+from bardo.context.cache.layer import CacheLayer, CacheRules, FindReply, ReleaseWaitingCalls, Similar, StoreReply
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.pipeline.parts import LayerParts
 from bardo.edge.reply_cache.cache import CountReplies, RemoveReplies, ReplyCache
@@ -24,8 +24,8 @@ def cache_layer(parts: LayerParts) -> CacheLayer:
     flights = Flights(settings.wait_seconds, runner.watch)
     cache = ReplyCache(calls, flights, seconds=settings.timeout_seconds, clock=runner.clock)
     parts.effects.register(FindReply, cache.find)
-    parts.effects.register(KeepReply, cache.keep, writes=True)
-    parts.effects.register(LeaveReply, cache.leave, writes=True)
+    parts.effects.register(StoreReply, cache.keep, writes=True)
+    parts.effects.register(ReleaseWaitingCalls, cache.leave, writes=True)
     parts.effects.register(CountReplies, cache.count)
     parts.effects.register(RemoveReplies, cache.remove, writes=True)
     parts.closing.append(cache.close)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bardo.context.cache.entries import CacheEntry, ReplyStore, Selection, decode_kept, encode_kept
-from bardo.context.cache.layer import FindReply, KeepReply, LeaveReply
+from bardo.context.cache.layer import FindReply, ReleaseWaitingCalls, StoreReply
 from bardo.context.layer import Effect, KeptReply
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.reply_cache.flights import Flights
@@ -51,7 +51,7 @@ class ReplyCache:
             return kept
         return await self._flights.join((tenant, identity), effect.within) if effect.lead else False
 
-    async def keep(self, effect: KeepReply) -> None:
+    async def keep(self, effect: StoreReply) -> None:
         """Give a reply to those who wait for it, and keep it: not before the caller goes on where that may take long."""
         self._flights.land((effect.tenant, effect.identity), effect.reply)
         put = partial(_put, effect, self._clock())
@@ -62,7 +62,7 @@ class ReplyCache:
         self._keeping.add(task)
         task.add_done_callback(self._keeping.discard)
 
-    async def leave(self, effect: LeaveReply) -> None:
+    async def leave(self, effect: ReleaseWaitingCalls) -> None:
         """Tell those who wait that there is no reply."""
         self._flights.land((effect.tenant, effect.identity), None)
 
@@ -84,7 +84,7 @@ class ReplyCache:
         await self.calls.ask(put, _SECONDS_TO_KEEP)
 
 
-def _put(effect: KeepReply, now: float, store: ReplyStore) -> bool:
+def _put(effect: StoreReply, now: float, store: ReplyStore) -> bool:
     reply = effect.reply
     entry = CacheEntry(
         tenant=effect.tenant,

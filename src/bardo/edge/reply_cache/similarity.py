@@ -14,9 +14,9 @@ from bardo.context.cache.answers import compare_answers
 from bardo.context.cache.entries import IndexedEntry, ReplyStore
 from bardo.context.cache.index import decode_index
 from bardo.context.cache.language import languages
-from bardo.context.cache.look import Candidate, CompareAnswers, CountSimilar, FindSimilar, ForgetSimilar, LoadWords
+from bardo.context.cache.look import Candidate, CompareAnswers, CountSimilar, FindSimilar, ForgetSimilar, LoadWordTables
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
-from bardo.context.embed import Embed, Embedded
+from bardo.context.embed import Embed, TextVectors
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.embeddings import perform_embed
 from bardo.edge.pipeline.effects import Effects
@@ -67,13 +67,13 @@ class SimilarReplies:
 
     def register(self, effects: Effects) -> None:
         """Have the effects performed."""
-        effects.register(LoadWords, self.load)
+        effects.register(LoadWordTables, self.load)
         effects.register(FindSimilar, self.find)
         effects.register(ForgetSimilar, self.forget, writes=True)
         effects.register(CompareAnswers, self.compare, writes=True)
         effects.register(CountSimilar, self.count, writes=True)
 
-    async def load(self, effect: LoadWords) -> None:
+    async def load(self, effect: LoadWordTables) -> None:
         """Load the tables of words beside the event loop."""
         if not self._loaded:
             await asyncio.to_thread(languages)
@@ -111,7 +111,7 @@ class SimilarReplies:
             await self._compared(effect)
 
     async def _compared(self, effect: CompareAnswers) -> None:
-        embedded: Embedded = await self._effects.perform(Embed((effect.kept, effect.fresh)))
+        embedded: TextVectors = await self._effects.perform(Embed((effect.kept, effect.fresh)))
         kept, fresh = embedded.vectors
         cosine = sum(map(float.__mul__, kept, fresh)) if any(kept) and any(fresh) else None
         outcome = compare_answers(effect.kept, effect.fresh, cosine)

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.state.store import KeyedStore
-from bardo.edge.state.unwritten import Unwritten, UnwrittenValues
+from bardo.edge.state.unwritten import PendingWrite, WriteBuffer
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ class StateCalls:
         watch: Callable[[], float] = time.monotonic,
     ) -> None:
         self.store = store
-        self.unwritten = UnwrittenValues()
+        self.unwritten = WriteBuffer()
         self._seconds = seconds
         self._holds_writes = holds_writes
         self._calls: StoreCalls[KeyedStore] = StoreCalls(
@@ -68,7 +68,7 @@ class StateCalls:
         """
         kept = await self._ask(lambda store: store.put(tenant, keys, value, now=now, reply=reply, before=before))
         if kept is None and self._holds_writes and keys and before is None:
-            self.unwritten.add(Unwritten(tenant, tuple(keys), value, now, reply))
+            self.unwritten.add(PendingWrite(tenant, tuple(keys), value, now, reply))
         elif self.unwritten:
             self._write_held()
         return kept
@@ -103,5 +103,5 @@ class StateCalls:
             self.unwritten.remove(one)
 
 
-def _writing(one: Unwritten) -> Callable[[KeyedStore], bool]:
+def _writing(one: PendingWrite) -> Callable[[KeyedStore], bool]:
     return lambda store: store.put(one.tenant, one.keys, one.value, now=one.now, reply=one.reply)

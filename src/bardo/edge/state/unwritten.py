@@ -13,7 +13,7 @@ _MOST_BYTES = 32 * 1024 * 1024
 _MOST_VALUES = 2_000
 
 
-class Unwritten(msgspec.Struct, frozen=True, gc=False):
+class PendingWrite(msgspec.Struct, frozen=True, gc=False):
     """One value, as it was put in."""
 
     tenant: str
@@ -23,13 +23,13 @@ class Unwritten(msgspec.Struct, frozen=True, gc=False):
     reply: str
 
 
-class UnwrittenValues:
+class WriteBuffer:
     """Values in the order in which they came. Where they are too many or too large the oldest are given up."""
 
     def __init__(self, *, most: int = _MOST_VALUES, most_bytes: int = _MOST_BYTES) -> None:
         self._most, self._most_bytes = most, most_bytes
-        self._values: deque[Unwritten] = deque()
-        self._by_key: dict[tuple[str, str], Unwritten] = {}
+        self._values: deque[PendingWrite] = deque()
+        self._by_key: dict[tuple[str, str], PendingWrite] = {}
         self._ambiguous: set[tuple[str, str]] = set()
         self._bytes = 0
         self.given_up = 0
@@ -38,7 +38,7 @@ class UnwrittenValues:
     def __len__(self) -> int:
         return len(self._values)
 
-    def add(self, one: Unwritten) -> None:
+    def add(self, one: PendingWrite) -> None:
         """Hold a value."""
         for key in one.keys:
             before = self._by_key.get((one.tenant, key))
@@ -51,11 +51,11 @@ class UnwrittenValues:
             self.remove(self._values[0])
             self.given_up += 1
 
-    def first(self) -> Unwritten | None:
+    def first(self) -> PendingWrite | None:
         """Return the oldest."""
         return self._values[0] if self._values else None
 
-    def remove(self, one: Unwritten) -> None:
+    def remove(self, one: PendingWrite) -> None:
         """Let the oldest go, where it is this one."""
         if not self._values or self._values[0] is not one:
             return

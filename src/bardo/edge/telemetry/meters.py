@@ -64,7 +64,7 @@ class Histogram:
             self.most = value
 
 
-class _Counted(NamedTuple):
+class _LabelCounts(NamedTuple):
     """What was counted of one set of labels."""
 
     labels: Mapping[str, Any]
@@ -83,7 +83,7 @@ class CallMeters:
         self._sdk = package("opentelemetry.sdk.metrics.export")
         self._scope = package("opentelemetry.sdk.util.instrumentation").InstrumentationScope(SCOPE)
         self._delta = os.environ.get(_TEMPORALITY_VARIABLE, "").lower() in _DELTA
-        self._sets: dict[tuple[str, ...], _Counted] = {}
+        self._sets: dict[tuple[str, ...], _LabelCounts] = {}
         self._since = clock()
         self._lock = threading.Lock()
         self._closed = threading.Event()
@@ -125,7 +125,7 @@ class CallMeters:
         ]
         return self._data(found) if counted else None
 
-    def _new_set(self, key: tuple[str, ...]) -> _Counted:
+    def _new_set(self, key: tuple[str, ...]) -> _LabelCounts:
         labels: Mapping[str, Any] = OVERFLOW
         if len(self._sets) >= MOST_SETS:
             key = ()
@@ -134,7 +134,7 @@ class CallMeters:
         found = self._sets.get(key)
         if found is None:
             tokens = names.TOKEN_BOUNDARIES
-            found = _Counted(labels, Histogram(names.DURATION_BOUNDARIES), Histogram(tokens), Histogram(tokens))
+            found = _LabelCounts(labels, Histogram(names.DURATION_BOUNDARIES), Histogram(tokens), Histogram(tokens))
             self._sets[key] = found
         return found
 
@@ -182,7 +182,7 @@ class CallMeters:
         return self._sdk.MetricsData([self._sdk.ResourceMetrics(self._resource, [scope], "")])
 
 
-def _by_type(counted: Sequence[_Counted]) -> Iterator[tuple[Mapping[str, Any], Histogram]]:
+def _by_type(counted: Sequence[_LabelCounts]) -> Iterator[tuple[Mapping[str, Any], Histogram]]:
     for one in counted:
         yield {**one.labels, names.TOKEN_TYPE: "input"}, one.input
         yield {**one.labels, names.TOKEN_TYPE: "output"}, one.output

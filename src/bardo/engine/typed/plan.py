@@ -20,7 +20,7 @@ from bardo.structured import (
     checker,
     plan,
 )
-from bardo.structured.modes import Circumstances, Form, is_lasting, refusal, refused_by, rungs_of
+from bardo.structured.modes import Form, RequestConditions, is_lasting, refusal, refused_by, rungs_of
 from bardo.values.degradation import Degradation
 from bardo.values.errors import BardoError, UpstreamRefused
 from bardo.values.request import OutputFormat, Request, StructuredOptions
@@ -75,7 +75,7 @@ def answer_plan(
     options = request.options.structured
     best: Mode | None = options.mode if options is not None else None
     asked_of = _schema_target(target, control, refused)
-    around = Circumstances(
+    around = RequestConditions(
         thinking=control.thinks is not False,
         streaming=request.stream,
         tools=bool(request.tools) and (request.tool_choice is None or request.tool_choice.mode != "none"),
@@ -129,7 +129,9 @@ def _applied(
     )
 
 
-def _takes_as_asked(made: StructuredPlan, wanted: OutputFormat, target: SchemaTarget, around: Circumstances) -> bool:
+def _takes_as_asked(
+    made: StructuredPlan, wanted: OutputFormat, target: SchemaTarget, around: RequestConditions
+) -> bool:
     """Whether a caller who speaks the target's language is understood as it stands.
 
     So it is where nothing would be rewritten, or only because the target could be strict, which the caller did not ask for.

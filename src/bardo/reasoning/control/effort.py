@@ -11,8 +11,8 @@ from __future__ import annotations
 from bardo.catalog.fragments import Fragment, merge_fields
 from bardo.reasoning.control.amounts import answer_room, nearest_level, nearest_tokens
 from bardo.reasoning.control.plan import (
-    Ask,
     ControlPlan,
+    ControlQuery,
     by_omission,
     fill_in,
     plan_of,
@@ -24,7 +24,7 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Effort
 
 
-def by_effort(ask: Ask) -> ControlPlan:
+def by_effort(ask: ControlQuery) -> ControlPlan:
     """Return how a level is asked for: by the model's own, by tokens, by turning it on, or by the provider's translation."""
     known, asked = ask.known, ask.policy.effort
     assert asked is not None
@@ -41,7 +41,7 @@ def by_effort(ask: Ask) -> ControlPlan:
     return unwritable(ask)
 
 
-def _level_alone(ask: Ask, asked: Effort) -> ControlPlan:
+def _level_alone(ask: ControlQuery, asked: Effort) -> ControlPlan:
     """Say a level, and nothing of thinking itself."""
     known = ask.known
     if known.form.added_effort is None or not known.levels:
@@ -65,7 +65,7 @@ def _level_alone(ask: Ask, asked: Effort) -> ControlPlan:
     )
 
 
-def by_budget(ask: Ask) -> ControlPlan:
+def by_budget(ask: ControlQuery) -> ControlPlan:
     """Return how a budget is asked for: in tokens, by the nearest level, or by turning it on."""
     known = ask.known
     if known.keeps_budget:
@@ -75,7 +75,7 @@ def by_budget(ask: Ask) -> ControlPlan:
     return _switched(ask) if known.switches else unwritable(ask)
 
 
-def _level(ask: Ask, wanted: Effort) -> ControlPlan:
+def _level(ask: ControlQuery, wanted: Effort) -> ControlPlan:
     known = ask.known
     offered = known.levels or translated_levels(known)
     meant = (known.facts.aliases or {}).get(wanted, wanted)
@@ -101,7 +101,7 @@ def _level(ask: Ask, wanted: Effort) -> ControlPlan:
     )
 
 
-def _level_lost(ask: Ask, wanted: Effort, level: Effort) -> tuple[Degradation, ...]:
+def _level_lost(ask: ControlQuery, wanted: Effort, level: Effort) -> tuple[Degradation, ...]:
     policy = ask.policy
     if policy.mode == "budget":
         lost = [
@@ -121,7 +121,7 @@ def _level_lost(ask: Ask, wanted: Effort, level: Effort) -> tuple[Degradation, .
     return (Degradation("reasoning_effort", asked=wanted, sent=level, why=why),)
 
 
-def _switched(ask: Ask) -> ControlPlan:
+def _switched(ask: ControlQuery) -> ControlPlan:
     known = ask.known
     lost = Degradation("reasoning", asked=ask.asked, sent="on", why="thinking is only on or off here")
     return plan_of(
@@ -137,7 +137,7 @@ def _switched(ask: Ask) -> ControlPlan:
     )
 
 
-def in_tokens(ask: Ask, wanted: int) -> ControlPlan:
+def in_tokens(ask: ControlQuery, wanted: int) -> ControlPlan:
     """Return how a budget is sent: within the model's range, and below the output limit."""
     known = ask.known
     span = known.budget
@@ -148,7 +148,7 @@ def in_tokens(ask: Ask, wanted: int) -> ControlPlan:
     return _no_room(ask, wanted, room) if sent is None else _budgeted(ask, sent, wanted, room)
 
 
-def _weighed(ask: Ask, wanted: int, room: int | None) -> bool:
+def _weighed(ask: ControlQuery, wanted: int, room: int | None) -> bool:
     """Whether the caller said budget and output limit in the target's own words, as the model takes them: then they go as they came."""
     if ask.policy.mode != "budget" or room is None or not ask.known.budget.min <= wanted < room:
         return False
@@ -157,7 +157,7 @@ def _weighed(ask: Ask, wanted: int, room: int | None) -> bool:
     return (most is None or wanted <= most) and merge_fields(ask.policy.raw_fields, fields) == ask.policy.raw_fields
 
 
-def _budgeted(ask: Ask, sent: int, wanted: int, room: int | None) -> ControlPlan:
+def _budgeted(ask: ControlQuery, sent: int, wanted: int, room: int | None) -> ControlPlan:
     """Return the plan of a budget, with what differs from the asked one and what the answer lacks."""
     known, span = ask.known, ask.known.budget
     fields, degraded = _beside(ask, fill_in(ask, known.form.budget, budget=sent))
@@ -197,7 +197,7 @@ def _why_clamped(sent: int, wanted: int, least: int, most: int | None) -> str:
     )
 
 
-def _beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
+def _beside(ask: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
     """Keep an effort beside the budget where the model takes both."""
     asked, known = ask.policy.effort, ask.known
     if asked is None:
@@ -210,7 +210,7 @@ def _beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ..
     return merge_fields(fields, fill_in(ask, known.form.added_effort, effort=level)), () if level == asked else (lost,)
 
 
-def _no_room(ask: Ask, wanted: int, room: int | None) -> ControlPlan:
+def _no_room(ask: ControlQuery, wanted: int, room: int | None) -> ControlPlan:
     """Turn thinking off where the answer would lack room; where that is impossible, send the least below the limit, or nothing."""
     known, least = ask.known, ask.known.budget.min
     off = known.facts.off and known.form.off is not None

@@ -9,9 +9,9 @@ import msgspec
 from bardo.catalog.fragments import Fragment, fill, merge_fields
 from bardo.reasoning.control.amounts import nearest_level
 from bardo.reasoning.control.plan import (
-    Ask,
     CannotTurnOff,
     ControlPlan,
+    ControlQuery,
     by_omission,
     fill_in,
     plan_of,
@@ -22,7 +22,7 @@ from bardo.reasoning.control.plan import (
 from bardo.values.degradation import Degradation
 
 
-def off(ask: Ask) -> ControlPlan:
+def off(ask: ControlQuery) -> ControlPlan:
     """Return how thinking is turned off, or what is done where it cannot be. Raises CannotTurnOff by the caller's choice."""
     known = ask.known
     facts, form = known.facts, known.form
@@ -45,7 +45,7 @@ def off(ask: Ask) -> ControlPlan:
     )
 
 
-def between_tools(ask: Ask) -> ControlPlan | None:
+def between_tools(ask: ControlQuery) -> ControlPlan | None:
     """Return thinking between tools and nowhere else; None where the model or the form has no word for it."""
     fragment = ask.known.form.between_tools
     if fragment is None or ask.known.facts.nearest_off != "between_tools":
@@ -63,7 +63,7 @@ def between_tools(ask: Ask) -> ControlPlan | None:
     )
 
 
-def _silent_off(ask: Ask) -> ControlPlan:
+def _silent_off(ask: ControlQuery) -> ControlPlan:
     """Say nothing to a model that does not think unless it is told to."""
     if ask.known.facts.omit == "off" or not ask.known.controllable:
         return plan_of(
@@ -77,7 +77,7 @@ def _silent_off(ask: Ask) -> ControlPlan:
     return _impossible(ask)
 
 
-def _off_beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
+def _off_beside(ask: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
     """Keep an effort that was given beside off, as far as the model takes both."""
     asked, known = ask.policy.effort, ask.known
     if asked is None:
@@ -95,7 +95,7 @@ def _off_beside(ask: Ask, fields: Fragment) -> tuple[Fragment, tuple[Degradation
     return merge_fields(fields, fill_in(ask, known.form.added_effort, effort=level)), lost
 
 
-def _impossible(ask: Ask) -> ControlPlan:
+def _impossible(ask: ControlQuery) -> ControlPlan:
     """Do what the caller chose for a model that always thinks."""
     known = ask.known
     if ask.on_impossible != "floor":
@@ -124,7 +124,7 @@ def _impossible(ask: Ask) -> ControlPlan:
     )
 
 
-def _least(ask: Ask) -> tuple[Fragment, str, dict[str, Any]]:
+def _least(ask: ControlQuery) -> tuple[Fragment, str, dict[str, Any]]:
     known, form = ask.known, ask.known.form
     nearest = known.facts.nearest_off
     if nearest is not None and (fragment := getattr(form, nearest, None)) is not None:

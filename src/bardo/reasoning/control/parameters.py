@@ -32,7 +32,7 @@ class Fitted(NamedTuple):
     degraded: tuple[Degradation, ...]
 
 
-class _Bench:
+class _ParameterWork:
     """The parameters of one request while rules work on them. `foreign`: the client speaks another dialect than the provider."""
 
     def __init__(self, request: Request, *, foreign: bool) -> None:
@@ -69,7 +69,7 @@ class _Bench:
         self.values[name] = value
 
 
-class _StandIn(msgspec.Struct, frozen=True):
+class _Substitute(msgspec.Struct, frozen=True):
     """What may stand in for `min_p` and `top_k`: a `top_p`, unless that is refused too, or goes without a temperature only."""
 
     table: Parameters
@@ -101,7 +101,7 @@ def fit_parameters(request: Request, plan: ControlPlan, *, parameters: Parameter
     holding = [rule for rule in rules if holds(rule, plan, request)]
     if not holding:
         return Fitted(_with_choice(request, choice), {}, plan, degraded)
-    bench = _Bench(request, foreign=request.dialect not in ("", plan.target.dialect))
+    bench = _ParameterWork(request, foreign=request.dialect not in ("", plan.target.dialect))
     for rule in holding:
         _apply(rule, bench, holding, table)
     chosen = _with_choice(request, choice)
@@ -136,12 +136,12 @@ def holds(rule: ParameterRule, plan: ControlPlan, request: Request) -> bool:
     return True
 
 
-def _stand_in(rules: Sequence[ParameterRule], table: Parameters) -> _StandIn:
+def _stand_in(rules: Sequence[ParameterRule], table: Parameters) -> _Substitute:
     refused = any("top_p" in rule.drop or "top_p" in rule.within for rule in rules)
-    return _StandIn(table, refused, alone=any("top_p" in names for rule in rules for names in rule.one_of))
+    return _Substitute(table, refused, alone=any("top_p" in names for rule in rules for names in rule.one_of))
 
 
-def _apply(rule: ParameterRule, bench: _Bench, holding: Sequence[ParameterRule], table: Parameters) -> None:
+def _apply(rule: ParameterRule, bench: _ParameterWork, holding: Sequence[ParameterRule], table: Parameters) -> None:
     for name, path in rule.rename.items():
         if name in bench.values:
             bench.move(name, path)
@@ -162,7 +162,7 @@ def _apply(rule: ParameterRule, bench: _Bench, holding: Sequence[ParameterRule],
             bench.lose(name, rule.why)
 
 
-def _drop(name: str, bench: _Bench, why: str, stand_in: _StandIn) -> None:
+def _drop(name: str, bench: _ParameterWork, why: str, stand_in: _Substitute) -> None:
     top_p = stand_in.top_p(name, bench.values)
     if top_p is None or bench.values[name] == _DEFAULTS.get(name):
         bench.lose(name, why)
@@ -171,7 +171,7 @@ def _drop(name: str, bench: _Bench, why: str, stand_in: _StandIn) -> None:
     bench.values["top_p"] = top_p
 
 
-def _limit(rule: ParameterRule, bench: _Bench) -> None:
+def _limit(rule: ParameterRule, bench: _ParameterWork) -> None:
     for name, (least, most) in rule.limits.items():
         value = bench.values.get(name)
         if value is not None and not least <= value <= most:
@@ -233,7 +233,7 @@ def _with_choice(request: Request, choice: ToolChoice | None) -> Request:
     return request if choice is request.tool_choice else msgspec.structs.replace(request, tool_choice=choice)
 
 
-def _rebuilt(request: Request, bench: _Bench) -> Request:
+def _rebuilt(request: Request, bench: _ParameterWork) -> Request:
     values = bench.values
     sampling = Sampling(**{name: values[name] for name in _SAMPLING & values.keys()})
     extra = {name: values.get(name) for name, value in request.extra.items() if value is None or name in values}

@@ -98,7 +98,7 @@ AUTO: Effort = "medium"
 """The level that stands for `auto` where one is needed."""
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class ControlQuery(msgspec.Struct, frozen=True, kw_only=True):
     """One question to this module: the policy, what is known, and under which conditions."""
 
     policy: ReasoningPolicy
@@ -123,7 +123,9 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(name for name, value in arguments.items() if isinstance(value, bool)) or (self.known.switch,)
 
 
-def plan_of(ask: Ask, *, fields: Fragment, emitted: str, by: tuple[str, ...], reason: str, **more: Any) -> ControlPlan:
+def plan_of(
+    ask: ControlQuery, *, fields: Fragment, emitted: str, by: tuple[str, ...], reason: str, **more: Any
+) -> ControlPlan:
     """Return a plan with what all plans have in common."""
     known, policy = ask.known, ask.policy
     thinking = usual_tokens(known, ask.budgets) if more.get("thinks") else 0
@@ -146,7 +148,7 @@ def plan_of(ask: Ask, *, fields: Fragment, emitted: str, by: tuple[str, ...], re
     )
 
 
-def fill_in(ask: Ask, fragment: Fragment | None, **values: Any) -> Fragment:
+def fill_in(ask: ControlQuery, fragment: Fragment | None, **values: Any) -> Fragment:
     """Return a fragment of the form, filled in for this model."""
     return fill(fragment or {}, switches=ask.switches, **values)
 
@@ -192,7 +194,7 @@ def untold(plan: ControlPlan, taken: Mapping[str, Any]) -> ControlPlan:
     return msgspec.structs.replace(plan, fields=fields, emitted=plan.emitted if fields else "nothing")
 
 
-def uncontrolled(ask: Ask) -> ControlPlan:
+def uncontrolled(ask: ControlQuery) -> ControlPlan:
     """Send nothing to a model that has no control, and say so."""
     thinks = by_omission(ask.known)
     why = "this model always thinks, as much as it likes" if thinks else "this model has no control of its thinking"
@@ -206,7 +208,7 @@ def uncontrolled(ask: Ask) -> ControlPlan:
     )
 
 
-def unwritable(ask: Ask) -> ControlPlan:
+def unwritable(ask: ControlQuery) -> ControlPlan:
     """Send nothing where the provider has no field for it, and say so."""
     lost = Degradation("reasoning", asked=ask.asked, why="this provider has no field for it")
     return plan_of(

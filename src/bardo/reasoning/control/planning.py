@@ -17,8 +17,8 @@ from bardo.reasoning.control.effort import by_budget, by_effort, in_tokens
 from bardo.reasoning.control.off import between_tools, off
 from bardo.reasoning.control.plan import (
     AUTO,
-    Ask,
     ControlPlan,
+    ControlQuery,
     by_omission,
     fill_in,
     plan_of,
@@ -58,7 +58,7 @@ def plan_reasoning(
     if policy is None:
         return _unasked(known, max_output_tokens, budgets, show=show)
     check(policy)
-    ask = Ask(
+    ask = ControlQuery(
         policy=policy,
         known=known,
         limit=max_output_tokens,
@@ -88,7 +88,7 @@ def check(policy: ReasoningPolicy) -> None:
         raise InvalidRequest(f"the reasoning budget is {policy.budget}", hint=hint, param="reasoning.max_tokens")
 
 
-def _written(ask: Ask) -> ControlPlan:
+def _written(ask: ControlQuery) -> ControlPlan:
     policy, known = ask.policy, ask.known
     if policy.mode == "off" or (policy.mode == "budget" and policy.budget == 0):
         return off(ask)
@@ -132,7 +132,7 @@ def _unasked(known: Known, limit: int | None, budgets: PortableBudgets, *, show:
     )
 
 
-def _visible(ask: Ask, plan: ControlPlan) -> ControlPlan:
+def _visible(ask: ControlQuery, plan: ControlPlan) -> ControlPlan:
     """Ask for thinking that can be read, or for none of it, where thinking runs at all."""
     wanted, known, form = ask.policy.visible, ask.known, ask.known.form
     if plan.thinks is False or plan.emitted == "between_tools" or not known.controllable:
@@ -151,7 +151,7 @@ def _visible(ask: Ask, plan: ControlPlan) -> ControlPlan:
     )
 
 
-def auto(ask: Ask) -> ControlPlan:
+def auto(ask: ControlQuery) -> ControlPlan:
     """Return how it is left to the model: by its own word, by silence, or by the middle of what it takes where silence is off."""
     known, form = ask.known, ask.known.form
     # In the target's own language a wish to see thinking is no wish to have it; elsewhere models think unasked, so it is one.
@@ -172,7 +172,7 @@ def auto(ask: Ask) -> ControlPlan:
     return in_tokens(ask, ask.budgets.tokens(AUTO)) if known.takes_budget else _woken(ask)
 
 
-def _as_said(ask: Ask) -> Fragment:
+def _as_said(ask: ControlQuery) -> Fragment:
     """Return the form's own words where a caller who spoke the target's language used just these; silence may mean the same."""
     for words in (ask.known.form.auto, ask.known.form.on):
         fields = fill_in(ask, words)
@@ -181,7 +181,7 @@ def _as_said(ask: Ask) -> Fragment:
     return {}
 
 
-def _woken(ask: Ask) -> ControlPlan:
+def _woken(ask: ControlQuery) -> ControlPlan:
     """Ask for a level where silence would be off."""
     known = ask.known
     levels = known.levels or translated_levels(known)

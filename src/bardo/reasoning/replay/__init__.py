@@ -5,18 +5,18 @@
 
 from bardo.reasoning.replay.guard import amended
 from bardo.reasoning.replay.keys import has_history, keys_in, turns_in, turns_of, wanted
-from bardo.reasoning.replay.memory import Kept, Memory, Origins, decode_kept, encode_kept, is_only_text, remember
+from bardo.reasoning.replay.memory import Memory, Origins, ReplyRecord, decode_kept, encode_kept, is_only_text, remember
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
-from bardo.reasoning.replay.restore import NOTHING, Recalled, Restored, restore
+from bardo.reasoning.replay.restore import NOTHING, Recalled, RestoredRequest, restore
 
 __all__ = [
     "NOTHING",
-    "Kept",
     "Memory",
     "Origins",
     "Prefix",
     "Recalled",
-    "Restored",
+    "ReplyRecord",
+    "RestoredRequest",
     "amended",
     "decode_kept",
     "encode_kept",

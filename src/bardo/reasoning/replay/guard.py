@@ -15,7 +15,7 @@ import msgspec
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.replay import Binding
 from bardo.reasoning.replay.keys import states_of
-from bardo.reasoning.replay.memory import Kept
+from bardo.reasoning.replay.memory import ReplyRecord
 from bardo.reasoning.replay.prefix import Prefix, prefix_of, prompt_length, tool_digest, up_to
 from bardo.values.blocks import Block, ReasoningBlock
 from bardo.values.degradation import Degradation
@@ -26,7 +26,7 @@ OnChange = Literal["restore", "drop", "drop_block"]
 """What is done where a prefix has changed: put back what can be, and else drop; only drop; or have the provider drop."""
 
 
-class Guarded(msgspec.Struct, frozen=True):
+class GuardedRequest(msgspec.Struct, frozen=True):
     """A request whose thinking may go out, what had to differ, and whether the provider must be asked to leave some out."""
 
     request: Request
@@ -34,25 +34,27 @@ class Guarded(msgspec.Struct, frozen=True):
     asks: bool = False
 
 
-def guard(request: Request, made: Mapping[int, Kept], binding: Binding, on_change: OnChange) -> Guarded:
+def guard(request: Request, made: Mapping[int, ReplyRecord], binding: Binding, on_change: OnChange) -> GuardedRequest:
     """Return what may be sent. `made` tells of the messages, by their place, what is known of how they were made."""
     bound = {
         place: kept.prefix for place, kept in made.items() if kept.prefix and _bound(request.messages[place], binding)
     }
     if not bound:
-        return Guarded(request)
+        return GuardedRequest(request)
     told: tuple[Degradation, ...] = ()
     if on_change == "restore":
         request, told = _with_tools_in_order(request, bound[min(bound)])
     place, part = _first_difference(request, bound)
     if not part:
-        return Guarded(request, told)
+        return GuardedRequest(request, told)
     asked = f"the thinking in message {place - prompt_length(request)}, and all after it"
     why = f"the {part} is not what that thinking was made behind"
     if on_change == "drop_block":
         lost = Degradation("reasoning", asked=asked, sent="drop_block", why=why)
-        return Guarded(request, (*told, lost), asks=True)
-    return Guarded(_without_thinking(request, place, binding), (*told, Degradation("reasoning", asked=asked, why=why)))
+        return GuardedRequest(request, (*told, lost), asks=True)
+    return GuardedRequest(
+        _without_thinking(request, place, binding), (*told, Degradation("reasoning", asked=asked, why=why))
+    )
 
 
 def _first_difference(request: Request, bound: Mapping[int, Prefix]) -> tuple[int, str]:

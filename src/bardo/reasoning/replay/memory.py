@@ -34,13 +34,13 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 
 
-class Thought(msgspec.Struct, frozen=True, tag="t", array_like=True):
+class ThinkingRecord(msgspec.Struct, frozen=True, tag="t", array_like=True):
     """A stretch of thinking."""
 
     block: ReasoningBlock
 
 
-class KeptText(msgspec.Struct, frozen=True, tag="s", array_like=True):
+class TextRecord(msgspec.Struct, frozen=True, tag="s", array_like=True):
     """A text of so many characters with this digest, and its state."""
 
     length: int
@@ -48,23 +48,23 @@ class KeptText(msgspec.Struct, frozen=True, tag="s", array_like=True):
     digest: str = ""
 
 
-class KeptCall(msgspec.Struct, frozen=True, tag="c", array_like=True):
+class CallRecord(msgspec.Struct, frozen=True, tag="c", array_like=True):
     """A call, and its state."""
 
     id: str
     opaque: tuple[Opaque, ...] = ()
 
 
-class Other(msgspec.Struct, frozen=True, tag="o", array_like=True):
+class OtherRecord(msgspec.Struct, frozen=True, tag="o", array_like=True):
     """A block that only one dialect knows."""
 
     block: UnknownBlock
 
 
-Part = Thought | KeptText | KeptCall | Other
+Part = ThinkingRecord | TextRecord | CallRecord | OtherRecord
 
 
-class Kept(msgspec.Struct, frozen=True, array_like=True):
+class ReplyRecord(msgspec.Struct, frozen=True, array_like=True):
     """One reply. `prefix` is what it was made behind, for models that bind their state to that.
 
     `fields` are those fields of the reply that its provider takes back unmodified, in the dialect of `origin`.
@@ -83,7 +83,7 @@ class Kept(msgspec.Struct, frozen=True, array_like=True):
     @property
     def readable(self) -> str:
         """The thinking as text."""
-        texts = [part.block.readable for part in self.parts if isinstance(part, Thought)]
+        texts = [part.block.readable for part in self.parts if isinstance(part, ThinkingRecord)]
         return "\n\n".join(text for text in texts if text)
 
 
@@ -91,15 +91,15 @@ class Memory(msgspec.Struct, frozen=True):
     """A reply to keep, and the keys to keep it under. `choice` is its place among the choices of the response."""
 
     keys: tuple[str, ...]
-    kept: Kept
+    kept: ReplyRecord
     choice: int = 0
 
 
 encode_kept = msgspec.msgpack.Encoder().encode
-_DECODER = msgspec.msgpack.Decoder(Kept)
+_DECODER = msgspec.msgpack.Decoder(ReplyRecord)
 
 
-def decode_kept(raw: bytes) -> Kept | None:
+def decode_kept(raw: bytes) -> ReplyRecord | None:
     """Return what was kept; None for what another version wrote."""
     try:
         return _DECODER.decode(raw)
@@ -109,9 +109,9 @@ def decode_kept(raw: bytes) -> Kept | None:
 
 def _states(part: Part) -> tuple[Opaque, ...]:
     match part:
-        case Thought(block=block):
+        case ThinkingRecord(block=block):
             return block.opaque
-        case Other():
+        case OtherRecord():
             return ()
         case _:
             return part.opaque
@@ -195,7 +195,7 @@ def _memory(
     fields: dict[str, Any],
 ) -> Memory:
     parts = [part for block in blocks if (part := _part(block)) is not None] if _worth(blocks, request) else []
-    kept = Kept(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
+    kept = ReplyRecord(reader.origin(prefix.whole if prefix else ""), tuple(parts), prefix, fields)
     keys = [*reply_keys(request, returned), *(state_key(state) for state in kept.states)]
     return Memory(tuple(dict.fromkeys(keys)), kept, choice)
 
@@ -203,13 +203,13 @@ def _memory(
 def _part(block: ReplyBlock) -> Part | None:
     match block:
         case ReasoningBlock():
-            return Thought(msgspec.structs.replace(block, opaque=_unstamped(block.opaque)))
+            return ThinkingRecord(msgspec.structs.replace(block, opaque=_unstamped(block.opaque)))
         case TextBlock():
-            return KeptText(len(block.text), _unstamped(block.opaque), digest(block.text))
+            return TextRecord(len(block.text), _unstamped(block.opaque), digest(block.text))
         case ToolCallBlock():
-            return KeptCall(block.id, _unstamped(block.opaque))
+            return CallRecord(block.id, _unstamped(block.opaque))
         case UnknownBlock():
-            return Other(block)
+            return OtherRecord(block)
         case _:
             return None
 

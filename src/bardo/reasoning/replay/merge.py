@@ -12,18 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from bardo.reasoning.replay.keys import TurnKeys, digest
-from bardo.reasoning.replay.memory import Kept, KeptCall, KeptText, Other, Thought
+from bardo.reasoning.replay.memory import CallRecord, OtherRecord, ReplyRecord, TextRecord, ThinkingRecord
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 
 
-def assigned(turns: Sequence[TurnKeys], found: Mapping[str, Kept]) -> dict[int, Kept]:
+def assigned(turns: Sequence[TurnKeys], found: Mapping[str, ReplyRecord]) -> dict[int, ReplyRecord]:
     """Return the kept reply of each message, by its place; each reply is one message at most.
 
     A message is known by its state, by what it says behind its conversation, or by calls with globally unique ids. Where these lead to
     different replies, it is none of them.
     """
     found = {key: kept for key, kept in found.items() if kept.parts}
-    made: dict[int, Kept] = {}
+    made: dict[int, ReplyRecord] = {}
     used: set[int] = set()
     for by_conversation in (True, False):
         for turn in turns:
@@ -41,14 +41,14 @@ def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
     return (turn.states, (turn.exact,), (turn.unnamed,) if turn.unnamed else ())
 
 
-def _only(keys: Iterable[str], found: Mapping[str, Kept], used: set[int]) -> Kept | None:
+def _only(keys: Iterable[str], found: Mapping[str, ReplyRecord], used: set[int]) -> ReplyRecord | None:
     """Return the one reply that all of these keys lead to, so far as they lead anywhere."""
     candidates = {id(kept): kept for key in keys if (kept := found.get(key)) is not None}
     only = next(iter(candidates.values())) if len(candidates) == 1 else None
     return None if only is None or id(only) in used else only
 
 
-def merged(blocks: Sequence[Block], kept: Kept, *, with_others: bool = True) -> tuple[Block, ...]:
+def merged(blocks: Sequence[Block], kept: ReplyRecord, *, with_others: bool = True) -> tuple[Block, ...]:
     """Return the blocks of a message with the reasoning and the state of `kept`, in the order of `kept`.
 
     `with_others`: blocks that only the provider's dialect knows are put back too, because the client's has no place for them.
@@ -60,27 +60,27 @@ def merged(blocks: Sequence[Block], kept: Kept, *, with_others: bool = True) -> 
         block for block in blocks if not isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock)
     ]
     placed: list[Block] = []
-    spoken = any(isinstance(part, KeptText) for part in kept.parts)
+    spoken = any(isinstance(part, TextRecord) for part in kept.parts)
     for part in kept.parts:
-        if isinstance(part, KeptCall) and not spoken:
+        if isinstance(part, CallRecord) and not spoken:
             # Words the client added stand before the calls, where its own dialect has them.
             placed += texts.pop(0) if texts else ()
         match part:
-            case Thought(block=block):
+            case ThinkingRecord(block=block):
                 placed.append(next((one for one in own if _same_thought(one, block)), block))
-            case KeptText():
+            case TextRecord():
                 placed += texts.pop(0) if texts else ()
-            case KeptCall(opaque=opaque):
+            case CallRecord(opaque=opaque):
                 call = next(calls, None)
                 placed += [] if call is None else [_with(call, opaque)]
-            case Other(block=block):
+            case OtherRecord(block=block):
                 own_form = _own_form(block, others)
                 placed += [block] if own_form is None and with_others else [own_form] if own_form is not None else []
     placed += [*others, *(text for left in texts for text in left), *calls]
     return tuple(placed)
 
 
-def agrees(blocks: Sequence[Block], kept: Kept) -> bool:
+def agrees(blocks: Sequence[Block], kept: ReplyRecord) -> bool:
     """Whether the reasoning that a client sent, if any, is that of `kept`."""
     own = [block for block in blocks if isinstance(block, ReasoningBlock) and (block.readable or block.opaque)]
     if not own:
@@ -119,9 +119,9 @@ def _letters(text: str) -> str:
     return "".join(text.split())
 
 
-def _texts(texts: list[TextBlock], kept: Kept) -> list[list[Block]]:
+def _texts(texts: list[TextBlock], kept: ReplyRecord) -> list[list[Block]]:
     """Return the client's texts, cut as they were kept; where they are other texts, all of them in one place."""
-    said = [part for part in kept.parts if isinstance(part, KeptText)]
+    said = [part for part in kept.parts if isinstance(part, TextRecord)]
     if len(texts) == len(said) and all(map(_is_said, texts, said)):
         return [[_with(text, part.opaque)] for text, part in zip(texts, said, strict=True)]
     whole = "".join(text.text for text in texts)
@@ -132,20 +132,20 @@ def _texts(texts: list[TextBlock], kept: Kept) -> list[list[Block]]:
     return [list(texts)] if texts else []
 
 
-def _is_said(text: TextBlock, part: KeptText) -> bool:
+def _is_said(text: TextBlock, part: TextRecord) -> bool:
     return len(text.text) == part.length and digest(text.text) == part.digest
 
 
-def _cut(whole: str, said: Sequence[KeptText]) -> Iterator[TextBlock]:
+def _cut(whole: str, said: Sequence[TextRecord]) -> Iterator[TextBlock]:
     begin = 0
     for part in said:
         yield TextBlock(whole[begin : begin + part.length], part.opaque)
         begin += part.length
 
 
-def _calls(calls: list[ToolCallBlock], kept: Kept) -> Iterator[ToolCallBlock]:
+def _calls(calls: list[ToolCallBlock], kept: ReplyRecord) -> Iterator[ToolCallBlock]:
     """Return the client's calls in the order they were made in: by id, else as they come."""
-    order = {part.id: place for place, part in enumerate(kept.parts) if isinstance(part, KeptCall)}
+    order = {part.id: place for place, part in enumerate(kept.parts) if isinstance(part, CallRecord)}
     if all(call.id in order for call in calls):
         calls = sorted(calls, key=lambda call: order[call.id])
     return iter(calls)

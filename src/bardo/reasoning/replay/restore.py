@@ -13,7 +13,7 @@ import msgspec
 from bardo.catalog.replay import Binding, Reader, ReplayRules, builtin_replay
 from bardo.reasoning.replay.guard import OnChange, guard
 from bardo.reasoning.replay.keys import TurnKeys, has_history, state_key, states_of, turns_of
-from bardo.reasoning.replay.memory import Kept
+from bardo.reasoning.replay.memory import ReplyRecord
 from bardo.reasoning.replay.merge import agrees, assigned, merged
 from bardo.reasoning.replay.switch import Switch, lacks_thinking, open_loop, thoughtless
 from bardo.values.blocks import (
@@ -38,7 +38,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     `turns` are the keys it was looked for by; None where they are to be made. `degraded` says where it could not be looked for.
     """
 
-    found: Mapping[str, Kept] = {}
+    found: Mapping[str, ReplyRecord] = {}
     turns: tuple[TurnKeys, ...] | None = None
     on_change: OnChange = "restore"
     rules: ReplayRules | None = None
@@ -48,7 +48,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
 NOTHING = Recalled()
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class RestoredRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for one target. `altered` where its history is not the client's; `ask` is what the provider must be asked by."""
 
     request: Request
@@ -57,10 +57,10 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     ask: Binding | None = None
 
 
-def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> Restored:
+def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> RestoredRequest:
     """Return the request with the reasoning that `reader` takes back, exactly where it stood."""
     if not has_history(request):
-        return Restored(request=request)
+        return RestoredRequest(request=request)
     work = _Work(request, reader, recalled)
     messages = work.messages()
     altered = any(now is not before for now, before in zip(messages, request.messages, strict=True))
@@ -69,9 +69,9 @@ def restore(request: Request, reader: Reader, recalled: Recalled = NOTHING) -> R
         changed, altered = thoughtless(changed, work.switch), True
     binding = work.rules.binding(reader)
     if binding is None:
-        return Restored(request=changed, degraded=tuple(work.switch.degradations), altered=altered)
+        return RestoredRequest(request=changed, degraded=tuple(work.switch.degradations), altered=altered)
     guarded = guard(changed, work.made, binding, recalled.on_change)
-    return Restored(
+    return RestoredRequest(
         request=guarded.request,
         degraded=(*work.switch.degradations, *guarded.degraded),
         altered=altered or guarded.request is not changed or guarded.asks,
@@ -85,7 +85,7 @@ class _Work:
     def __init__(self, request: Request, reader: Reader, recalled: Recalled) -> None:
         self.rules = recalled.rules or builtin_replay()
         self.switch = Switch(reader, self.rules, self._origin_of, request.dialect)
-        self.made: dict[int, Kept] = {}
+        self.made: dict[int, ReplyRecord] = {}
         self._request = request
         self._reader = reader
         self._found = recalled.found
@@ -118,7 +118,7 @@ class _Work:
         changed = message if same else msgspec.structs.replace(message, blocks=blocks)
         return _with_fields(changed, native, self._reader.row.dialect) if native else changed
 
-    def _restored(self, blocks: tuple[Block, ...], kept: Kept) -> tuple[Block, ...] | None:
+    def _restored(self, blocks: tuple[Block, ...], kept: ReplyRecord) -> tuple[Block, ...] | None:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
         if not agrees(blocks, kept):
             return None
@@ -137,17 +137,17 @@ class _Work:
         at_home = kept.origin.platform == self._reader.platform
         return whole if at_home and self._reader.row.quirks.replay != "none" else None
 
-    def _is_native(self, kept: Kept) -> bool:
+    def _is_native(self, kept: ReplyRecord) -> bool:
         return kept.origin.dialect == self._reader.row.dialect and kept.origin.platform == self._reader.platform
 
-    def _gives_text(self, blocks: tuple[Block, ...], kept: Kept) -> bool:
+    def _gives_text(self, blocks: tuple[Block, ...], kept: ReplyRecord) -> bool:
         return bool(self._fill.required and kept.readable and any(isinstance(one, ToolCallBlock) for one in blocks))
 
-    def _holds(self, blocks: tuple[Block, ...], kept: Kept) -> bool:
+    def _holds(self, blocks: tuple[Block, ...], kept: ReplyRecord) -> bool:
         held = {state.data for block in blocks for state in states_of(block)}
         return all(state.data in held for state in kept.states)
 
-    def _required(self, blocks: tuple[Block, ...], kept: Kept | None) -> tuple[Block, ...]:
+    def _required(self, blocks: tuple[Block, ...], kept: ReplyRecord | None) -> tuple[Block, ...]:
         """Return a turn with calls and some thinking before them, where the provider refuses it without."""
         if any(isinstance(block, ReasoningBlock) and block.readable for block in blocks):
             return blocks
@@ -170,7 +170,7 @@ class _Work:
         return kept.origin if kept is not None else None
 
 
-def _assigned(request: Request, recalled: Recalled) -> dict[int, Kept]:
+def _assigned(request: Request, recalled: Recalled) -> dict[int, ReplyRecord]:
     turns = recalled.turns if recalled.turns is not None else turns_of(request)
     return assigned(turns, recalled.found)
 
@@ -184,7 +184,7 @@ def _is(one: Block, other: Block) -> bool:
     return one is other
 
 
-def _named(kept: Kept) -> str:
+def _named(kept: ReplyRecord) -> str:
     formats = [state.format for state in kept.states] or ["text"]
     return f"{formats[0]} of {kept.origin.provider}/{kept.origin.model}"
 

@@ -16,7 +16,7 @@ from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, whole
 
 
-class MessagesBeside(MessagesHost):
+class MessagesEndpoint(MessagesHost):
     """Anthropic's dialect at `/v1/messages` of the same server."""
 
     prefix = ""
@@ -27,7 +27,7 @@ class BlockRun(Chat):
 
     name = "blockrun"
     catalog_name = "blockrun"
-    beside_it = (MessagesBeside,)
+    beside_it = (MessagesEndpoint,)
     models = ("deepseek/deepseek-chat", "anthropic/claude-haiku-4.5")
     owner = "blockrun"
 
@@ -48,7 +48,7 @@ class Bankr(Chat):
 
     name = "bankr"
     catalog_name = "bankr"
-    beside_it = (MessagesBeside,)
+    beside_it = (MessagesEndpoint,)
     models = ("gemini-3-flash", "claude-haiku-4.5")
     owner = "bankr"
 
@@ -67,7 +67,7 @@ class OMLX(Chat):
 
     name = "omlx"
     catalog_name = "omlx"
-    beside_it = (MessagesBeside,)
+    beside_it = (MessagesEndpoint,)
     embeds = "any"
     needs_key = False
     models = ("Qwen3.5-122B-A10B-4bit",)
@@ -80,7 +80,7 @@ class Lucebox(Chat):
 
     name = "lucebox"
     catalog_name = "lucebox"
-    beside_it = (MessagesBeside,)
+    beside_it = (MessagesEndpoint,)
     needs_key = False
     models = ("dflash",)
     owner = "luce"

@@ -12,7 +12,7 @@ from bardo.simulators.incoming import Incoming
 from bardo.simulators.marks import LOWER, seal
 from bardo.simulators.providers import interactions_request
 from bardo.simulators.providers.gemini import Gemini
-from bardo.simulators.providers.interactions_request import Remembered
+from bardo.simulators.providers.interactions_request import RememberedInteraction
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import JSON, Reply, named_event, streamed, whole
 from bardo.simulators.turns import ToolCall
@@ -42,7 +42,7 @@ class GeminiInteractions(Gemini):
     catalog_name = "gemini-interactions"
 
     def __init__(self) -> None:
-        self._memory: dict[str, Remembered] = {}
+        self._memory: dict[str, RememberedInteraction] = {}
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return path in ("/v1beta/interactions", "/v1/interactions")
@@ -71,7 +71,7 @@ class GeminiInteractions(Gemini):
     def _remember(self, exchange: Exchange) -> None:
         if exchange.body.get("store") is not False:
             calls = frozenset(_call_id(exchange, place, call) for place, call in exchange.calls())
-            self._memory[_interaction_id(exchange)] = Remembered(exchange.asked.rounds + 1, calls)
+            self._memory[_interaction_id(exchange)] = RememberedInteraction(exchange.asked.rounds + 1, calls)
 
     def refuse(self, refusal: Refusal) -> Reply:
         return whole(compact({"error": _error(refusal)}), status=refusal.status, content_type=JSON)

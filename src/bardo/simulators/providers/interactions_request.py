@@ -37,14 +37,14 @@ _MODEL_STEPS = ("thought", "model_output", "function_call")
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberedInteraction:
     """What the server keeps of an interaction, for a request that continues it."""
 
     rounds: int
     calls: frozenset[str]
 
 
-def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
+def read(incoming: Incoming, memory: Mapping[str, RememberedInteraction]) -> Conversation:
     """Read what the request says; `memory` holds earlier interactions by their id. Raises Refusal."""
     body = incoming.fields
     if not isinstance(incoming.body, dict):
@@ -87,10 +87,10 @@ def _bad_value(name: str, value: object, words: Sequence[str]) -> Refusal:
     return Refusal("bad_value", f"Invalid value '{value}' for '{name}'. It must be one of {supported}.", parameter=name)
 
 
-def _before(body: Fields, memory: Mapping[str, Remembered]) -> Remembered:
+def _before(body: Fields, memory: Mapping[str, RememberedInteraction]) -> RememberedInteraction:
     previous = text(body.get("previous_interaction_id"))
     if not previous:
-        return Remembered(0, frozenset())
+        return RememberedInteraction(0, frozenset())
     if previous not in memory:
         raise Refusal("bad_value", "Interaction not found.", parameter="previous_interaction_id", status=404)
     return memory[previous]
@@ -109,7 +109,7 @@ def _steps(body: Fields) -> list[Fields]:
     ]
 
 
-def _check_steps(steps: Sequence[Fields], before: Remembered) -> None:
+def _check_steps(steps: Sequence[Fields], before: RememberedInteraction) -> None:
     called = set(before.calls)
     for place, step in enumerate(steps):
         kind = text(step.get("type"))

@@ -12,7 +12,7 @@ from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
 from bardo.simulators.providers import openai_chat, openai_embeddings, responses_request
 from bardo.simulators.providers.responses_events import item_events
-from bardo.simulators.providers.responses_request import Remembered
+from bardo.simulators.providers.responses_request import RememberedReply
 from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply, named_event, streamed, whole
 
@@ -39,7 +39,7 @@ class OpenAIResponses(Provider):
     off_switches = (("reasoning.effort", "none"),)
 
     def __init__(self) -> None:
-        self._memory: dict[str, Remembered] = {}
+        self._memory: dict[str, RememberedReply] = {}
 
     def answers(self, incoming: Incoming, path: str) -> bool:
         return path == "/responses"
@@ -78,7 +78,7 @@ class OpenAIResponses(Provider):
         response_id = _response_id(exchange)
         calls = frozenset(_call_id(exchange, place) for place, _ in exchange.calls())
         if exchange.body.get("store") is not False:
-            self._memory[response_id] = Remembered(exchange.asked.rounds + 1, calls)
+            self._memory[response_id] = RememberedReply(exchange.asked.rounds + 1, calls)
         cut_short = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(exchange.turn.ending)
         finished = _snapshot(exchange, status="incomplete" if cut_short else "completed", output=_items(exchange))
         finished["incomplete_details"] = {"reason": cut_short} if cut_short else None

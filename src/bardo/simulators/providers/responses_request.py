@@ -29,14 +29,14 @@ _KNOWN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class RememberedReply:
     """What the server keeps of a reply it gave, for a request that continues it."""
 
     rounds: int
     calls: frozenset[str]
 
 
-def read(incoming: Incoming, memory: Mapping[str, Remembered]) -> Conversation:
+def read(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Conversation:
     """Read what the request says; `memory` holds earlier replies by their id. Raises Refusal."""
     body = chat_request.json_body(incoming)
     model = chat_request.required_text(body, "model", "Missing required parameter: 'model'.")
@@ -86,7 +86,7 @@ _COUNTED = (
 )  # fmt: skip
 
 
-def counted(incoming: Incoming, memory: Mapping[str, Remembered]) -> Reply:
+def counted(incoming: Incoming, memory: Mapping[str, RememberedReply]) -> Reply:
     """Count the tokens of a request that nobody answers. Raises Refusal, for fields too that have no tokens."""
     unknown = [name for name in incoming.fields if name not in _COUNTED]
     if unknown:
@@ -95,10 +95,10 @@ def counted(incoming: Incoming, memory: Mapping[str, Remembered]) -> Reply:
     return whole(pretty({"object": "response.input_tokens", "input_tokens": tokens}))
 
 
-def _before(body: Fields, memory: Mapping[str, Remembered]) -> Remembered:
+def _before(body: Fields, memory: Mapping[str, RememberedReply]) -> RememberedReply:
     previous = text(body.get("previous_response_id"))
     if not previous:
-        return Remembered(0, frozenset())
+        return RememberedReply(0, frozenset())
     if previous not in memory:
         raise Refusal(
             "bad_value", f"Previous response with id '{previous}' not found.", parameter="previous_response_id"
@@ -125,7 +125,7 @@ def _check_roles(items: Sequence[Fields]) -> None:
             )
 
 
-def _check_outputs(items: Sequence[Fields], before: Remembered) -> None:
+def _check_outputs(items: Sequence[Fields], before: RememberedReply) -> None:
     called = set(before.calls) | {text(item.get("call_id")) for item in items if item.get("type") == "function_call"}
     given = {text(item.get("call_id")) for item in items if item.get("type") in _OUTPUTS}
     for call in sorted(given - called):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias, get_args
 
-from bardo.simulators.delivery import Action, End, Head, Hold, Leave, Send
+from bardo.simulators.delivery import Action, AwaitDisconnect, End, Head, Leave, Send
 from bardo.simulators.fields import Fields, compact
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.simulator import Simulator
@@ -159,7 +159,7 @@ class PaidSimulator(Simulator):
             case "hangs-up-after-settling":
                 return iter([Leave(reset=True)])
             case "silent-after-settling":
-                return iter([Hold()])
+                return iter([AwaitDisconnect()])
             case "challenges-after-settling" | "challenges-again":
                 return self._challenge(why="settlement_failed")
             case "settles-for-more" | "settles-for-another":

@@ -3,7 +3,7 @@
 `build.py` walks the schema once; `settle.py` brings each place to one type, `objects.py` and `arrays.py` write what has parts.
 """
 
-from bardo.structured.rewrite.build import Rewritten, rewrite
+from bardo.structured.rewrite.build import RewrittenSchema, rewrite
 from bardo.structured.rewrite.place import Effect, Inexpressible, Rewrite
 
-__all__ = ["Effect", "Inexpressible", "Rewrite", "Rewritten", "rewrite"]
+__all__ = ["Effect", "Inexpressible", "Rewrite", "RewrittenSchema", "rewrite"]

@@ -16,7 +16,7 @@ from bardo.structured.rewrite.keywords import (
     without,
 )
 from bardo.structured.rewrite.objects import build_object
-from bardo.structured.rewrite.place import Built, Inexpressible, Place, Rewrite, Rewriting
+from bardo.structured.rewrite.place import Inexpressible, Place, Rewrite, RewriteContext, RewrittenPart
 from bardo.structured.rewrite.rules import as_evaluated, check_limits, kept_rules
 from bardo.structured.rewrite.scalars import build_anything, build_scalar, types_listed
 from bardo.structured.rewrite.settle import settle
@@ -27,7 +27,7 @@ _WRAPPED = f"the answer stands in an object, as its member {WRAPPER}"
 
 
 @dataclass(frozen=True, slots=True)
-class Rewritten:
+class RewrittenSchema:
     """A schema as a target takes it, what was changed, and the inverse for answers. It is shared: nothing in it may be changed."""
 
     schema: Schema
@@ -49,7 +49,7 @@ class Rewritten:
             return value
 
 
-def rewrite(schema: Schema | bool, subset: Subset) -> Rewritten:
+def rewrite(schema: Schema | bool, subset: Subset) -> RewrittenSchema:
     """Return a valid JSON Schema as `subset` takes it.
 
     Raises Inexpressible where the subset has no keywords for it, and InvalidRequest where a reference leads nowhere.
@@ -58,13 +58,13 @@ def rewrite(schema: Schema | bool, subset: Subset) -> Rewritten:
     if subset.verbatim:
         return _verbatim(root, subset)
     older = is_older(root)
-    place = Place(Rewriting(modern(root) if older else root, subset, _build))
+    place = Place(RewriteContext(modern(root) if older else root, subset, _build))
     if older:
         place.note("draft_updated", "lossless", "an older draft is written in the keywords of 2020-12")
     return _rewritten(place, place.rewriting)
 
 
-def _rewritten(place: Place, rewriting: Rewriting) -> Rewritten:
+def _rewritten(place: Place, rewriting: RewriteContext) -> RewrittenSchema:
     built = _build(rewriting.root, place)
     if built is None:
         raise Inexpressible("", "no value at all is valid")
@@ -76,10 +76,10 @@ def _rewritten(place: Place, rewriting: Rewriting) -> Rewritten:
     if rewriting.definitions:
         schema["$defs"] = rewriting.definitions
     check_limits(schema, rewriting.subset.limits)
-    return Rewritten(schema, tuple(rewriting.entries), inverse if changes(inverse, rewriting.inverses) else None)
+    return RewrittenSchema(schema, tuple(rewriting.entries), inverse if changes(inverse, rewriting.inverses) else None)
 
 
-def _build_definitions(rewriting: Rewriting) -> None:
+def _build_definitions(rewriting: RewriteContext) -> None:
     """Rewrite the bodies of all kept definitions, including those that only definitions need."""
     while rewriting.waiting:
         reference, name = rewriting.waiting.popleft()
@@ -95,18 +95,18 @@ def _build_definitions(rewriting: Rewriting) -> None:
 # One place
 
 
-def _build(schema: Any, place: Place) -> Built | None:
+def _build(schema: Any, place: Place) -> RewrittenPart | None:
     """Return a schema as the target takes it, with its inverse; None where no value is valid. Raises Inexpressible."""
     place.enter()
     node, place = settle(schema, place)
     built = None if node is False else _built(node, place)
-    return None if built is None else Built(place.described(built.schema), built.inverse)
+    return None if built is None else RewrittenPart(place.described(built.schema), built.inverse)
 
 
-def _built(node: Schema, place: Place) -> Built | None:
+def _built(node: Schema, place: Place) -> RewrittenPart | None:
     if "$ref" in node:
         name = place.rewriting.name_of(node["$ref"])
-        return Built({"$ref": f"#/$defs/{name}"}, follow(name, place.rewriting.inverses))
+        return RewrittenPart({"$ref": f"#/$defs/{name}"}, follow(name, place.rewriting.inverses))
     if "anyOf" in node:
         return _any_of(node, place)
     types = types_listed(node)
@@ -119,7 +119,7 @@ def _built(node: Schema, place: Place) -> Built | None:
     return build_scalar(node, types, place)
 
 
-def _any_of(node: Schema, place: Place) -> Built | None:
+def _any_of(node: Schema, place: Place) -> RewrittenPart | None:
     """Return an `anyOf` with the arms under which a value is valid; one arm alone stands for itself."""
     built = [place.build(arm, "anyOf", index) for index, arm in enumerate(node["anyOf"])]
     valid = [one for one in built if one is not None]
@@ -131,28 +131,33 @@ def _any_of(node: Schema, place: Place) -> Built | None:
     if len(valid) > 1:
         return _union(valid, titles, place)
     return next(
-        (Built({**titles, **one.schema} if "$ref" not in one.schema else one.schema, one.inverse) for one in valid),
+        (
+            RewrittenPart({**titles, **one.schema} if "$ref" not in one.schema else one.schema, one.inverse)
+            for one in valid
+        ),
         None,
     )
 
 
-def _union(valid: list[Built], titles: Schema, place: Place) -> Built:
+def _union(valid: list[RewrittenPart], titles: Schema, place: Place) -> RewrittenPart:
     schemas = [one.schema for one in valid]
     inverse = arms([(one.schema, one.inverse) for one in valid], place.rewriting.definitions)
     if not place.subset.nullable or {"type": "null"} not in schemas:
-        return Built({**titles, "anyOf": schemas}, inverse)
+        return RewrittenPart({**titles, "anyOf": schemas}, inverse)
     others = [one for one in schemas if one != {"type": "null"}]
     place.note("null_as_nullable", "lossless", "null is written as nullable")
     if not others:
-        return Built({**titles, "type": "null"})
-    return Built({**titles, **(others[0] if len(others) == 1 else {"anyOf": others}), "nullable": True}, inverse)
+        return RewrittenPart({**titles, "type": "null"})
+    return RewrittenPart(
+        {**titles, **(others[0] if len(others) == 1 else {"anyOf": others}), "nullable": True}, inverse
+    )
 
 
-def _array(node: Schema, place: Place) -> Built | None:
+def _array(node: Schema, place: Place) -> RewrittenPart | None:
     if "enum" not in node:
         return _build_array(node, place)
     place.drop("enum", node["enum"], "arrays are not taken in an enum")
-    return _build_array(without(node, "enum"), place) or Built({"type": "array", "items": {"type": "string"}})
+    return _build_array(without(node, "enum"), place) or RewrittenPart({"type": "array", "items": {"type": "string"}})
 
 
 # The root
@@ -162,7 +167,7 @@ def _wrapped(schema: Schema) -> Schema:
     return {"type": "object", "properties": {WRAPPER: schema}, "required": [WRAPPER], "additionalProperties": False}
 
 
-def _verbatim(root: Schema, subset: Subset) -> Rewritten:
+def _verbatim(root: Schema, subset: Subset) -> RewrittenSchema:
     """Return a schema as it is, save keywords of the root that are refused, and an object around a root that is none."""
     recursive(root)
     why = "is not taken, and makes no answer invalid"
@@ -172,10 +177,10 @@ def _verbatim(root: Schema, subset: Subset) -> Rewritten:
         entries.append(_of_root("root_opened", f"the root is written out, in place of its reference {schema['$ref']}"))
         schema = opened
     if not subset.root_object or schema.get("type") == "object":
-        return Rewritten(schema, tuple(entries))
+        return RewrittenSchema(schema, tuple(entries))
     dialect = {"$schema": schema["$schema"]} if "$schema" in schema else {}
     wrapped = {**dialect, **_wrapped(without(_moved(schema), "$schema"))}
-    return Rewritten(wrapped, (*entries, _of_root("root_wrapped", _WRAPPED)), unwrapped(WRAPPER, None))
+    return RewrittenSchema(wrapped, (*entries, _of_root("root_wrapped", _WRAPPED)), unwrapped(WRAPPER, None))
 
 
 def _of_root(kind: str, note: str) -> Rewrite:
@@ -207,7 +212,7 @@ def _moved(schema: Any) -> Any:
     return moved
 
 
-def _build_array(node: Schema, place: Place) -> Built | None:
+def _build_array(node: Schema, place: Place) -> RewrittenPart | None:
     """Return an array as the target takes it; None where no array is valid."""
     node = as_evaluated(node, "unevaluatedItems", "items", "unevaluated_as_items", place)
     if not node.get("prefixItems"):
@@ -215,26 +220,26 @@ def _build_array(node: Schema, place: Place) -> Built | None:
     return (_tuple if "prefixItems" in place.subset.keywords else _tuple_as_list)(node, place)
 
 
-def _list(node: Schema, place: Place) -> Built | None:
+def _list(node: Schema, place: Place) -> RewrittenPart | None:
     built = place.build(node.get("items", True), "items")
     if built is None:
         return _empty(node, place)
     schema: Schema = {"type": "array", **kept_rules(node, ["array"], place)}
     if built.schema or "items" in node:
         schema["items"] = built.schema
-    return Built(schema, items((), built.inverse))
+    return RewrittenPart(schema, items((), built.inverse))
 
 
-def _empty(node: Schema, place: Place) -> Built | None:
+def _empty(node: Schema, place: Place) -> RewrittenPart | None:
     """Return an array without items, where it may be empty."""
     if node.get("minItems", 0) > 0 or ("contains" in node and node.get("minContains", 1) > 0):
         return None
     place.note("items_left_out", "lossless", "no item is valid there")
     rules = kept_rules({**without(node, "items"), "maxItems": 0}, ["array"], place)
-    return Built({"type": "array", **rules, "items": {"type": "string"}})
+    return RewrittenPart({"type": "array", **rules, "items": {"type": "string"}})
 
 
-def _tuple_as_list(node: Schema, place: Place) -> Built | None:
+def _tuple_as_list(node: Schema, place: Place) -> RewrittenPart | None:
     first, rest = node["prefixItems"], node.get("items", True)
     place.drop("prefixItems", first, "items with a schema each are written as items of any of them")
     arms: list[Any] = [*first, *([] if rest is False else [rest])]
@@ -243,7 +248,7 @@ def _tuple_as_list(node: Schema, place: Place) -> Built | None:
     return _list({**without(node, "prefixItems", "items"), **most, "items": any_of_them}, place)
 
 
-def _tuple(node: Schema, place: Place) -> Built | None:
+def _tuple(node: Schema, place: Place) -> RewrittenPart | None:
     first = node["prefixItems"]
     built = [place.build(one, "prefixItems", index) for index, one in enumerate(first)]
     valid = [one for one in built if one is not None]
@@ -257,10 +262,12 @@ def _tuple(node: Schema, place: Place) -> Built | None:
     schema["prefixItems"] = [one.schema for one in valid]
     if further is not None and (further.schema or "items" in node):
         schema["items"] = further.schema
-    return Built(schema, items([one.inverse for one in valid], further.inverse if further is not None else None))
+    return RewrittenPart(
+        schema, items([one.inverse for one in valid], further.inverse if further is not None else None)
+    )
 
 
-def _shorter(node: Schema, length: int, place: Place) -> Built | None:
+def _shorter(node: Schema, length: int, place: Place) -> RewrittenPart | None:
     """Return a tuple that ends before the first place where no item is valid."""
     if node.get("minItems", 0) > length:
         return None

@@ -10,13 +10,13 @@ from bardo.structured.rewrite.facts import accepts_null, types_of
 from bardo.structured.rewrite.inverse import Inverse, members, pairs
 from bardo.structured.rewrite.keywords import Schema, without
 from bardo.structured.rewrite.merge import both
-from bardo.structured.rewrite.place import Built, Inexpressible, Place
+from bardo.structured.rewrite.place import Inexpressible, Place, RewrittenPart
 from bardo.structured.rewrite.rules import as_evaluated, kept_rules
 
 _NULL: Schema = {"type": "null"}
 
 
-def build_object(node: Schema, place: Place) -> Built | None:
+def build_object(node: Schema, place: Place) -> RewrittenPart | None:
     """Return an object as the target takes it; None where no object is valid."""
     node = as_evaluated(node, "unevaluatedProperties", "additionalProperties", "unevaluated_as_additional", place)
     node = _with_all_named(node, place)
@@ -28,7 +28,7 @@ def build_object(node: Schema, place: Place) -> Built | None:
         return None
     schema = {"type": "object", **_kept_rules(node, len(built.schemas), place), **_listed(node, built, place)}
     further, inverse = _further(node, place)
-    return Built({**schema, **further}, built.inverse(inverse))
+    return RewrittenPart({**schema, **further}, built.inverse(inverse))
 
 
 def _kept_rules(node: Schema, count: int, place: Place) -> Schema:
@@ -80,7 +80,7 @@ def _built_members(node: Schema, place: Place) -> _Members | None:
     return built
 
 
-def _add(built: _Members, name: str, before: Any, one: Built, place: Place, *, required: bool) -> None:
+def _add(built: _Members, name: str, before: Any, one: RewrittenPart, place: Place, *, required: bool) -> None:
     built.schemas[name] = one.schema
     if one.inverse is not None:
         built.inverses[name] = one.inverse
@@ -212,24 +212,24 @@ def _further(node: Schema, place: Place) -> tuple[Schema, Inverse | None]:
     )
 
 
-def _without_properties(node: Schema, place: Place) -> Built | None:
+def _without_properties(node: Schema, place: Place) -> RewrittenPart | None:
     """Return an empty object, one that may hold anything, or a map, whichever a node without properties is."""
     further = node.get("additionalProperties", True)
     if further is False:
         rules = kept_rules(node, ["object"], place)
-        return Built({"type": "object", **rules, "properties": {}, "additionalProperties": False})
+        return RewrittenPart({"type": "object", **rules, "properties": {}, "additionalProperties": False})
     if _is_any(further):
         if not place.subset.free_objects:
             raise Inexpressible(place.path, "an object that may hold anything")
-        return Built({"type": "object", **kept_rules(node, ["object"], place)})
+        return RewrittenPart({"type": "object", **kept_rules(node, ["object"], place)})
     if not place.subset.maps:
         return _as_pairs(node, further, place)
     schema = {"type": "object", **kept_rules(node, ["object"], place)}
     rest, inverse = _further(node, place)
-    return Built({**schema, **rest}, _Members().inverse(inverse))
+    return RewrittenPart({**schema, **rest}, _Members().inverse(inverse))
 
 
-def _as_pairs(node: Schema, further: Any, place: Place) -> Built | None:
+def _as_pairs(node: Schema, further: Any, place: Place) -> RewrittenPart | None:
     """Return a map as an array of key and value."""
     names = node.get("propertyNames", True)
     value = place.build(further, "additionalProperties")
@@ -241,8 +241,8 @@ def _as_pairs(node: Schema, further: Any, place: Place) -> Built | None:
         return _without_properties({**node, "additionalProperties": False}, place)
     if key.schema.get("type") != "string":
         place.drop("propertyNames", names)
-        key = Built({"type": "string"})
+        key = RewrittenPart({"type": "string"})
     rules = kept_rules(without(node, "propertyNames"), ["object"], place)
     both_members = {"key": key.schema, "value": value.schema}
     pair = {"type": "object", "additionalProperties": False, "properties": both_members, "required": list(both_members)}
-    return Built({**rules, "type": "array", "items": pair}, pairs(value.inverse))
+    return RewrittenPart({**rules, "type": "array", "items": pair}, pairs(value.inverse))

@@ -49,17 +49,17 @@ class Inexpressible(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class RewrittenPart:
     """A rewritten schema, and the inverse for a value at its place; None where the value stays as it is."""
 
     schema: Schema
     inverse: Inverse | None = None
 
 
-Build: TypeAlias = "Callable[[Any, Place], Built | None]"
+Build: TypeAlias = "Callable[[Any, Place], RewrittenPart | None]"
 
 
-class Rewriting:
+class RewriteContext:
     """What all places of one schema share: its root, the target's subset, the entries so far, and the definitions that are kept."""
 
     def __init__(self, root: Schema, subset: Subset, build: Build) -> None:
@@ -104,7 +104,7 @@ class Place:
 
     def __init__(
         self,
-        rewriting: Rewriting,
+        rewriting: RewriteContext,
         path: str = "",
         depth: int = 0,
         opened: tuple[str, ...] = (),
@@ -133,7 +133,7 @@ class Place:
         if self.depth > MAX_DEEP:
             raise Inexpressible(self.path, f"it nests deeper than {MAX_DEEP} levels")
 
-    def build(self, schema: Any, *steps: str | int) -> Built | None:
+    def build(self, schema: Any, *steps: str | int) -> RewrittenPart | None:
         """Rewrite a part of this schema; None where no value is valid there. Raises Inexpressible."""
         return self.rewriting.build(schema, self.inside(*steps))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bardo.structured.rewrite.keywords import RULES, TITLES, TYPES_OF_RULE, Schema, json_type, rules_of, without
 from bardo.structured.rewrite.merge import sealed, with_part
-from bardo.structured.rewrite.place import Built, Inexpressible, Place
+from bardo.structured.rewrite.place import Inexpressible, Place, RewrittenPart
 from bardo.structured.rewrite.rules import kept_rules
 
 _SCALARS = frozenset({"null", "boolean", "integer", "number", "string"})
@@ -109,7 +109,7 @@ def _constant(value: dict[str, Any]) -> Schema:
     return {"type": "object", "properties": members, "required": list(value), "additionalProperties": False}
 
 
-def build_scalar(node: Schema, types: list[str], place: Place) -> Built:
+def build_scalar(node: Schema, types: list[str], place: Place) -> RewrittenPart:
     """Return a value without parts as the target takes it."""
     schema: Schema = {"type": types[0] if len(types) == 1 else types, **kept_rules(node, types, place)}
     if "enum" in node:
@@ -117,13 +117,13 @@ def build_scalar(node: Schema, types: list[str], place: Place) -> Built:
             schema["enum"] = node["enum"]
         else:
             place.drop("enum", node["enum"], f"values of type {' or '.join(types)} are not taken in an enum")
-    return Built(schema)
+    return RewrittenPart(schema)
 
 
-def build_anything(node: Schema, place: Place) -> Built:
+def build_anything(node: Schema, place: Place) -> RewrittenPart:
     """Return a schema for values of any type. Raises Inexpressible where the target takes none."""
     for keyword, value in rules_of(node).items():
         place.drop(keyword, value)
     if not place.subset.untyped:
         raise Inexpressible(place.path, "a value of any type")
-    return Built(kept_rules(without(node, *RULES), [], place))
+    return RewrittenPart(kept_rules(without(node, *RULES), [], place))

@@ -12,7 +12,7 @@ import msgspec
 
 from bardo.edge.settings_chat import ChatSettings
 from bardo.surfaces.chat import notices
-from bardo.surfaces.chat.conversations import Conversation, Conversations, Place, RecentMap
+from bardo.surfaces.chat.conversations import Conversation, Conversations, Place, RecentMapping
 from bardo.surfaces.chat.engine import ChatEngine
 from bardo.surfaces.chat.live_answer import LiveAnswer, patient, typing_in
 from bardo.surfaces.chat.port import ChatFailure, ChatPort
@@ -40,7 +40,7 @@ class Attachment(msgspec.Struct, frozen=True):
     read: Callable[[], Awaitable[bytes]]
 
 
-class Incoming(msgspec.Struct, frozen=True, kw_only=True):
+class IncomingMessage(msgspec.Struct, frozen=True, kw_only=True):
     """A message to the bot, which its user may ask. `reply_to` is the message it replies to."""
 
     user: str
@@ -50,7 +50,7 @@ class Incoming(msgspec.Struct, frozen=True, kw_only=True):
     attachments: tuple[Attachment, ...] = ()
 
 
-class Rendered(msgspec.Struct, frozen=True):
+class RenderedAnswer(msgspec.Struct, frozen=True):
     """What is to be shown of an answer: its text so far, and at its end the key by which its thinking can be revealed."""
 
     text: str
@@ -65,15 +65,15 @@ class ChatBot(Generic[Part]):
         engine: ChatEngine,
         settings: ChatSettings,
         service: str,
-        render: Callable[[Rendered], Sequence[Part]],
+        render: Callable[[RenderedAnswer], Sequence[Part]],
     ) -> None:
         self._engine = engine
         self._settings = settings
         self._render = render
         self._conversations = Conversations(service, settings.history)
-        self._choices: RecentMap[tuple[str, Place], str] = RecentMap(_MOST_CHOICES)
-        self._revealed: RecentMap[str, ReasoningChain] = RecentMap(_MOST_REVEALED)
-        self._told: RecentMap[str, bool] = RecentMap(_MOST_TOLD)
+        self._choices: RecentMapping[tuple[str, Place], str] = RecentMapping(_MOST_CHOICES)
+        self._revealed: RecentMapping[str, ReasoningChain] = RecentMapping(_MOST_REVEALED)
+        self._told: RecentMapping[str, bool] = RecentMapping(_MOST_TOLD)
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
@@ -123,7 +123,7 @@ class ChatBot(Generic[Part]):
         """Return the thinking that a button reveals; None where it is no longer kept."""
         return self._revealed.get(key)
 
-    async def answer(self, incoming: Incoming, port: ChatPort[Part]) -> None:
+    async def answer(self, incoming: IncomingMessage, port: ChatPort[Part]) -> None:
         """Answer a message."""
         conversation = self._conversations.of(incoming.place, incoming.reply_to)
         if conversation.is_full:
@@ -135,7 +135,7 @@ class ChatBot(Generic[Part]):
                 if question is not None:
                     await self._answer(incoming, question, conversation, port)
 
-    async def _question(self, incoming: Incoming, port: ChatPort[Part]) -> Message | None:
+    async def _question(self, incoming: IncomingMessage, port: ChatPort[Part]) -> Message | None:
         """Return the question of a message with its pictures; None where there is nothing that can be asked."""
         blocks: list[Block] = []
         problems: list[str] = []
@@ -164,11 +164,11 @@ class ChatBot(Generic[Part]):
         return ImageBlock(media_type=kind, data=b64encode(data).decode()) if kind else notices.NOT_A_PICTURE
 
     async def _answer(
-        self, incoming: Incoming, question: Message, conversation: Conversation, port: ChatPort[Part]
+        self, incoming: IncomingMessage, question: Message, conversation: Conversation, port: ChatPort[Part]
     ) -> None:
         live = LiveAnswer(
             port,
-            lambda text: self._render(Rendered(text)),
+            lambda text: self._render(RenderedAnswer(text)),
             seconds=self._settings.edit_seconds,
             on_sent=lambda message: self._conversations.note(incoming.place, message, conversation),
         )
@@ -176,10 +176,10 @@ class ChatBot(Generic[Part]):
             async with typing_in(port) as stop_typing:
                 ending, reveals = await self._ask(incoming, question, conversation, live, stop_typing)
             text = "\n\n".join(part for part in (live.text, ending) if part)
-            await live.finish(await asyncio.to_thread(self._render, Rendered(text, reveals)))
+            await live.finish(await asyncio.to_thread(self._render, RenderedAnswer(text, reveals)))
         except asyncio.CancelledError:
             text = "\n\n".join(part for part in (live.text, notices.STOPPED) if part)
-            await live.finish(self._render(Rendered(text)))
+            await live.finish(self._render(RenderedAnswer(text)))
             raise
         except ChatFailure as problem:
             _log.warning("an answer could not be shown: %s", problem)
@@ -188,7 +188,7 @@ class ChatBot(Generic[Part]):
 
     async def _ask(
         self,
-        incoming: Incoming,
+        incoming: IncomingMessage,
         question: Message,
         conversation: Conversation,
         live: LiveAnswer[Part],

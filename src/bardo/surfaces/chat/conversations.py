@@ -32,7 +32,7 @@ class Place(msgspec.Struct, frozen=True):
     is_shared: bool = False
 
 
-class RecentMap(Generic[Key, Value]):
+class RecentMapping(Generic[Key, Value]):
     """A mapping that forgets what was not used for longest, once it holds more than `most`."""
 
     def __init__(self, most: int) -> None:
@@ -104,8 +104,8 @@ class Conversations:
         self._service = service
         self._history = history
         self._count = 0
-        self._of_place: RecentMap[Place, Conversation] = RecentMap(MOST_CONVERSATIONS)
-        self._of_message: RecentMap[tuple[str, str], Conversation] = RecentMap(MOST_MESSAGES)
+        self._of_place: RecentMapping[Place, Conversation] = RecentMapping(MOST_CONVERSATIONS)
+        self._of_message: RecentMapping[tuple[str, str], Conversation] = RecentMapping(MOST_MESSAGES)
 
     def of(self, place: Place, reply_to: str = "") -> Conversation:
         """Return the conversation of a message: that of the message it replies to, else of its place, else a new one.

@@ -17,12 +17,12 @@ from yarl import URL
 from bardo.edge.settings import Settings
 from bardo.edge.settings_chat import DiscordSettings
 from bardo.surfaces.chat import notices
-from bardo.surfaces.chat.bot import Attachment, ChatBot, Incoming, Rendered
+from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, RenderedAnswer
 from bardo.surfaces.chat.conversations import Place
 from bardo.surfaces.chat.discord_format import DiscordPart, discord_messages, discord_reasoning
 from bardo.surfaces.chat.engine import ChatEngine
 from bardo.surfaces.chat.live_answer import patient
-from bardo.surfaces.chat.port import ChatFailure, ChatGone, RetryLater
+from bardo.surfaces.chat.port import ChatFailure, ChatUnavailable, RetryLater
 from bardo.surfaces.chat.running import token_of
 from bardo.values.errors import ConfigError
 
@@ -83,7 +83,7 @@ async def _serve(client: DiscordBot, token: str, chat: DiscordSettings) -> None:
         ) from problem
 
 
-def _rendered(answer: Rendered) -> list[DiscordPart]:
+def _rendered(answer: RenderedAnswer) -> list[DiscordPart]:
     return discord_messages(answer.text, reveals=answer.reveals)
 
 
@@ -138,7 +138,7 @@ class DiscordBot(discord.Client):
                 await patient(lambda: port.notice(text))
             return
         reference = message.reference
-        incoming = Incoming(
+        incoming = IncomingMessage(
             user=str(message.author.id),
             place=Place(str(message.channel.id), is_shared),
             text=_without_mention(message.content, self.user.id),
@@ -256,7 +256,7 @@ async def called(action: Awaitable[T]) -> T:
     except discord.HTTPException as problem:
         if problem.status == 429:
             raise RetryLater(_retry_after(problem)) from problem
-        raise ChatGone(f"HTTP {problem.status}, code {problem.code}") from problem
+        raise ChatUnavailable(f"HTTP {problem.status}, code {problem.code}") from problem
     except (TimeoutError, aiohttp.ClientError, OSError) as problem:
         raise ChatFailure(type(problem).__name__) from problem
 

@@ -29,7 +29,7 @@ class Form(msgspec.Struct, frozen=True):
     number: int = 0
 
 
-class Run(msgspec.Struct, frozen=True):
+class TextRun(msgspec.Struct, frozen=True):
     """A piece of text whose letters have the same forms. `is_mark`: it is the mark of an item of a list."""
 
     text: str
@@ -42,12 +42,12 @@ class Run(msgspec.Struct, frozen=True):
         return any(form.kind in ("code", "pre") for form in self.forms)
 
 
-def inline_runs(tokens: Sequence[Token]) -> list[Run]:
+def inline_runs(tokens: Sequence[Token]) -> list[TextRun]:
     """Return the runs of the tokens of one line of text."""
     return [run for run in _runs(tokens) if run.text]
 
 
-def _runs(tokens: Sequence[Token]) -> Iterator[Run]:
+def _runs(tokens: Sequence[Token]) -> Iterator[TextRun]:
     styles: list[Form] = []
     addresses: list[str] = []
     labels: list[str] = [""]
@@ -62,11 +62,11 @@ def _runs(tokens: Sequence[Token]) -> Iterator[Run]:
         elif token.type == "link_close":
             link = next(form for form in reversed(styles) if form.kind == "text_link")
             styles.remove(link)
-            yield Run(_address_beside(labels.pop(), addresses.pop()), _shown(styles))
+            yield TextRun(_address_beside(labels.pop(), addresses.pop()), _shown(styles))
         else:
             text = _text_of(token)
             labels[-1] += text
-            yield Run(text, (Form("code"),) if token.type == "code_inline" else _shown(styles))
+            yield TextRun(text, (Form("code"),) if token.type == "code_inline" else _shown(styles))
 
 
 def _shown(styles: Sequence[Form]) -> tuple[Form, ...]:

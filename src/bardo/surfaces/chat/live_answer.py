@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
-from bardo.surfaces.chat.port import ChatFailure, ChatGone, ChatPort, RetryLater
+from bardo.surfaces.chat.port import ChatFailure, ChatPort, ChatUnavailable, RetryLater
 
 Part = TypeVar("Part")
 T = TypeVar("T")
@@ -127,7 +127,7 @@ class LiveAnswer(Generic[Part]):
         except RetryLater as problem:
             self._hold_back(problem.seconds)
             return False
-        except ChatGone as problem:
+        except ChatUnavailable as problem:
             _log.info("an answer is shown no further: %s", problem)
             self.is_gone = True
         return True
@@ -167,7 +167,7 @@ async def _type(port: ChatPort[Any]) -> None:
     while True:
         try:
             await port.typing()
-        except (ChatFailure, ChatGone, RetryLater):
+        except (ChatFailure, ChatUnavailable, RetryLater):
             return
         await asyncio.sleep(port.typing_seconds)
 
@@ -182,7 +182,7 @@ async def patient(action: Callable[[], Awaitable[T]], *, tries: int = 3) -> T | 
         except ChatFailure as problem:
             _log.warning("a chat service failed: %s", problem)
             await asyncio.sleep(_BACKOFF * 2**tried)
-        except ChatGone as problem:
+        except ChatUnavailable as problem:
             _log.info("a message cannot be shown: %s", problem)
             return None
     return None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from bardo.surfaces.chat.inline_runs import Form, Run, inline_runs
+from bardo.surfaces.chat.inline_runs import Form, TextRun, inline_runs
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -24,11 +24,11 @@ _WIDEST_CELL = 30
 _MOST_INDENT = 6
 
 
-def runs_of(markdown: str) -> list[Run]:
+def runs_of(markdown: str) -> list[TextRun]:
     """Return the text that a reader of the Markdown sees, in runs."""
     tokens = _parser().parse(markdown)
     if any(token.level >= _DEEPEST - 2 for token in tokens):
-        return [Run(markdown)]
+        return [TextRun(markdown)]
     return BlockWriter().write(tokens)
 
 
@@ -46,7 +46,7 @@ class BlockWriter:
     """Writes the blocks of one text. They are kept apart by blank lines, the items of a list by line ends."""
 
     def __init__(self) -> None:
-        self._runs: list[Run] = []
+        self._runs: list[TextRun] = []
         self._gap = ""
         self._lists: list[int | None] = []
         """The next number of each list that is open, None where it has none."""
@@ -56,7 +56,7 @@ class BlockWriter:
         self._blocks = 0
         self._rows: list[list[str]] = []
 
-    def write(self, tokens: Sequence[Token]) -> list[Run]:
+    def write(self, tokens: Sequence[Token]) -> list[TextRun]:
         """Return the runs of a text."""
         for token in tokens:
             action = _ACTIONS.get(token.type)
@@ -67,9 +67,9 @@ class BlockWriter:
     def _put(self, text: str, *forms: Form) -> None:
         """Add text after the gap that is due."""
         if self._gap and self._runs:
-            self._runs.append(Run(self._gap, self._quote))
+            self._runs.append(TextRun(self._gap, self._quote))
         self._gap = ""
-        self._runs.append(Run(text, (*self._quote, *forms)))
+        self._runs.append(TextRun(text, (*self._quote, *forms)))
 
     def _space(self, gap: str) -> None:
         """Have at least this gap before the next text."""
@@ -128,7 +128,7 @@ class BlockWriter:
         self._quotes += 1
         if self._quotes == 1:
             if self._runs:
-                self._runs.append(Run(max(self._gap, "\n", key=len), is_mark=True))
+                self._runs.append(TextRun(max(self._gap, "\n", key=len), is_mark=True))
             self._gap = ""
             self._quote = (self._numbered("blockquote"),)
 
@@ -165,7 +165,7 @@ class BlockWriter:
         if text:
             quote, self._quote = self._quote, ()
             if self._gap and self._runs:
-                self._runs.append(Run(self._gap, quote))
+                self._runs.append(TextRun(self._gap, quote))
             self._gap = ""
             self._put(text, kind)
             self._quote = quote

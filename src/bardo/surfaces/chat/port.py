@@ -15,7 +15,7 @@ class RetryLater(Exception):
         self.seconds = seconds
 
 
-class ChatGone(Exception):
+class ChatUnavailable(Exception):
     """Nothing more can be said there: the message or the chat is gone, or the bot was blocked."""
 
 

@@ -18,7 +18,7 @@ from bardo.values.secrets import Secrets
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-class TokenHolder(SecretHolder):
+class BotTokenFilter(SecretHolder):
     """Knows the token of a bot, so that no line of the log holds it. Keep it as long as the bot runs."""
 
     def __init__(self, token: str) -> None:
@@ -50,7 +50,7 @@ def run_until_stopped(
     serve: Callable[[asyncio.Event], Awaitable[None]], *, token: str, libraries: tuple[str, ...]
 ) -> None:
     """Run a bot until SIGINT or SIGTERM; `serve` gets the event that says so. `libraries` are loggers that may see the token."""
-    holder = TokenHolder(token)
+    holder = BotTokenFilter(token)
     cover(holder)
     with filtered_output(libraries, logging.WARNING):
         asyncio.run(_run(serve))

@@ -16,11 +16,11 @@ from telegram.request import HTTPXRequest
 from bardo.edge.settings import Settings
 from bardo.edge.settings_chat import TelegramSettings
 from bardo.surfaces.chat import notices
-from bardo.surfaces.chat.bot import Attachment, ChatBot, Incoming, Rendered
+from bardo.surfaces.chat.bot import Attachment, ChatBot, IncomingMessage, RenderedAnswer
 from bardo.surfaces.chat.conversations import Place
 from bardo.surfaces.chat.engine import ChatEngine
 from bardo.surfaces.chat.live_answer import patient
-from bardo.surfaces.chat.port import ChatFailure, ChatGone, RetryLater
+from bardo.surfaces.chat.port import ChatFailure, ChatUnavailable, RetryLater
 from bardo.surfaces.chat.running import token_of
 from bardo.surfaces.chat.telegram_format import TelegramPart, plain_message, telegram_messages
 from bardo.values.errors import ConfigError
@@ -93,7 +93,7 @@ def _bot_of(chat: TelegramSettings, token: str) -> telegram.Bot:
     )
 
 
-def _rendered(answer: Rendered) -> list[TelegramPart]:
+def _rendered(answer: RenderedAnswer) -> list[TelegramPart]:
     return telegram_messages(answer.text)
 
 
@@ -148,7 +148,7 @@ class TelegramBot:
         if command:
             self._tell(port, self._answer_command(command, argument, str(user.id), place))
             return
-        incoming = Incoming(
+        incoming = IncomingMessage(
             user=str(user.id),
             place=place,
             text=text.replace(f"@{self._bot.username}", "").strip() if is_shared else text,
@@ -246,11 +246,11 @@ async def called(action: Awaitable[T]) -> T:
         span = problem.retry_after
         raise RetryLater(float(span) if isinstance(span, int) else span.total_seconds()) from problem
     except (Forbidden, ChatMigrated) as problem:
-        raise ChatGone(type(problem).__name__) from problem
+        raise ChatUnavailable(type(problem).__name__) from problem
     except BadRequest as problem:
         if "not modified" in problem.message:
             return None  # type: ignore[return-value]  # An edit that changes nothing gives nothing that is looked at.
-        raise ChatGone(problem.message) from problem
+        raise ChatUnavailable(problem.message) from problem
     except TelegramError as problem:
         raise ChatFailure(type(problem).__name__) from problem
 

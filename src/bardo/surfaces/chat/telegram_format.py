@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from bardo.surfaces.chat.inline_runs import Form, Run
+from bardo.surfaces.chat.inline_runs import Form, TextRun
 from bardo.surfaces.chat.markdown_runs import runs_of
 from bardo.surfaces.chat.text import cleaned, cut_place, is_blank, utf16_length
 
@@ -62,18 +62,18 @@ def plain_message(text: str) -> TelegramPart:
     return TelegramPart(whole[: cut_place(whole, 0, LIMIT)])
 
 
-def _without_mentions(run: Run) -> Run:
+def _without_mentions(run: TextRun) -> TextRun:
     """Return a run in which Telegram finds no mention; in code it looks for none. What Markdown wrote as a number is cleaned too."""
     text = cleaned(run.text)
-    return Run(text if run.is_code else _MENTION.sub(rf"\g<0>{_WORD_JOINER}", text), run.forms)
+    return TextRun(text if run.is_code else _MENTION.sub(rf"\g<0>{_WORD_JOINER}", text), run.forms)
 
 
-def _ranges(runs: Sequence[Run]) -> Iterator[_Range]:
+def _ranges(runs: Sequence[TextRun]) -> Iterator[_Range]:
     """Yield the ranges of each form, those of neighbours joined, by their beginnings."""
     began: dict[Form, int] = {}
     place = 0
     found: list[_Range] = []
-    for run in [*runs, Run("")]:
+    for run in [*runs, TextRun("")]:
         for form in [form for form in began if form not in run.forms]:
             found.append(_Range(form, began.pop(form), place))
         for form in run.forms:

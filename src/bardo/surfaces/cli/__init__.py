@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from bardo.surfaces.cli.streams import OutputFailed, ReaderLeft, standard_streams
+from bardo.surfaces.cli.streams import OutputFailed, StdoutClosed, standard_streams
 
 LATER = 3
 UNUSABLE_ANSWER = 4
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             code = _run(sys.argv[1:] if arguments is None else list(arguments))
             sys.stdout.flush()
-        except ReaderLeft:
+        except StdoutClosed:
             return PIPE_CLOSED
         except OutputFailed as problem:
             from bardo.surfaces.render.console import say_problem

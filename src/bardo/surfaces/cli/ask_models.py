@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.keys import Keyring
 from bardo.edge.model_list import first_model, listed_models
 from bardo.surfaces.render.console import say
@@ -19,7 +19,7 @@ class AmbiguousModel(UnknownModel):
     """A part of a name that several models have."""
 
 
-async def chosen_model(directory: Directory, keyring: Keyring, wanted: str, *, only: str = "") -> str:
+async def chosen_model(directory: ProviderDirectory, keyring: Keyring, wanted: str, *, only: str = "") -> str:
     """Return the name of the model to ask. Where it is not as it was written, it is said on stderr.
 
     `only`: the provider that is asked for whatever name nobody knows, because it knows more names than it lists. Raises UnknownModel where
@@ -44,7 +44,7 @@ async def chosen_model(directory: Directory, keyring: Keyring, wanted: str, *, o
 
 
 async def _find_match(
-    directory: Directory, keyring: Keyring, wanted: str, problem: UnknownModel, *, only: str
+    directory: ProviderDirectory, keyring: Keyring, wanted: str, problem: UnknownModel, *, only: str
 ) -> str | None:
     """Return the one served model that a part of a name means; None where the only provider may know it. Raises as `best_match`."""
     try:
@@ -57,7 +57,7 @@ async def _find_match(
         raise
 
 
-async def _served(directory: Directory, keyring: Keyring) -> list[str]:
+async def _served(directory: ProviderDirectory, keyring: Keyring) -> list[str]:
     """Return the models that can be asked for a reply, in the order of their providers."""
     lacking = {provider.id for provider in directory.providers if keyring.lacks(provider)}
     models = await listed_models(directory)

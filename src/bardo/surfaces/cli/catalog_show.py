@@ -8,9 +8,9 @@ from pathlib import Path
 
 from bardo.accounting.price import Price
 from bardo.edge.assembly import open_listings
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import HttpTransport
-from bardo.edge.introspect import Introspector, Merged
+from bardo.edge.introspect import Introspector, MergedModel
 from bardo.edge.keys import Keyring
 from bardo.edge.known_models import KnownModel, known_model
 from bardo.edge.listings import Listing
@@ -50,7 +50,7 @@ async def _known(model: str, provider: str, config: Path | None, *, live: bool) 
     introspector = Introspector(transport, keyring)
     try:
         listings = open_listings(settings)
-        directory = Directory.of(settings, transport, keyring, clock=time.monotonic, listings=listings)
+        directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic, listings=listings)
         target = await target_named(model, provider, directory, discovers=live)
         learned = await introspector.learn(target.provider, target.model) if live else None
         prices = PriceBook(settings.prices)
@@ -62,7 +62,7 @@ async def _known(model: str, provider: str, config: Path | None, *, live: bool) 
         await transport.close()
 
 
-def _show(merged: Merged, kept: Listing | None, price: Price | None) -> None:
+def _show(merged: MergedModel, kept: Listing | None, price: Price | None) -> None:
     show(
         facts(
             [

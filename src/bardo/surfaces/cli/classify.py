@@ -77,7 +77,7 @@ def classify(
 def trained(path: Path, embedding: TextEmbedding, labels: Sequence[str]) -> tuple[Head, ...]:
     """Return a head for each label of a file. Raises InvalidRequest naming the line that cannot be read, and ConfigError without numpy."""
     # numpy is loaded for training alone.
-    from bardo.edge.head_training import Labelled, train
+    from bardo.edge.head_training import LabelledTexts, train
 
     rows = list(_rows(path))
     names = list(labels) or sorted({name for row in rows for name in row if name != TEXT})
@@ -88,7 +88,7 @@ def trained(path: Path, embedding: TextEmbedding, labels: Sequence[str]) -> tupl
     for name in names:
         places = [place for place, row in enumerate(rows) if name in row]
         heads.append(
-            train(Labelled(name, [vectors[place] for place in places], [rows[place][name] for place in places]))
+            train(LabelledTexts(name, [vectors[place] for place in places], [rows[place][name] for place in places]))
         )
     return tuple(heads)
 

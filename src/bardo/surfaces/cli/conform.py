@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from bardo.dialects import DEFAULT_DIALECT
-from bardo.edge.conform.checks import WIRES, Asked, Checker
+from bardo.edge.conform.checks import WIRES, Checker, CheckOptions
 from bardo.edge.conform.laws import LAWS, Finding, Report
-from bardo.edge.conform.talk import Server
+from bardo.edge.conform.talk import CheckedServer
 from bardo.edge.http import HttpTransport
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.conforming import finding_line, law_lines, report_json, report_page, summary_line
@@ -57,7 +57,9 @@ def conform(
         return
     _check_options(url, model, dialect, only or [])
     key = _key(key_env)
-    asked = Asked(model=model, thinks=not no_thinking, cut_model=cut_model, overflow_tokens=overflow, has_key=bool(key))
+    asked = CheckOptions(
+        model=model, thinks=not no_thinking, cut_model=cut_model, overflow_tokens=overflow, has_key=bool(key)
+    )
     report = asyncio.run(_report(url, dialect, key, asked, tuple(only or ()), quiet=as_json))
     if html is not None:
         html.write_text(report_page(report), encoding="utf-8")
@@ -69,13 +71,15 @@ def conform(
         raise typer.Exit(1)
 
 
-async def _report(url: str, dialect: str, key: str, asked: Asked, only: tuple[str, ...], *, quiet: bool) -> Report:
+async def _report(
+    url: str, dialect: str, key: str, asked: CheckOptions, only: tuple[str, ...], *, quiet: bool
+) -> Report:
     wire = WIRES[dialect]()
     transport = HttpTransport()
     findings: list[Finding] = []
     began = time.time()
     try:
-        checker = Checker(Server(transport, url, wire.auth(key) if key else {}), wire, asked)
+        checker = Checker(CheckedServer(transport, url, wire.auth(key) if key else {}), wire, asked)
         async for finding in checker.findings(only):
             findings.append(finding)
             if not quiet:

@@ -29,7 +29,7 @@ _DEADLINES = Deadlines(connect=5.0, first_byte=20.0, idle=20.0)
 _LONGEST = 4 * 1024 * 1024
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
+class DemoRequest(msgspec.Struct, frozen=True, kw_only=True):
     """How one client dialect asks. `reader` is the catalog's row whose replies look as the gateway's do in this dialect."""
 
     dialect: str
@@ -76,10 +76,10 @@ def _gemini_path(model: str, streamed: bool) -> str:
 
 
 _ASKS = (
-    Ask(dialect="openai_chat", reader="openai-chat", path=lambda *_: "/v1/chat/completions", body=_chat),
-    Ask(dialect="openai_responses", reader="openai", path=lambda *_: "/v1/responses", body=_responses),
-    Ask(dialect="anthropic_messages", reader="anthropic", path=lambda *_: "/v1/messages", body=_messages),
-    Ask(dialect="gemini", reader="gemini", path=_gemini_path, body=_gemini),
+    DemoRequest(dialect="openai_chat", reader="openai-chat", path=lambda *_: "/v1/chat/completions", body=_chat),
+    DemoRequest(dialect="openai_responses", reader="openai", path=lambda *_: "/v1/responses", body=_responses),
+    DemoRequest(dialect="anthropic_messages", reader="anthropic", path=lambda *_: "/v1/messages", body=_messages),
+    DemoRequest(dialect="gemini", reader="gemini", path=_gemini_path, body=_gemini),
 )
 
 

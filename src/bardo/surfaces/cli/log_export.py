@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer as ReadableBuffer
 
     from bardo.edge.export.clickhouse import ClickHouseTarget
-    from bardo.edge.export.exporting import Exported, FileExport, SinceLast
+    from bardo.edge.export.exporting import ExportSummary, FileExport, SinceLast
     from bardo.edge.log.export_queries import RowSpan
 
 STATE_FILE = "log-exports.json"
@@ -86,7 +86,7 @@ def _place(target: str | None, to: str | None) -> str:
     return target or to or ""
 
 
-def _tell(done: Exported | None, name: str, *, as_json: bool, quiet: bool) -> None:
+def _tell(done: ExportSummary | None, name: str, *, as_json: bool, quiet: bool) -> None:
     rows = 0 if done is None else done.rows
     if as_json and not quiet:
         show_json({"rows": rows, "target": name, "row_number": None if done is None else done.row_number})
@@ -136,7 +136,7 @@ class _Job:
             return self.name
         return f"{self._path.absolute().parent} {self._file.format}"
 
-    def run(self, reader: LogReader, span: RowSpan, follow: SinceLast | None) -> Exported | None:
+    def run(self, reader: LogReader, span: RowSpan, follow: SinceLast | None) -> ExportSummary | None:
         """Copy the rows; None where there are none since the last time."""
         if follow is not None and span.after >= span.last:
             return None
@@ -151,7 +151,7 @@ class _Job:
 
     async def _send(
         self, reader: LogReader, span: RowSpan, table: ClickHouseTarget, follow: SinceLast | None
-    ) -> Exported:
+    ) -> ExportSummary:
         from bardo.edge.export.clickhouse import PASSWORD_VARIABLE
         from bardo.edge.export.exporting import export_to_clickhouse
         from bardo.edge.http import HttpTransport
@@ -183,7 +183,7 @@ def _format(path: Path | None, wanted: Format | None) -> Format:
     return made
 
 
-def _write_stdout(reader: LogReader, span: RowSpan, file: FileExport) -> Exported:
+def _write_stdout(reader: LogReader, span: RowSpan, file: FileExport) -> ExportSummary:
     """Write to a pipe as it is, and to a terminal what can do nothing to it."""
     if not sys.stdout.isatty():
         done = file.write_to(reader, span, sys.stdout.buffer)

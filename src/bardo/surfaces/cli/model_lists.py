@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.settings import Settings
@@ -39,11 +39,11 @@ async def _listed(settings: Settings) -> list[Provider]:
 
 
 @asynccontextmanager
-async def open_directory(settings: Settings, keyring: Keyring) -> AsyncIterator[Directory]:
+async def open_directory(settings: Settings, keyring: Keyring) -> AsyncIterator[ProviderDirectory]:
     """Yield the directory of a configuration, whose providers can be asked for their lists meanwhile."""
     transport = HttpTransport(settings.http.client)
     try:
-        yield Directory.of(settings, transport, keyring, clock=time.monotonic)
+        yield ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
     finally:
         await transport.close()
 

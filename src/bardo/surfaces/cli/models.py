@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from bardo.accounting.price import Price
-from bardo.edge.introspect import Merged, merge
+from bardo.edge.introspect import MergedModel, merge
 from bardo.edge.keys import Keyring
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.model_list import listed_models
@@ -35,7 +35,7 @@ class ListedModel(msgspec.Struct, frozen=True, kw_only=True):
 
     info: ModelInfo
     key: str
-    merged: Merged
+    merged: MergedModel
     price: Price | None = None
 
     def value(self, field: str) -> Any:

@@ -24,7 +24,7 @@ from bardo.values.payments import OPEN_STATES
 
 if TYPE_CHECKING:
     from bardo.edge.payments.ledger import Ledger, LedgerEntry
-    from bardo.edge.payments.reconcile import Reconciled
+    from bardo.edge.payments.reconcile import ReconciledPayment
 
 _BY = ("day", "tenant", "subsystem", "provider", "state")
 
@@ -101,7 +101,7 @@ def resolve(
     say(f"{entry.payment_id} is {entry.state}")
 
 
-async def _reconcile(ledger: Ledger, settings: Settings) -> list[Reconciled]:
+async def _reconcile(ledger: Ledger, settings: Settings) -> list[ReconciledPayment]:
     from bardo.edge.http import HttpTransport
     from bardo.edge.payments.network import PaymentNetworks
     from bardo.edge.payments.reconcile import Reconciler
@@ -149,7 +149,7 @@ def _row(entry: LedgerEntry) -> tuple[str, ...]:
     return entry.payment_id, when, entry.state, dollars(entry.nanos), entry.provider, entry.recipient, entry.note
 
 
-def _show_found(found: list[Reconciled]) -> None:
+def _show_found(found: list[ReconciledPayment]) -> None:
     if not found:
         say("every payment is settled or released")
         return

@@ -15,7 +15,7 @@ import msgspec
 import typer
 
 from bardo.catalog.forms import WireForm, builtin_forms
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.edge.http import Deadlines, HttpTransport
 from bardo.edge.keys import Keyring
 from bardo.edge.probe.audit import Audit, Plan, read_audit, resumed, write_audit, write_whole
@@ -94,7 +94,7 @@ def probe(
 async def _probe(model: str, provider: str, settings: Settings, options: Options) -> bool:
     keyring, transport = Keyring(), HttpTransport(settings.http.client)
     try:
-        directory = Directory.of(settings, transport, keyring, clock=time.monotonic)
+        directory = ProviderDirectory.of(settings, transport, keyring, clock=time.monotonic)
         target = await target_named(model, provider, directory, discovers=not options.dry_run)
         known = know(control_target(target))
         timeouts = settings.timeouts

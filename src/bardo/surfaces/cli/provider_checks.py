@@ -12,9 +12,9 @@ from typing import Literal
 
 import msgspec
 
-from bardo.edge.directory import Directory, with_keys
+from bardo.edge.directory import ProviderDirectory, with_keys
 from bardo.edge.http import Call, Deadlines, HttpTransport, Reply, Transport
-from bardo.edge.introspect import Introspector, Merged, merge
+from bardo.edge.introspect import Introspector, MergedModel, merge
 from bardo.edge.keys import Keyring
 from bardo.edge.list_models import KEY_REFUSED, list_models
 from bardo.edge.model_facts import ModelFacts
@@ -46,7 +46,7 @@ async def check_providers(settings: Settings, keyring: Keyring) -> list[Finding]
     asked = configured or with_keys(keyring)
     transport = HttpTransport(settings.http.client)
     try:
-        directory = Directory((), transport, keyring, clock=time.monotonic)
+        directory = ProviderDirectory((), transport, keyring, clock=time.monotonic)
         servers_asked = [server for provider in asked for server in provider.servers]
         questions = asyncio.gather(*(_provider(server, transport, keyring) for server in servers_asked))
         by_key = asyncio.gather(*(_keys(provider, transport, keyring) for provider in asked))
@@ -205,7 +205,7 @@ def _configured(provider: Provider) -> tuple[str, ...]:
     return provider.models[:MOST_MODELS] if provider.configured_models else ()
 
 
-def _finding(merged: Merged) -> Finding:
+def _finding(merged: MergedModel) -> Finding:
     area = f"model {merged.provider}/{merged.model}"
     if merged["shutdown"] is not None:
         fix = "name another model in bardo.toml before that day"

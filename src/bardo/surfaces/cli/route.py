@@ -15,7 +15,7 @@ from bardo.edge.settings import load_settings
 from bardo.routing.workloads import PREFIX
 from bardo.surfaces.cli.model_lists import WithLists, providers_of
 from bardo.surfaces.cli.options import AsJson, Config, read_bytes
-from bardo.surfaces.library.past_requests import Chosen, choose
+from bardo.surfaces.library.past_requests import ReplannedRequest, choose
 from bardo.surfaces.library.planned_routes import RoutePlanner
 from bardo.surfaces.render.console import say, show, show_json_text
 from bardo.surfaces.render.tables import Column, table
@@ -87,7 +87,7 @@ def _lines(file: str) -> Iterator[tuple[int, bytes]]:
     return ((number, part) for number, part in enumerate(parts, 1) if part.strip())
 
 
-def _cells(one: Chosen) -> tuple[str, ...]:
+def _cells(one: ReplannedRequest) -> tuple[str, ...]:
     would = one.error or f"{one.provider}/{one.model}"
     lacks = ", ".join(one.degraded)
     return (
@@ -105,7 +105,7 @@ def _cost(usd: float | None) -> str:
     return _NOT_KNOWN if usd is None else f"${usd:.6f}"
 
 
-def _summary(found: Sequence[Chosen]) -> Iterator[str]:
+def _summary(found: Sequence[ReplannedRequest]) -> Iterator[str]:
     """Yield how often each model would be asked, and the sums."""
     asked = Counter(f"{one.provider}/{one.model}" for one in found if not one.error)
     for name, times in asked.most_common():

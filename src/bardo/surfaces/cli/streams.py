@@ -21,7 +21,7 @@ class OutputFailed(BardoError):
     """Stdout cannot be written: it is closed, or what is behind it is full."""
 
 
-class ReaderLeft(Exception):
+class StdoutClosed(Exception):
     """Whoever read stdout has stopped: the program has nothing more to say."""
 
 
@@ -109,6 +109,6 @@ def _stream(kind: type[io.TextIOWrapper], old: TextIO | None, number: int) -> io
 def _meaning(problem: OSError) -> Exception:
     _discard_stdout()
     if isinstance(problem, BrokenPipeError):
-        return ReaderLeft()
+        return StdoutClosed()
     reason = "stdout is closed" if problem.errno == errno.EBADF else problem.strerror or str(problem)
     return OutputFailed(f"cannot write the output: {reason}")

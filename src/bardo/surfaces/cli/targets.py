@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from bardo.edge.directory import Directory
+from bardo.edge.directory import ProviderDirectory
 from bardo.engine.route import Provider, Target, resolve, target_at
 from bardo.surfaces.presets import provider_named, target_of_catalog
 from bardo.values.errors import InvalidRequest, UnknownModel
 
 
-async def target_named(model: str, provider: str, directory: Directory, *, discovers: bool = True) -> Target:
+async def target_named(model: str, provider: str, directory: ProviderDirectory, *, discovers: bool = True) -> Target:
     """Return the target of a model's name, or of the name at the provider that is given: a configured one, or a preset.
 
     Where nobody is configured for the model, the catalog's own provider of such names is meant. `discovers`: providers may be asked for
@@ -26,7 +26,7 @@ async def target_named(model: str, provider: str, directory: Directory, *, disco
         return found
 
 
-def _with_address(name: str, directory: Directory) -> Provider:
+def _with_address(name: str, directory: ProviderDirectory) -> Provider:
     found = provider_named(name, directory.providers, param="--provider")
     if not found.base_url:
         hint = "its address differs from user to user: configure it in bardo.toml"

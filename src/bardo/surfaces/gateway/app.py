@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.batches.service import BatchService
-from bardo.edge.feedback import FeedbackTaker
+from bardo.edge.feedback import FeedbackRecorder
 from bardo.edge.graceful_shutdown import shutting_down
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
@@ -147,7 +147,7 @@ class Gateway:
         settings: GatewaySettings,
         *,
         responses: ResponseStore | None = None,
-        feedback: FeedbackTaker | None = None,
+        feedback: FeedbackRecorder | None = None,
         accounts: Accounts | None = None,
         batches: BatchService | None = None,
         panel: PanelLoader | None = None,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.batches.service import BatchService
 from bardo.edge.event_feed import EventFeed
-from bardo.edge.feedback import FeedbackTaker
+from bardo.edge.feedback import FeedbackRecorder
 from bardo.edge.response_store import ResponseStore
 from bardo.edge.runner import Runner
 from bardo.surfaces.gateway.access import require_json
@@ -43,7 +43,7 @@ class GatewayContext:
         keep_alive_seconds: float,
         unasked_thinking: bool = False,
         responses: ResponseStore | None = None,
-        feedback: FeedbackTaker | None = None,
+        feedback: FeedbackRecorder | None = None,
         accounts: Accounts | None = None,
         batches: BatchService | None = None,
         panel: PanelLoader | None = None,

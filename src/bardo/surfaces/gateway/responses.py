@@ -15,7 +15,7 @@ from bardo.dialects import dialect
 from bardo.dialects.openai_responses.state import is_made
 from bardo.dialects.openai_responses.stored import (
     Item,
-    StorageWish,
+    StorageOptions,
     StoredResponse,
     closing_response,
     input_of,
@@ -115,7 +115,7 @@ async def _kept(
     return KeptResponse(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
 
 
-def _refuse_elsewhere(wish: StorageWish) -> None:
+def _refuse_elsewhere(wish: StorageOptions) -> None:
     """Raise Unsupported where a request needs state of its provider, and goes on from what only bardo keeps."""
     name = wish.previous or wish.conversation
     if name and is_made(name):
@@ -126,7 +126,7 @@ def _refuse_elsewhere(wish: StorageWish) -> None:
         raise Unsupported(message, hint="leave out background and prompt", param=param)
 
 
-async def _before(store: ResponseStore, wish: StorageWish, tenant: str) -> tuple[list[Item], tuple[str, ...]] | None:
+async def _before(store: ResponseStore, wish: StorageOptions, tenant: str) -> tuple[list[Item], tuple[str, ...]] | None:
     """Return the items that a request goes on from, and the ids of their responses; None where these are not kept here.
 
     Raises UnknownPreviousResponse or NotStored for what was kept here once.

@@ -38,7 +38,7 @@ class PastRequest(msgspec.Struct, frozen=True, kw_only=True):
     cost_usd: float | None = None
 
 
-class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ReplannedRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What would be chosen for the request on a `line`, and what it would cost in US dollars; None where no price is known.
 
     `asked` is the model that the request names, `answered_by` who answered it, and `cost_usd` what that cost, as far as the log tells.
@@ -61,7 +61,7 @@ class Chosen(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def choose(
     line: int, text: bytes, planner: RoutePlanner, *, dialect: str, model: str = "", needs: Mapping[str, Any] = NOTHING
-) -> Chosen:
+) -> ReplannedRequest:
     """Return what would be chosen for the request on a line.
 
     `model` takes the place of the one that was asked for, and `needs` are fields of an intent that go before the request's own.
@@ -73,10 +73,10 @@ def choose(
         request = msgspec.structs.replace(past.request, model=model or asked)
         planned = planner.plan(request)
         if planned.why:
-            return Chosen(line=line, asked=asked, request_id=past.request_id, error=planned.why)
+            return ReplannedRequest(line=line, asked=asked, request_id=past.request_id, error=planned.why)
         return _chosen(line, past, planned, planner)
     except BardoError as problem:
-        return Chosen(line=line, asked=asked, error=str(problem))
+        return ReplannedRequest(line=line, asked=asked, error=str(problem))
 
 
 def read_past(text: bytes, dialect: str, needs: Mapping[str, Any]) -> PastRequest:
@@ -141,11 +141,11 @@ def _object(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _chosen(line: int, past: PastRequest, planned: PlannedRoute, planner: RoutePlanner) -> Chosen:
+def _chosen(line: int, past: PastRequest, planned: PlannedRoute, planner: RoutePlanner) -> ReplannedRequest:
     target, intent, routed = planned.targets[0], planned.request.options.intent, planned.routed
     first = None if routed is None else routed.decision.considered[0]
     size = past.size or size_of(planned.request)
-    return Chosen(
+    return ReplannedRequest(
         line=line,
         asked=past.request.model,
         request_id=past.request_id,

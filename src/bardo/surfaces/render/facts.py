@@ -8,7 +8,7 @@ import msgspec
 
 from bardo.catalog.models import BudgetRange
 from bardo.catalog.rows import ProviderTraits
-from bardo.edge.introspect import Merged, MergedFact, Saying
+from bardo.edge.introspect import LayerValue, MergedFact, MergedModel
 
 TITLES = {
     "control": "told by",
@@ -50,7 +50,7 @@ def _range_text(span: BudgetRange) -> str:
     return f"{'from ' if span.max is None else ''}{span.min:,}{most} tokens{dynamic}"
 
 
-def saying_text(saying: Saying) -> str:
+def saying_text(saying: LayerValue) -> str:
     """Return who says so, and as of when: `L2 2026-11-20`."""
     return f"{saying.layer} {saying.date}" if saying.date else saying.layer
 
@@ -74,7 +74,7 @@ def traits_text(traits: ProviderTraits) -> str:
     return "; ".join([*has, paid])
 
 
-def facts_line(merged: Merged) -> str:
+def facts_line(merged: MergedModel) -> str:
     """Return everything that is known in one line."""
     said = [
         f"{TITLES[fact.field]} {value_text(fact.field, fact.holds.value)} ({saying_text(fact.holds)})"
@@ -84,7 +84,7 @@ def facts_line(merged: Merged) -> str:
     return "; ".join([*said, f"form {merged.form}"]) if said else "nothing is known of its thinking"
 
 
-def facts_json(merged: Merged) -> dict[str, Any]:
+def facts_json(merged: MergedModel) -> dict[str, Any]:
     """Return everything that is known for a program."""
     live = merged.live
     return {
@@ -110,7 +110,7 @@ def _fact_json(fact: MergedFact) -> dict[str, Any]:
     return {**_saying_json(fact.holds), "others": others, "agreed": not fact.against}
 
 
-def _saying_json(saying: Saying) -> dict[str, Any]:
+def _saying_json(saying: LayerValue) -> dict[str, Any]:
     plain: dict[str, Any] = msgspec.to_builtins(saying)
     return plain
 
@@ -121,12 +121,12 @@ def _beside(live: Any) -> dict[str, Any]:
     return {name: getattr(live.facts, name, None) for name in names}
 
 
-def how_text(merged: Merged) -> str:
+def how_text(merged: MergedModel) -> str:
     """Write how the row of a model was found."""
     return f"{merged.how} to be like {merged.like}" if merged.like else merged.how
 
 
-def server_text(merged: Merged) -> str:
+def server_text(merged: MergedModel) -> str:
     """Write what the server itself said, beside how the model thinks."""
     if merged.live is None:
         return "not asked"
