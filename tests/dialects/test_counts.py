@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, whole
+from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 
 
@@ -31,7 +31,7 @@ from bardo.values.degradation import Degradation
     ],
 )
 def test_a_count_is_a_whole_number(value: Any, count: int | None) -> None:
-    assert whole(value) == count
+    assert token_count(value) == count
 
 
 def test_only_impossible_counts_are_reported() -> None:

@@ -28,7 +28,7 @@ class Frames(Protocol):
         """Return the frames written since the last time."""
         ...
 
-    def whole(self, block: Any) -> None:
+    def write_block(self, block: Any) -> None:
         """Write a block that is complete."""
         ...
 

@@ -12,20 +12,20 @@ from typing import Any, NamedTuple
 from bardo.dialects.wire import without
 
 URL_CITATION = "url_citation"
-_KNOWN = ("type", "url", "title", "start_index", "end_index")
+_KNOWN_FIELDS = ("type", "url", "title", "start_index", "end_index")
 
 
 class Citation(NamedTuple):
     """One page. `start` and `end` are places in the text, in the unit of the form; None where the source does not say.
 
-    `said` is the text between them where the source repeats it, and `cited_text` the page's own words.
+    `text` is the text between them where the source repeats it, and `cited_text` the page's own words.
     """
 
     url: str
     title: str = ""
     start: int | None = None
     end: int | None = None
-    said: str = ""
+    text: str = ""
     cited_text: str = ""
 
 
@@ -68,7 +68,7 @@ def annotations_form(
             start, end = _place(inner.get("start_index")), _place(inner.get("end_index"))
             words = _text(inner.get("content"))
             found.append(Citation(_text(inner.get("url")), _text(inner.get("title")), start, end, cited_text=words))
-            others = without(inner, *_KNOWN, *(("content",) if words else ()))
+            others = without(inner, *_KNOWN_FIELDS, *(("content",) if words else ()))
             lost |= dict.fromkeys(f"{field}.{name}" for name, value in others.items() if value)
         return Citations(tuple(found), tuple(lost))
 

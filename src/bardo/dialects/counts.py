@@ -9,7 +9,7 @@ from bardo.values.degradation import Degradation
 _LARGEST = 1 << 53
 
 
-def whole(value: Any) -> int | None:
+def token_count(value: Any) -> int | None:
     """Return a token count, or None where it is absent, negative, absurdly large, or no whole number."""
     if value is None:
         return None
@@ -22,7 +22,7 @@ def whole(value: Any) -> int | None:
 
 def doubted(name: str, value: Any) -> tuple[Degradation, ...]:
     """Report a count that cannot be true."""
-    if value is None or whole(value) is not None:
+    if value is None or token_count(value) is not None:
         return ()
     return (Degradation(name, asked=value, sent=None, why="the provider reported an impossible count"),)
 

@@ -215,6 +215,6 @@ def reported_name(name: str) -> str:
     return _NAMES.get(name, name.removeprefix("sampling."))
 
 
-def lacking(why: str, *names: str, sent: Any = None, same: tuple[Any, ...] = ()) -> dict[str, Limitation]:
+def limitations(why: str, *names: str, sent: Any = None, same: tuple[Any, ...] = ()) -> dict[str, Limitation]:
     """Return these fields as lacking for one reason."""
     return dict.fromkeys(names, Limitation(why, sent, same))

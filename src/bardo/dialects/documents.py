@@ -13,7 +13,7 @@ from bardo.values.blocks import Block, DocumentBlock, TextBlock, ToolResultBlock
 from bardo.values.request import Message, Request
 
 PDF = "application/pdf"
-_WORD = "application/vnd.openxmlformats-officedocument"
+_OPENXML = "application/vnd.openxmlformats-officedocument"
 MEDIA_TYPES = {
     "pdf": PDF,
     "txt": "text/plain",
@@ -23,10 +23,10 @@ MEDIA_TYPES = {
     "json": "application/json",
     "xml": "application/xml",
     "doc": "application/msword",
-    "docx": f"{_WORD}.wordprocessingml.document",
+    "docx": f"{_OPENXML}.wordprocessingml.document",
     "xls": "application/vnd.ms-excel",
-    "xlsx": f"{_WORD}.spreadsheetml.sheet",
-    "pptx": f"{_WORD}.presentationml.presentation",
+    "xlsx": f"{_OPENXML}.spreadsheetml.sheet",
+    "pptx": f"{_OPENXML}.presentationml.presentation",
 }
 """The media types of documents by the ending of a file's name (IANA's registry)."""
 

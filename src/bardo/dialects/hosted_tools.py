@@ -26,13 +26,13 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
         return request, {}
     fields: dict[str, Any] = {}
     for known in hosted_tools():
-        given, wanted = known.form_of(request.dialect), known.form_at(row.dialect, row.id, request.model)
-        if given is None or wanted is None or given is wanted or not _asks(request, given):
+        client_form, target_form = known.form_of(request.dialect), known.form_at(row.dialect, row.id, request.model)
+        if client_form is None or target_form is None or client_form is target_form or not _asks(request, client_form):
             continue
-        if wanted.required and _must_be_called(request, given):
-            request, wanted = _free(request), msgspec.structs.replace(wanted, written=wanted.required)
-        if _may_be_sent(request, known, given, wanted):
-            request, added = _carried(request, known, given, wanted, losses)
+        if target_form.required and _must_be_called(request, client_form):
+            request, target_form = _free(request), msgspec.structs.replace(target_form, written=target_form.required)
+        if _may_be_sent(request, known, client_form, target_form):
+            request, added = _carried(request, known, client_form, target_form, losses)
             fields |= added
     return request, fields
 
@@ -40,62 +40,62 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
 def is_asked_otherwise(request: Request, row: ProviderRow) -> bool:
     """Whether a request of the provider's own dialect asks for a hosted tool by a field that this provider has another one for."""
     for known in hosted_tools():
-        given = known.form_of(request.dialect)
-        if given is not None and given.field and given.field in request.extra:
-            wanted = known.form_at(row.dialect, row.id, request.model)
-            if wanted is not None and wanted is not given:
+        client_form = known.form_of(request.dialect)
+        if client_form is not None and client_form.field and client_form.field in request.extra:
+            target_form = known.form_at(row.dialect, row.id, request.model)
+            if target_form is not None and target_form is not client_form:
                 return True
     return False
 
 
-def _asks(request: Request, given: HostedForm) -> bool:
-    return given.field in request.extra or any(is_form(tool, given) for tool in request.tools)
+def _asks(request: Request, client_form: HostedForm) -> bool:
+    return client_form.field in request.extra or any(is_form(tool, client_form) for tool in request.tools)
 
 
-def _must_be_called(request: Request, given: HostedForm) -> bool:
+def _must_be_called(request: Request, client_form: HostedForm) -> bool:
     """Whether the model must call the tool: a call is required, and there is no other tool."""
     choice = request.tool_choice
     forced = choice is not None and choice.mode in ("required", "named")
-    return forced and bool(request.tools) and all(is_form(tool, given) for tool in request.tools)
+    return forced and bool(request.tools) and all(is_form(tool, client_form) for tool in request.tools)
 
 
 def _free(request: Request) -> Request:
     return msgspec.structs.replace(request, tool_choice=None)
 
 
-def _may_be_sent(request: Request, known: HostedTool, given: HostedForm, wanted: HostedForm) -> bool:
+def _may_be_sent(request: Request, known: HostedTool, client_form: HostedForm, target_form: HostedForm) -> bool:
     """Whether the target may get it: a choice among functions has no name for a hosted tool in most dialects."""
     choice = request.tool_choice
     forced = choice is not None and choice.mode in ("required", "named")
-    if wanted.alone or wanted.field:
-        return not forced and (bool(wanted.field) or all(is_form(tool, given) for tool in request.tools))
-    names = [tool.name for tool in request.tools if is_form(tool, given)]
+    if target_form.alone or target_form.field:
+        return not forced and (bool(target_form.field) or all(is_form(tool, client_form) for tool in request.tools))
+    names = [tool.name for tool in request.tools if is_form(tool, client_form)]
     return choice is None or choice.mode != "named" or choice.name not in (*names, known.name)
 
 
 def _carried(
-    request: Request, known: HostedTool, given: HostedForm, wanted: HostedForm, losses: Losses
+    request: Request, known: HostedTool, client_form: HostedForm, target_form: HostedForm, losses: Losses
 ) -> tuple[Request, dict[str, Any]]:
     tools, fields = [], dict[str, Any]()
     for tool in request.tools:
-        if not is_form(tool, given) or tool.carried is None:
+        if not is_form(tool, client_form) or tool.carried is None:
             tools.append(tool)
             continue
-        written = _rewritten(tool.carried.fields, given, wanted, losses)
-        if wanted.field:
-            fields[wanted.field] = written
+        written = _rewritten(tool.carried.fields, client_form, target_form, losses)
+        if target_form.field:
+            fields[target_form.field] = written
         else:
-            tools.append(Tool(name=known.name, hosted=True, carried=Carried(wanted.dialect, written)))
+            tools.append(Tool(name=known.name, hosted=True, carried=Carried(target_form.dialect, written)))
     extra = request.extra
-    if given.field and isinstance(extra.get(given.field), dict):
-        written = _rewritten(extra[given.field], given, wanted, losses)
-        if wanted.field:
+    if client_form.field and isinstance(extra.get(client_form.field), dict):
+        written = _rewritten(extra[client_form.field], client_form, target_form, losses)
+        if target_form.field:
             # What the caller says in the provider's own words stands.
-            own = extra.get(wanted.field)
-            fields[wanted.field] = merge_fields(written, own) if isinstance(own, dict) else written
+            own = extra.get(target_form.field)
+            fields[target_form.field] = merge_fields(written, own) if isinstance(own, dict) else written
         else:
-            tools.append(Tool(name=known.name, hosted=True, carried=Carried(wanted.dialect, written)))
-        extra = {name: value for name, value in extra.items() if name != given.field}
+            tools.append(Tool(name=known.name, hosted=True, carried=Carried(target_form.dialect, written)))
+        extra = {name: value for name, value in extra.items() if name != client_form.field}
     return msgspec.structs.replace(request, tools=tuple(tools), extra=extra), fields
 
 
@@ -106,25 +106,27 @@ def is_form(tool: Tool, form: HostedForm) -> bool:
     return matches_any(kind if isinstance(kind, str) else tool.name, form.kinds)
 
 
-def _rewritten(fields: dict[str, Any], given: HostedForm, wanted: HostedForm, losses: Losses) -> dict[str, Any]:
+def _rewritten(
+    fields: dict[str, Any], client_form: HostedForm, target_form: HostedForm, losses: Losses
+) -> dict[str, Any]:
     """Return the tool with its settings as the target names them; those that it does not have are reported."""
     left: dict[str, Any] = copy.deepcopy(fields)
-    written = copy.deepcopy(wanted.written)
-    for name, path in given.settings.items():
+    written = copy.deepcopy(target_form.written)
+    for name, path in client_form.settings.items():
         value = take(left, path)
-        for beside in _paths(given.beside.get(path, {})):
+        for beside in _paths(client_form.beside.get(path, {})):
             if isinstance(value, dict):
                 value.pop(beside.rpartition(".")[2], None)
             take(left, beside)
-        if value is None or name not in wanted.settings:
+        if value is None or name not in target_form.settings:
             if value is not None:
-                losses.lose(name, value, f"{wanted.dialect} has no such setting of the tool")
+                losses.lose(name, value, f"{target_form.dialect} has no such setting of the tool")
             continue
-        there = wanted.settings[name]
-        written = merge_fields(merge_fields(written, nested(there, value)), wanted.beside.get(there, {}))
+        there = target_form.settings[name]
+        written = merge_fields(merge_fields(written, nested(there, value)), target_form.beside.get(there, {}))
     for name, value in left.items():
-        if name not in given.written and name != "type" and value:
-            losses.lose(name, value, f"{wanted.dialect} has no such setting of the tool")
+        if name not in client_form.written and name != "type" and value:
+            losses.lose(name, value, f"{target_form.dialect} has no such setting of the tool")
     return written
 
 

@@ -32,27 +32,27 @@ _LISTS = ("require", "prefer")
 T = TypeVar("T", bound=msgspec.Struct)
 
 
-def read_intent(asked: Any, at: str) -> tuple[Intent | None, tuple[str, ...]]:
+def read_intent(value: Any, at: str) -> tuple[Intent | None, tuple[str, ...]]:
     """Return what a call needs, and which fields of it the caller gave. Raises InvalidRequest naming the field."""
-    if asked is None:
+    if value is None:
         return None, ()
-    intent = _convert(asked, Intent, at)
-    return intent, tuple(asked)
+    intent = _convert(value, Intent, at)
+    return intent, tuple(value)
 
 
-def read_profile(asked: Any, at: str) -> InferenceProfile | None:
+def read_profile(value: Any, at: str) -> InferenceProfile | None:
     """Return how a call shall be answered; None where nothing is said of it. Raises InvalidRequest naming the field."""
-    return None if asked is None else _convert(asked, InferenceProfile, at)
+    return None if value is None else _convert(value, InferenceProfile, at)
 
 
-def read_vitality(asked: Any, at: str) -> float | None:
+def read_vitality(value: Any, at: str) -> float | None:
     """Return what is left of the agent that asks, from 0 to 1; None where nothing is said of it. Raises InvalidRequest naming `at`."""
-    if asked is None:
+    if value is None:
         return None
-    if isinstance(asked, bool) or not isinstance(asked, int | float) or not 0 <= asked <= 1:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
         hint = "give a number from 0 (dying) to 1 (healthy)"
-        raise InvalidRequest(f"{at} is {asked!r}"[:200], hint=hint, param=at)
-    return float(asked)
+        raise InvalidRequest(f"{at} is {value!r}"[:200], hint=hint, param=at)
+    return float(value)
 
 
 def read_vitality_header(value: str, name: str) -> float | None:
@@ -78,12 +78,12 @@ def read_intent_header(value: str, name: str) -> dict[str, Any]:
         return _from_json(value, name)
     pairs = [pair.partition("=") for pair in value.split(";") if pair.strip()]
     found: dict[str, Any] = {}
-    for key, sign, said in ((key.strip(), sign, said.strip()) for key, sign, said in pairs):
+    for key, sign, text in ((key.strip(), sign, text.strip()) for key, sign, text in pairs):
         if not sign or key in found:
             problem = "is there twice" if key in found else "has no value"
             hint = "write it as quality=high; require=vision, citations, or as a JSON object"
             raise InvalidRequest(f"{name}: {key[:100]!r} {problem}", hint=hint, param=name)
-        found[key] = _value(key, said)
+        found[key] = _value(key, text)
     return found
 
 
@@ -98,26 +98,26 @@ def _from_json(value: str, name: str) -> dict[str, Any]:
     return found
 
 
-def _value(key: str, said: str) -> Any:
+def _value(key: str, text: str) -> Any:
     """Return what a text says for a field; what it does not fit is left as text, for the check of the whole intent."""
     if key in _LISTS:
-        return [name.strip() for name in said.split(",") if name.strip()]
-    if said in ("true", "false"):
-        return said == "true"
+        return [name.strip() for name in text.split(",") if name.strip()]
+    if text in ("true", "false"):
+        return text == "true"
     try:
-        return int(said) if key == "max_latency_ms" else float(said) if key == "cost_sensitivity" else said
+        return int(text) if key == "max_latency_ms" else float(text) if key == "cost_sensitivity" else text
     except ValueError:
-        return said
+        return text
 
 
-def _convert(asked: Any, kind: type[T], at: str) -> T:
-    if not isinstance(asked, Mapping):
+def _convert(value: Any, kind: type[T], at: str) -> T:
+    if not isinstance(value, Mapping):
         raise InvalidRequest(f"{at} must be an object", hint=f"its keys are {_listed(kind)}", param=at)
-    for name in asked:
+    for name in value:
         if name not in kind.__struct_fields__:
             raise _unknown(str(name), kind, at)
     try:
-        return msgspec.convert(asked, kind)
+        return msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:
         raise _wrong(problem, kind, at) from problem
 
@@ -130,17 +130,17 @@ def _unknown(name: str, kind: type[msgspec.Struct], at: str) -> InvalidRequest:
 
 def _wrong(problem: msgspec.ValidationError, kind: type[msgspec.Struct], at: str) -> InvalidRequest:
     """Return the error for a field of the wrong kind, in a caller's words."""
-    said = str(problem)
-    place = _AT.search(said)
+    text = str(problem)
+    place = _AT.search(text)
     path = place[1] if place else ""
     param = f"{at}.{path}" if path else at
     field = re.split(r"[.\[]", path, maxsplit=1)[0]
     words = _words(kind, field)
     if words:
         return InvalidRequest(f"{param} is none of its words", hint=f"use one of {', '.join(words)}", param=param)
-    expected = _EXPECTED.search(said)
+    expected = _EXPECTED.search(text)
     if expected is None:
-        return InvalidRequest(f"{param}: {_AT.sub('', said)}", hint=f"its keys are {_listed(kind)}", param=param)
+        return InvalidRequest(f"{param}: {_AT.sub('', text)}", hint=f"its keys are {_listed(kind)}", param=param)
     wanted, sign, bound = expected.groups()
     if sign and wanted in ("int", "float"):
         fix = f"give {_KINDS[wanted]} of {_BOUNDS[sign]} {bound.removesuffix('.0')}"

@@ -16,7 +16,7 @@ import msgspec
 from bardo.values.degradation import Degradation
 from bardo.values.events import Degraded, Event
 
-MENDED = Degraded(Degradation("reply.bytes", why="the provider sent JSON that strict readers refuse; it was mended"))
+REPAIRED = Degraded(Degradation("reply.bytes", why="the provider sent JSON that strict readers refuse; it was mended"))
 
 # Far more than any reply has, and far less than Python's stack: whatever is read here may be compared, copied and written.
 MAX_DEPTH = 200
@@ -38,7 +38,7 @@ def decode_leniently(data: bytes, report: list[Event] | None = None) -> Any:
     except (msgspec.MsgspecError, UnicodeDecodeError):
         value = without_surrogates(_checked(_mend(data), data))
     if report is not None:
-        report.append(MENDED)
+        report.append(REPAIRED)
     return value
 
 
@@ -56,7 +56,7 @@ def _checked(value: Any, data: bytes) -> Any:
     return value
 
 
-def _no_number(word: str) -> None:
+def _no_number(constant: str) -> None:
     """NaN and the infinities, which some servers write for scores, are no values."""
 
 

@@ -15,7 +15,7 @@ from bardo.values.blocks import Block, Carried, Opaque, ReasoningBlock, ToolCall
 from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request, Sampling, Tool
 
-_SILENT = Sampling()
+_NO_SAMPLING = Sampling()
 
 
 class Losses:
@@ -118,7 +118,7 @@ def report_field_lacks(request: Request, losses: Losses) -> None:
     own = request.dialect in declaration.speaks
     checks = declaration.own_checks if own else declaration.foreign_checks
     _report(request, checks.fields.get("", ()), losses)
-    if request.sampling != _SILENT:
+    if request.sampling != _NO_SAMPLING:
         _report(request.sampling, checks.fields.get("sampling", ()), losses)
     if request.tool_choice is not None:
         _report(request.tool_choice, checks.fields.get("tool_choice", ()), losses)

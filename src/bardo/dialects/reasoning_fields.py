@@ -91,21 +91,21 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> RequestedReasoning:
     contradict each other. A level beside a budget, and either beside off, is kept in the policy, and reported by who writes it."""
     if _PLACES.isdisjoint(fields):
         return RequestedReasoning(None, omit=False)
-    said = _RequestedReasoning()
-    _read_flat(fields, said)
-    shown = _read_reasoning(fields, said)
-    _read_object(fields, said)
+    requested = _RequestedReasoning()
+    _read_flat(fields, requested)
+    shown = _read_reasoning(fields, requested)
+    _read_object(fields, requested)
     config = optional(fields, "output_config", dict) or {}
-    said.effort(optional(config, "effort", str, "output_config."), "output_config.effort")
-    _read_template(fields, said)
+    requested.effort(optional(config, "effort", str, "output_config."), "output_config.effort")
+    _read_template(fields, requested)
     told, rest = _words(fields)
-    amount = any(said.get(what) is not None for what in ("on", "effort", "budget"))
+    amount = any(requested.get(what) is not None for what in ("on", "effort", "budget"))
     if not amount and shown is None and not rest:
         return RequestedReasoning(None, omit=False)
     policy = ReasoningPolicy(
-        mode=said.mode,
-        effort=said.get("effort"),
-        budget=said.get("budget"),
+        mode=requested.mode,
+        effort=requested.get("effort"),
+        budget=requested.get("budget"),
         visible=shown,
         # Anthropic's field for the effort does not enable thinking.
         enables_thinking=amount and told.keys() != {"output_config"},
@@ -115,24 +115,24 @@ def read_thinking(fields: dict[str, Any], dialect: str) -> RequestedReasoning:
     return RequestedReasoning(policy, omit=shown is False)
 
 
-def _read_flat(fields: dict[str, Any], said: _RequestedReasoning) -> None:
-    said.effort(optional(fields, "reasoning_effort", str), "reasoning_effort")
-    said.take("on", optional(fields, "enable_thinking", bool), "enable_thinking")
+def _read_flat(fields: dict[str, Any], requested: _RequestedReasoning) -> None:
+    requested.effort(optional(fields, "reasoning_effort", str), "reasoning_effort")
+    requested.take("on", optional(fields, "enable_thinking", bool), "enable_thinking")
     for name in ("thinking_budget", "thinking_token_budget"):
-        said.budget(optional(fields, name, int), name)
+        requested.budget(optional(fields, name, int), name)
     think: Any = optional(fields, "think", (bool, str))
     if isinstance(think, bool):
-        said.take("on", think, "think")
+        requested.take("on", think, "think")
     else:
-        said.effort(think, "think")
+        requested.effort(think, "think")
 
 
-def _read_reasoning(fields: dict[str, Any], said: _RequestedReasoning) -> bool | None:
+def _read_reasoning(fields: dict[str, Any], requested: _RequestedReasoning) -> bool | None:
     """Read `reasoning`, and return whether the client wants to read the thinking; None where it does not say."""
     nested = optional(fields, "reasoning", dict) or {}
-    said.effort(optional(nested, "effort", str, "reasoning."), "reasoning.effort")
-    said.budget(optional(nested, "max_tokens", int, "reasoning."), "reasoning.max_tokens")
-    said.take("on", optional(nested, "enabled", bool, "reasoning."), "reasoning.enabled")
+    requested.effort(optional(nested, "effort", str, "reasoning."), "reasoning.effort")
+    requested.budget(optional(nested, "max_tokens", int, "reasoning."), "reasoning.max_tokens")
+    requested.take("on", optional(nested, "enabled", bool, "reasoning."), "reasoning.enabled")
     included = optional(fields, "include_reasoning", bool)
     excluded = optional(nested, "exclude", bool, "reasoning.")
     if excluded is not None:
@@ -141,26 +141,26 @@ def _read_reasoning(fields: dict[str, Any], said: _RequestedReasoning) -> bool |
     return summary != "none" if summary and included is None else included
 
 
-def _read_object(fields: dict[str, Any], said: _RequestedReasoning) -> None:
+def _read_object(fields: dict[str, Any], requested: _RequestedReasoning) -> None:
     thinking: Any = optional(fields, "thinking", (bool, dict))
     if isinstance(thinking, bool):
-        said.take("on", thinking, "thinking")
+        requested.take("on", thinking, "thinking")
         return
     nested = thinking or {}
     kind = optional(nested, "type", str, "thinking.")
     if kind not in (None, "enabled", "adaptive", "auto", "disabled"):
         hint = "use enabled, adaptive, auto or disabled"
         raise InvalidRequest(f"thinking.type is {kind!r}", hint=hint, param="thinking.type")
-    said.take("on", None if kind is None else kind != "disabled", "thinking.type")
-    said.budget(optional(nested, "budget_tokens", int, "thinking."), "thinking.budget_tokens")
+    requested.take("on", None if kind is None else kind != "disabled", "thinking.type")
+    requested.budget(optional(nested, "budget_tokens", int, "thinking."), "thinking.budget_tokens")
 
 
-def _read_template(fields: dict[str, Any], said: _RequestedReasoning) -> None:
+def _read_template(fields: dict[str, Any], requested: _RequestedReasoning) -> None:
     nested, at = optional(fields, TEMPLATE, dict) or {}, f"{TEMPLATE}."
     for switch in _SWITCHES:
-        said.take("on", optional(nested, switch, bool, at), at + switch)
-    said.budget(optional(nested, "thinking_budget", int, at), f"{at}thinking_budget")
-    said.effort(optional(nested, "reasoning_effort", str, at), f"{at}reasoning_effort")
+        requested.take("on", optional(nested, switch, bool, at), at + switch)
+    requested.budget(optional(nested, "thinking_budget", int, at), f"{at}thinking_budget")
+    requested.effort(optional(nested, "reasoning_effort", str, at), f"{at}reasoning_effort")
 
 
 def _level(word: str, place: str) -> Effort:
@@ -208,8 +208,8 @@ def with_own_words(fields: Mapping[str, Any], request: Request, dialect: str) ->
     written, left = dict(fields), {}
     for path, value in own.items():
         name = path.partition(".")[0]
-        said = policy.raw_fields if policy is not None else {}
-        if isinstance(fields.get(name), Mapping) or (not fields and name not in said):
+        requested = policy.raw_fields if policy is not None else {}
+        if isinstance(fields.get(name), Mapping) or (not fields and name not in requested):
             written = merge_fields(written, at_path(path, value))
         else:
             left[path] = value

@@ -14,12 +14,12 @@ from bardo.values.request import Sampling
 
 _WHOLE = frozenset(field.name for field in msgspec.structs.fields(Sampling) if field.type == int | None)
 """The parameters that are whole numbers."""
-_SILENT = Sampling()
+_NO_SAMPLING = Sampling()
 
 
 def encode_sampling(sampling: Sampling, names: Mapping[str, str]) -> dict[str, Any]:
     """Return the parameters that are set and have a name in `names`, under that name."""
-    if sampling == _SILENT:
+    if sampling == _NO_SAMPLING:
         return {}
     written = {wire: value for field, wire in names.items() if (value := getattr(sampling, field)) is not None}
     stop = names.get("stop", "")
@@ -42,7 +42,7 @@ def decode_sampling(
         for field, wire in names.items()
         if field != "stop" and wire in fields
     }
-    return Sampling(stop=_stops(fields, names.get("stop", ""), at, one=one_stop), **values)
+    return Sampling(stop=_stops(fields, names.get("stop", ""), at, single_text=one_stop), **values)
 
 
 def whole_number(fields: dict[str, Any], name: str, at: str = "") -> int | None:
@@ -53,8 +53,8 @@ def whole_number(fields: dict[str, Any], name: str, at: str = "") -> int | None:
     return None if value is None else int(value)
 
 
-def _stops(fields: dict[str, Any], wire: str, at: str, *, one: bool) -> tuple[str, ...]:
-    value: Any = optional(fields, wire, (str, list) if one else list, at)
+def _stops(fields: dict[str, Any], wire: str, at: str, *, single_text: bool) -> tuple[str, ...]:
+    value: Any = optional(fields, wire, (str, list) if single_text else list, at)
     stops = [value] if isinstance(value, str) else value or []
     return tuple(take(text, str, f"{at}{wire}[{place}]") for place, text in enumerate(stops))
 

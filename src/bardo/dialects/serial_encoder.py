@@ -73,7 +73,7 @@ class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
         self._late: list[Any] = []
         self._empty_text: int | None = None
         self._empty_states: list[Opaque] = []
-        self._held = PendingState(frames, self.put_before_text)
+        self._pending = PendingState(frames, self.put_before_text)
         self._begun = False
         self._over = False
 
@@ -124,7 +124,7 @@ class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
         self.begin()
         self._end_empty_text()
         self.drain()
-        self.extension = self._held.end(self.extension)
+        self.extension = self._pending.end(self.extension)
         self.write_end(calls=self.has_calls)
         return self.frames.take()
 
@@ -148,9 +148,9 @@ class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
             block.end()
             self.closed[block.number] = block
             if self.signed_blocks is not None:
-                self._held.close(block, self.signed_blocks)
+                self._pending.close(block, self.signed_blocks)
         late, self._late = self._late, []
-        self._held.hold(late)
+        self._pending.hold(late)
 
     def abandon_block(self) -> None:
         """Leave the open block without an end."""
@@ -167,7 +167,7 @@ class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
         if block is None or block.number != number or block.kind != kind:
             states = self._end_empty_text(number)
             self.close_block()
-            self._held.write()
+            self._pending.write()
             block = self._block = self.open_block(number, kind)
             for state in states:
                 block.add_state(state)
@@ -296,8 +296,8 @@ class SerialEncoder(ReplyValues, Generic[Writer, FramesOf]):
         if item.dialect == self.name:
             self._end_empty_text()
             self.close_block()
-            self._held.write()
-            self.frames.whole(item.value)
+            self._pending.write()
+            self.frames.write_block(item.value)
 
 
 _TAKE: dict[type, Callable[[SerialEncoder[Any, Any], Any], None]] = {

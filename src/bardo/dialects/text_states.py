@@ -16,7 +16,7 @@ from bardo.dialects.signed_blocks import AFTER, BEFORE, EMPTY, NEXT, RedactedSta
 from bardo.values.blocks import Opaque
 from bardo.values.events import ContentChunk, Event
 
-_TOLD: Final = {
+_LATE_STATE: Final = {
     "what": "opaque state",
     "asked": "text",
     "sent": None,
@@ -41,7 +41,7 @@ class PendingState:
         """Write what is held, because something else follows."""
         blocks, self._blocks = self._blocks, []
         for block in blocks:
-            self._frames.whole(block)
+            self._frames.write_block(block)
             self._behind_text = False
 
     def close(self, block: BlockWriter, form: SignedBlocks) -> None:
@@ -54,7 +54,7 @@ class PendingState:
         if self._frames.streamed:
             self.hold([form.carrier(states, BEFORE if block.begun else EMPTY)])
         elif not self._put_before_text(form.carrier(states, NEXT if block.begun else AFTER)):
-            self._frames.whole(form.carrier(states, EMPTY))
+            self._frames.write_block(form.carrier(states, EMPTY))
 
     def end(self, extension: dict[str, Any]) -> dict[str, Any]:
         """Write what is held at the end of a reply, unless its last block is text; return bardo's fields, which say so."""
@@ -62,7 +62,7 @@ class PendingState:
             self.write()
             return extension
         before = extension.get("degraded")
-        return {**extension, "degraded": [*(before if isinstance(before, list) else ()), _TOLD]}
+        return {**extension, "degraded": [*(before if isinstance(before, list) else ()), _LATE_STATE]}
 
 
 class TextStates:
@@ -72,13 +72,13 @@ class TextStates:
         self._next: list[Opaque] = []
         self._after: list[tuple[Opaque, ...]] = []
 
-    def take(self, found: RedactedState) -> bool:
+    def take(self, state: RedactedState) -> bool:
         """Keep state whose text follows; False for any other."""
-        if found.owner == NEXT:
-            self._next.extend(found.states)
-        elif found.owner == AFTER:
-            self._after.append(found.states)
-        return found.owner in (NEXT, AFTER)
+        if state.owner == NEXT:
+            self._next.extend(state.states)
+        elif state.owner == AFTER:
+            self._after.append(state.states)
+        return state.owner in (NEXT, AFTER)
 
     def open_text(self, number: int, out: list[Event]) -> None:
         """Give the text that begins its state."""

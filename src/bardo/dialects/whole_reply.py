@@ -123,7 +123,7 @@ def _write_refusal(encoder: _Encoder, number: int, block: RefusalBlock) -> None:
 
 def _write_unknown(encoder: _Encoder, number: int, block: UnknownBlock) -> None:
     if block.dialect == encoder.name:
-        encoder.frames.whole(block.value)
+        encoder.frames.write_block(block.value)
 
 
 def _write_fields(writer: BlockWriter, fields: dict[str, Any]) -> None:

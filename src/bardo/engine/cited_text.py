@@ -75,12 +75,12 @@ class CitedText:
             return one
         if self.too_long:
             return _without_places(one)
-        places, said = self._places(), one.said.encode(errors="replace")
+        places, said = self._places(), one.text.encode(errors="replace")
         if said and places.raw[one.start : one.start + len(said)] != said:
-            begin = places.text.find(one.said, self._searched) if self._searched >= 0 else -1
+            begin = places.text.find(one.text, self._searched) if self._searched >= 0 else -1
             # One search that fails is the last: each looks at the whole text.
             self._searched = begin
-            return one._replace(start=begin, end=begin + len(one.said)) if begin >= 0 else _without_places(one)
+            return one._replace(start=begin, end=begin + len(one.text)) if begin >= 0 else _without_places(one)
         begin, end = places.characters(one.start), places.characters(one.end)
         if self._searched >= 0:
             self._searched = max(self._searched, begin)
@@ -105,7 +105,7 @@ class CitedText:
         before = places.bytes(base)
         self._repeated += max(one.end - one.start, 0)
         said = places.text[one.start : one.end] if self._repeated <= _MOST_REPEATED else ""
-        return one._replace(start=places.bytes(one.start) - before, end=places.bytes(one.end) - before, said=said)
+        return one._replace(start=places.bytes(one.start) - before, end=places.bytes(one.end) - before, text=said)
 
     def _places(self) -> _Places:
         if self._whole is None:

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.dialects.base import PlainReplyDecoder, ReplyDecoder
 from bardo.dialects.call_ids import FillCallIds
-from bardo.dialects.lenient import MENDED, decode_leniently
+from bardo.dialects.lenient import REPAIRED, decode_leniently
 from bardo.streams.frames import Frame
 from bardo.streams.sse import encode_sse
 from bardo.values.events import (
@@ -62,7 +62,7 @@ class SoundFrames:
         if self._fill_ids is not None:
             readable = self._fill_ids.feed(readable)
         decoded = self._decoder.feed(readable)
-        return readable, [*decoded, MENDED] if told else decoded
+        return readable, [*decoded, REPAIRED] if told else decoded
 
 
 def sound(frame: Frame) -> Frame:

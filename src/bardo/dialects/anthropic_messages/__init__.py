@@ -12,7 +12,7 @@ from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
 from bardo.dialects.anthropic_messages.operations import MODELS, TOKEN_COUNT
 from bardo.dialects.anthropic_messages.searches import SEARCHES
 from bardo.dialects.base import Dialect
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -36,9 +36,9 @@ DIALECT = Dialect(
             }
         ),
         lacks={
-            **lacking("the client's dialect has no word for it", "finish.error", "finish.unknown", sent="stop"),
-            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
-            **lacking("the client's dialect holds one answer", "choices"),
+            **limitations("the client's dialect has no word for it", "finish.error", "finish.unknown", sent="stop"),
+            **limitations("the client's dialect writes it as text", "refusal", sent="text"),
+            **limitations("the client's dialect holds one answer", "choices"),
         },
         citations=CITATIONS,
         searches=SEARCHES,

@@ -69,7 +69,7 @@ class MessageFrames:
         """Return False: what is written stays where it is."""
         return False
 
-    def whole(self, block: dict[str, Any]) -> None:
+    def write_block(self, block: dict[str, Any]) -> None:
         """Write a block that is complete. The input of a tool goes in a delta, where clients look for it."""
         given = block.get("input")
         if str(block.get("type")).endswith("tool_use") and isinstance(given, dict) and given:
@@ -124,7 +124,7 @@ class MessageCollector(MessageFrames):
                 self._block["input"] = input_of(text)
             case "thinking" | "text" as field:
                 self._block[field] = text
-        self.whole(self._block | fields)
+        self.write_block(self._block | fields)
 
     def put_before_text(self, block: Any) -> bool:
         """Put a block before the last one, if that is text."""
@@ -134,21 +134,21 @@ class MessageCollector(MessageFrames):
         content.insert(-1, block)
         return True
 
-    def whole(self, block: Any) -> None:
+    def write_block(self, block: Any) -> None:
         """Add a block that is complete."""
         self.message["content"].append(block)
 
     def text(self, text: str) -> None:
         """Add a text."""
-        self.whole({**_EMPTY["text"], "text": text})
+        self.write_block({**_EMPTY["text"], "text": text})
 
     def thinking(self, parts: Iterable[str]) -> None:
         """Add thinking."""
-        self.whole(SIGNED_BLOCKS.thinking("\n\n".join(parts), ""))
+        self.write_block(SIGNED_BLOCKS.thinking("\n\n".join(parts), ""))
 
     def call(self, call: ToolCallBlock) -> None:
         """Add a tool call."""
-        self.whole({**_EMPTY["tool_call"], "id": call.id, "name": call.name, "input": input_of(call.arguments)})
+        self.write_block({**_EMPTY["tool_call"], "id": call.id, "name": call.name, "input": input_of(call.arguments)})
 
 
 class MessageBlockWriter(BlockWriter):
@@ -215,13 +215,13 @@ class MessageBlockWriter(BlockWriter):
         self._begin()
         self._frames.stop(self._late)
         if self.states and self.kind == "tool_call":
-            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
+            self._frames.write_block(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         if self.begun:
             return
         if self.kind == "text" and self.states:
-            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.take(), NEXT))
+            self._frames.write_block(SIGNED_BLOCKS.carrier(self.states.take(), NEXT))
         self.begun, self.repeats = True, self._frames.streamed and not self.hidden
         self._frames.start(self._header)
         kind, name = _PIECES[self.kind]
@@ -250,4 +250,4 @@ class MessageBlockWriter(BlockWriter):
                 self._frames.delta(type="signature_delta", signature=signed.signature)
             self._frames.stop(self._late)
         for block in behind:
-            self._frames.whole(block)
+            self._frames.write_block(block)

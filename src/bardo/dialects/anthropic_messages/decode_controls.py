@@ -18,8 +18,8 @@ _CHOICES: dict[str, Literal["auto", "none", "required", "named"]] = {
     "none": "none",
     "tool": "named",
 }
-_SHOWN = {"summarized": True, "omitted": False, "updates": True}
-_KNOWN = ("summarized", "omitted")
+_DISPLAYS = {"summarized": True, "omitted": False, "updates": True}
+_KNOWN_DISPLAYS = ("summarized", "omitted")
 """What other dialects can say too."""
 
 
@@ -70,17 +70,17 @@ def read_reasoning(fields: dict[str, Any], config: dict[str, Any]) -> ReasoningP
         )
     kind = required(thinking, "type", str, "thinking.")
     display = optional(thinking, "display", str, "thinking.")
-    if display is not None and display not in _SHOWN:
+    if display is not None and display not in _DISPLAYS:
         raise InvalidRequest(
-            f"thinking.display is {display!r}", hint=f"use {', '.join(_SHOWN)}", param="thinking.display"
+            f"thinking.display is {display!r}", hint=f"use {', '.join(_DISPLAYS)}", param="thinking.display"
         )
-    rest = without(thinking, "type", "budget_tokens", "display" if display in _KNOWN else "")
+    rest = without(thinking, "type", "budget_tokens", "display" if display in _KNOWN_DISPLAYS else "")
     read = without(thinking, *rest)
     return ReasoningPolicy(
         mode=_mode(kind, effort),
         effort=effort,
         budget=_budget(thinking) if kind == "enabled" else None,
-        visible=None if display is None else _SHOWN[display],
+        visible=None if display is None else _DISPLAYS[display],
         between_tools=kind == "between_tools",
         carried=Carried(NAME, {"thinking": rest}) if rest else None,
         raw_fields={"thinking": read, **({"output_config": {"effort": effort}} if effort else {})},

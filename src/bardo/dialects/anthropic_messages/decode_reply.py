@@ -164,7 +164,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         self._begun = True
         out.append(ReplyStart(id=_string(message, "id"), model=_string(message, "model")))
         self._count(message.get("usage"), out)
-        self._carry(without(message, *_KNOWN), out)
+        self._carry(without(message, *_KNOWN_FIELDS), out)
         blocks = want(message.get("content") or [], list, "content")
         for place, arguments in enumerate(_arguments(data, blocks)):
             self._content.open(place, want(blocks[place], dict, f"content[{place}]"), arguments, out)
@@ -210,7 +210,7 @@ class Decoder(PlainReplyDecoder, RepeatingDecoder):
         return out
 
 
-_KNOWN = ("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence")
+_KNOWN_FIELDS = ("id", "type", "role", "model", "content", "usage", "stop_reason", "stop_sequence")
 
 
 def _string(fields: dict[str, Any], name: str) -> str:

@@ -22,7 +22,7 @@ from bardo.values.events import Finish, FinishReason
 from bardo.values.request import Request
 from bardo.values.response import Response
 
-_WORDS: dict[FinishReason, str] = {
+_STOP_REASONS: dict[FinishReason, str] = {
     "stop": "end_turn",
     "length": "max_tokens",
     "tool_calls": "tool_use",
@@ -100,7 +100,7 @@ def stop(finish: Finish | None, *, calls: bool) -> dict[str, Any]:
     Clients run their tools only on `tool_use`, and some providers call a tool and say that they just stopped.
     """
     finish = finish or Finish("unknown")
-    word = finish.raw if finish.raw in REASONS else _WORDS.get(finish.reason, "end_turn")
+    word = finish.raw if finish.raw in REASONS else _STOP_REASONS.get(finish.reason, "end_turn")
     if finish.raw not in REASONS and word == "end_turn":
         word = "tool_use" if calls else "end_turn" if finish.stop_sequence is None else "stop_sequence"
     return {"stop_reason": word, "stop_sequence": finish.stop_sequence}

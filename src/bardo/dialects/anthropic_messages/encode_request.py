@@ -10,7 +10,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.constants import FORMAT, MARKER, NAME, SAMPLING, TITLE
 from bardo.dialects.anthropic_messages.encode_messages import encode_messages, lacks_thinking
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, own_words, with_thinking
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
 from bardo.dialects.wire import without
@@ -39,8 +39,8 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking("Anthropic answers once", "choices", sent=1),
-        **lacking(
+        **limitations("Anthropic answers once", "choices", sent=1),
+        **limitations(
             "Anthropic has no such parameter",
             "sampling.min_p",
             "sampling.repetition_penalty",
@@ -48,9 +48,9 @@ DECLARATION = Declaration(
             "sampling.presence_penalty",
             "sampling.seed",
         ),
-        **lacking("Anthropic chooses the detail itself", "image.detail", same=("auto",)),
-        **lacking("Anthropic always holds to the schema", "output_format.strict", same=(True,)),
-        **lacking("Anthropic has no such field", "output_format.description"),
+        **limitations("Anthropic chooses the detail itself", "image.detail", same=("auto",)),
+        **limitations("Anthropic always holds to the schema", "output_format.strict", same=(True,)),
+        **limitations("Anthropic has no such field", "output_format.description"),
     },
 )
 

@@ -29,21 +29,21 @@ def own_words(request: Request) -> dict[str, Any]:
 
 
 def with_thinking(
-    fields: dict[str, Any], beside: dict[str, Any], *, lacks_thinking: bool
+    fields: dict[str, Any], settings: dict[str, Any], *, lacks_thinking: bool
 ) -> tuple[dict[str, Any], tuple[Degradation, ...]]:
-    """Return `fields` with the words `beside` in their `thinking`, and what had to differ.
+    """Return `fields` with the words `settings` in their `thinking`, and what had to differ.
 
     `lacks_thinking`: tools are answered that were called in a turn without its thinking, which is refused beside a budget.
     """
     thinking = fields.get("thinking")
     if not isinstance(thinking, dict):
         why = "nothing is said of thinking here"
-        return fields, tuple(Degradation(f"thinking.{name}", asked=value, why=why) for name, value in beside.items())
+        return fields, tuple(Degradation(f"thinking.{name}", asked=value, why=why) for name, value in settings.items())
     degraded: tuple[Degradation, ...] = ()
     if lacks_thinking and "budget_tokens" in thinking:
         why = "the thinking that led to the tool calls is not at hand"
         degraded = (Degradation("reasoning", asked=thinking, sent="off", why=why),)
         thinking = {"type": "disabled"}
     # Thinking that is off has no display.
-    kept = without(beside, "display") if thinking.get("type") == "disabled" else beside
+    kept = without(settings, "display") if thinking.get("type") == "disabled" else settings
     return {**fields, "thinking": {**thinking, **kept}}, degraded

@@ -14,7 +14,7 @@ from bardo.values.operations import ModelInfo, TokenCount
 from bardo.values.wire import WireRequest
 
 # What the endpoint takes, by Anthropic's reference of 2026-11 and its betas; it refuses any other field.
-_TAKEN = (
+_COUNTED_FIELDS = (
     "model", "messages", "system", "tools", "tool_choice", "thinking", "output_config", "cache_control", "speed",
     "context_management", "mcp_servers",
 )  # fmt: skip
@@ -22,7 +22,7 @@ _TAKEN = (
 
 def _encode_request(wire: WireRequest, model: str) -> WireRequest:
     body = msgspec.json.decode(wire.body)
-    taken = {name: body[name] for name in _TAKEN if name in body}
+    taken = {name: body[name] for name in _COUNTED_FIELDS if name in body}
     return msgspec.structs.replace(wire, path="messages/count_tokens", body=encode_json(taken))
 
 

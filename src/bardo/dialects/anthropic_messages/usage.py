@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.billed_counts import anthropic_details
-from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.dialects.counts import doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
 _INPUTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
-def merge_usage(held: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
+def merge_usage(total: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     """Return the totals so far: `message_start` reports provisionally, `message_delta` finally, and neither reports all fields."""
-    return held | {name: value for name, value in newer.items() if value is not None or name not in held}
+    return total | {name: value for name, value in newer.items() if value is not None or name not in total}
 
 
 def decode_usage(
@@ -24,11 +24,15 @@ def decode_usage(
 
     Thinking tokens stand in `output_tokens_details.thinking_tokens`; where they are missing they are not known.
     """
-    fresh, cached, written = (whole(raw.get(name)) for name in _INPUTS)
+    fresh, cached, written = (token_count(raw.get(name)) for name in _INPUTS)
     details = raw.get("output_tokens_details")
     thought = details.get("thinking_tokens") if isinstance(details, dict) else None
     output, reasoning, corrected = output_with_reasoning(
-        whole(raw.get("output_tokens")), whole(thought), prompt=None, total=None, excludes_reasoning=excludes_reasoning
+        token_count(raw.get("output_tokens")),
+        token_count(thought),
+        prompt=None,
+        total=None,
+        excludes_reasoning=excludes_reasoning,
     )
     usage = Usage(
         input_tokens=None if fresh is None else fresh + (cached or 0) + (written or 0),

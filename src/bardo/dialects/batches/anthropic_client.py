@@ -11,7 +11,7 @@ from bardo.dialects.jsonfield import decode_object, take
 from bardo.values.errors import InvalidRequest
 
 _ID = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-_KNOWN = ("custom_id", "params")
+_KNOWN_FIELDS = ("custom_id", "params")
 
 
 class _Requests(msgspec.Struct):
@@ -36,24 +36,24 @@ def decode_message_batch(body: bytes, *, most: int) -> list[BatchLine]:
         raw = msgspec.json.decode(body, type=_Requests).requests
     except msgspec.MsgspecError as problem:
         raise InvalidRequest(f"requests: {problem}", param="requests") from problem
-    seen: set[str] = set()
-    return [_line(place, given, one, seen) for place, (given, one) in enumerate(zip(listed, raw, strict=True))]
+    seen_ids: set[str] = set()
+    return [_line(place, item, one, seen_ids) for place, (item, one) in enumerate(zip(listed, raw, strict=True))]
 
 
-def _line(place: int, given: dict[str, object], raw: dict[str, msgspec.Raw], seen: set[str]) -> BatchLine:
-    for name in given:
-        if name not in _KNOWN:
+def _line(place: int, item: dict[str, object], raw: dict[str, msgspec.Raw], seen_ids: set[str]) -> BatchLine:
+    for name in item:
+        if name not in _KNOWN_FIELDS:
             param = f"requests.{place}.{name[:100]}"
             raise InvalidRequest(f"{param}: Extra inputs are not permitted", param=param)
-    custom_id, params = given.get("custom_id"), given.get("params")
+    custom_id, params = item.get("custom_id"), item.get("params")
     where = f"requests.{place}"
     if not isinstance(custom_id, str) or not _ID.fullmatch(custom_id):
         message = f"{where}.custom_id: String should match pattern '^[a-zA-Z0-9_-]{{1,64}}$'"
         raise InvalidRequest(message, param=f"{where}.custom_id")
-    if custom_id in seen:
+    if custom_id in seen_ids:
         message = f"{where}.custom_id: {custom_id!r} is the id of another request of the batch"
         raise InvalidRequest(message, hint="ids are unique within a batch", param=f"{where}.custom_id")
     if not isinstance(params, dict):
         raise InvalidRequest(f"{where}.params: Field required", param=f"{where}.params")
-    seen.add(custom_id)
+    seen_ids.add(custom_id)
     return BatchLine(custom_id, bytes(raw["params"]))

@@ -109,28 +109,30 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
     if isinstance(fields.get("error"), dict) and "name" not in fields:
         raise WrongShape("it is an error")
     about = object_at(fields, "metadata")
-    word = (text_of(about, "state") or text_of(fields, "state")).removeprefix("JOB_STATE_").removeprefix("BATCH_STATE_")
+    state = (
+        (text_of(about, "state") or text_of(fields, "state")).removeprefix("JOB_STATE_").removeprefix("BATCH_STATE_")
+    )
     answer = object_at(fields, "response") or object_at(about, "output")
     listed = objects_of(object_at(answer, "inlinedResponses").get("inlinedResponses"))
     error = object_at(fields, "error")
     count = object_at(about, "batchStats").get("requestCount")
     return UpstreamJob(
         id=required_text(fields, "name"),
-        state=_state(word, done=fields.get("done") is True),
+        state=_state(state, done=fields.get("done") is True),
         tag=text_of(about, "displayName"),
         inline=tuple(msgspec.json.encode({**one, _PLACE: place}) for place, one in enumerate(listed)),
         errors=(text_of(error, "message"),) if error else (),
-        word=word,
+        word=state,
         # Google writes 64-bit numbers as texts.
         count=int(count) if isinstance(count, int | str) and str(count).isdigit() and int(count) else None,
         created_at=_time(text_of(about, "createTime")),
     )
 
 
-def _state(word: str, *, done: bool) -> JobState:
-    if word == "FAILED":
+def _state(state: str, *, done: bool) -> JobState:
+    if state == "FAILED":
         return "failed"
-    return "ended" if word in ("SUCCEEDED", "CANCELLED", "EXPIRED") or (done and not word) else "running"
+    return "ended" if state in ("SUCCEEDED", "CANCELLED", "EXPIRED") or (done and not state) else "running"
 
 
 def _time(text: str) -> float | None:

@@ -25,7 +25,7 @@ from bardo.dialects.batches.base import (
 from bardo.dialects.batches.openai_jobs import TAG, OpenAIJobs
 
 _PAGE = 100
-_ENDED = ("SUCCESS", "TIMEOUT_EXCEEDED", "CANCELLED")
+_FINAL_STATES = ("SUCCESS", "TIMEOUT_EXCEEDED", "CANCELLED")
 
 
 class MistralJobs:
@@ -95,22 +95,22 @@ def _page(number: int) -> str:
 
 
 def _job(fields: dict[str, Any]) -> UpstreamJob:
-    word = text_of(fields, "status")
+    status = text_of(fields, "status")
     places = [text_of(fields, name) for name in ("output_file", "error_file")]
     total, created = fields.get("total_requests"), fields.get("created_at")
     return UpstreamJob(
         id=required_text(fields, "id"),
-        state=_state(word),
+        state=_state(status),
         tag=text_of(object_at(fields, "metadata"), TAG),
         results=tuple(f"files/{one}/content" for one in dict.fromkeys(places) if one),
         errors=tuple(text_of(one, "message") for one in objects_of(fields.get("errors"))),
-        word=word,
+        word=status,
         count=total if isinstance(total, int) and total else None,
         created_at=float(created) if isinstance(created, int | float) else None,
     )
 
 
-def _state(word: str) -> JobState:
-    if word == "FAILED":
+def _state(status: str) -> JobState:
+    if status == "FAILED":
         return "failed"
-    return "ended" if word in _ENDED else "running"
+    return "ended" if status in _FINAL_STATES else "running"

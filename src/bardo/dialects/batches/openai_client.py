@@ -108,8 +108,8 @@ def expiry_seconds(given: Any, param: str) -> int | None:
     return seconds
 
 
-def read_line(line: bytes, number: int, *, endpoint: str, seen: set[str]) -> BatchLine | LineProblem:
-    """Return the request of a line, or what is wrong with it. `seen` are the ids of the lines before; this one's is added."""
+def read_line(line: bytes, number: int, *, endpoint: str, seen_ids: set[str]) -> BatchLine | LineProblem:
+    """Return the request of a line, or what is wrong with it. `seen_ids` are the ids of the lines before; this one's is added."""
     try:
         fields = _decode_line(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -122,7 +122,7 @@ def read_line(line: bytes, number: int, *, endpoint: str, seen: set[str]) -> Bat
     if len(custom_id) > _LONGEST_ID:
         message = f"custom_id may have {_LONGEST_ID} characters"
         return LineProblem(code="invalid_custom_id", message=message, param="custom_id", line=number)
-    if custom_id in seen:
+    if custom_id in seen_ids:
         message = f"The custom_id {custom_id!r} for this request is a duplicate of another request."
         return LineProblem(code="duplicate_custom_id", message=message, param="custom_id", line=number)
     if fields.method != "POST":
@@ -133,7 +133,7 @@ def read_line(line: bytes, number: int, *, endpoint: str, seen: set[str]) -> Bat
     body = bytes(fields.body)
     if not body.lstrip().startswith(b"{"):
         return LineProblem(code="invalid_request", message="body must be an object", param="body", line=number)
-    seen.add(custom_id)
+    seen_ids.add(custom_id)
     return BatchLine(custom_id, body)
 
 

@@ -29,7 +29,7 @@ from bardo.dialects.wire import WrongShape
 TAG = "bardo_job"
 """The key of a job's metadata that holds our tag."""
 _PAGE = 100
-_ENDED = ("completed", "expired", "cancelled", "canceled")
+_FINAL_STATES = ("completed", "expired", "cancelled", "canceled")
 # Together writes them in capitals.
 _OVER_EARLY = {"batch_expired": "expired", "batch_cancelled": "canceled"}
 
@@ -112,24 +112,24 @@ class OpenAIJobs:
 
 
 def _job(fields: dict[str, Any]) -> UpstreamJob:
-    word = text_of(fields, "status").lower()
+    status = text_of(fields, "status").lower()
     places = [text_of(fields, name) for name in ("output_file_id", "error_file_id")]
     errors = objects_of(object_at(fields, "errors").get("data"))
     total = object_at(fields, "request_counts").get("total")
     created = fields.get("created_at")
     return UpstreamJob(
         id=required_text(fields, "id"),
-        state=_state(word),
+        state=_state(status),
         tag=text_of(object_at(fields, "metadata"), TAG),
         results=tuple(f"files/{one}/content" for one in dict.fromkeys(places) if one),
         errors=tuple(text_of(one, "message") or text_of(one, "code") for one in errors),
-        word=word,
+        word=status,
         count=total if isinstance(total, int) and total else None,
         created_at=float(created) if isinstance(created, int | float) else None,
     )
 
 
-def _state(word: str) -> JobState:
-    if word == "failed":
+def _state(status: str) -> JobState:
+    if status == "failed":
         return "failed"
-    return "ended" if word in _ENDED else "running"
+    return "ended" if status in _FINAL_STATES else "running"

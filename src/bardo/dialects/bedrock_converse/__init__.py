@@ -14,7 +14,7 @@ from bardo.dialects.bedrock_converse.encode_reply import Encoder, encode_respons
 from bardo.dialects.bedrock_converse.encode_request import DECLARATION, encode_body, encode_control, request_path
 from bardo.dialects.bedrock_converse.errors import decode_error, encode_error
 from bardo.dialects.bedrock_converse.usage import TOKEN_COUNT
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -39,10 +39,10 @@ DIALECT = Dialect(
             }
         ),
         lacks={
-            **lacking("the client's dialect has no word for it", "finish.pause", "finish.unknown", sent="stop"),
-            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
-            **lacking("the client's dialect has no place for it", "usage.reasoning_tokens"),
-            **lacking("the client's dialect holds one answer", "choices"),
+            **limitations("the client's dialect has no word for it", "finish.pause", "finish.unknown", sent="stop"),
+            **limitations("the client's dialect writes it as text", "refusal", sent="text"),
+            **limitations("the client's dialect has no place for it", "usage.reasoning_tokens"),
+            **limitations("the client's dialect holds one answer", "choices"),
         },
         finish_words=frozenset(REASONS),
         counts=("input_tokens", "output_tokens"),

@@ -13,7 +13,15 @@ from typing import Any, Literal, TypeAlias
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.constants import FIELD, NAME, PADDING, SIGNED_BLOCKS, THOUGHT, beyond, string
+from bardo.dialects.bedrock_converse.constants import (
+    FIELD,
+    NAME,
+    PADDING,
+    SIGNED_BLOCKS,
+    THOUGHT,
+    string,
+    unknown_fields,
+)
 from bardo.dialects.open_block import OpenBlock, add_states
 from bardo.dialects.signed_blocks import EMPTY
 from bardo.dialects.text_states import TextStates, give
@@ -31,7 +39,7 @@ from bardo.values.events import (
     UnknownContent,
 )
 
-_KNOWN = frozenset(("text", FIELD, "toolUse", "citation"))
+_KNOWN_FIELDS = frozenset(("text", FIELD, "toolUse", "citation"))
 _CALL: dict[str, Any] = {"toolUse": {"toolUseId": None, "name": None, "input": None}}
 _PIECE: dict[str, Any] = {FIELD: {"text": None, "signature": None, "redactedContent": None}}
 
@@ -82,18 +90,18 @@ class Content:
                 name: dict(value) if isinstance(value, dict) else value for name, value in start.items()
             }
 
-    def add(self, index: int, delta: dict[str, Any], beside: dict[str, Any], out: list[Event]) -> None:
+    def add(self, index: int, delta: dict[str, Any], other_fields: dict[str, Any], out: list[Event]) -> None:
         """Add a piece that is not plain, or that begins a block, and what stood beside it. Raises WrongShape."""
-        beside = without(beside, PADDING)
-        if beside and delta == {"text": ""}:
-            self._text(index, "", beside, out)
+        other_fields = without(other_fields, PADDING)
+        if other_fields and delta == {"text": ""}:
+            self._text(index, "", other_fields, out)
             return
         self._add(index, without(delta), out)
-        self.add_fields(index, beside, out)
+        self.add_fields(index, other_fields, out)
 
     def _add(self, index: int, pieces: dict[str, Any], out: list[Event]) -> None:
         block = self.open_blocks.get(index)
-        if block is None and pieces and not pieces.keys() & _KNOWN:
+        if block is None and pieces and not pieces.keys() & _KNOWN_FIELDS:
             block = self._begin(index, "other")
         if block is not None and block.kind == "other":
             _grow(block, pieces)
@@ -163,11 +171,11 @@ class Content:
         return self._begin(index, kind)
 
     def _text(self, index: int, text: str, fields: dict[str, Any], out: list[Event]) -> None:
-        held = self.open_blocks.get(index)
-        if not text and not fields and (held is None or held.kind != "text"):
+        earlier = self.open_blocks.get(index)
+        if not text and not fields and (earlier is None or earlier.kind != "text"):
             # gpt-oss begins with a block of no text, which says nothing.
             return
-        if self._join_text and self._last == "text" and held is None and self._last_text is not None:
+        if self._join_text and self._last == "text" and earlier is None and self._last_text is not None:
             block = self.open_blocks[index] = OpenBlock(self._last_text, "text")
         else:
             block = self._at(index, "text", out)
@@ -197,21 +205,21 @@ class Content:
             self._thought(index, {"text": string(inner, "text"), "signature": string(inner, "signature")}, out)
         if thought.get("redactedContent") is not None:
             self._thought(index, {"redactedContent": thought["redactedContent"]}, out)
-        self.add_fields(index, beyond(block, THOUGHT), out)
+        self.add_fields(index, unknown_fields(block, THOUGHT), out)
 
     def _thought(self, index: int, piece: dict[str, Any], out: list[Event]) -> None:
         data = string(piece, "redactedContent")
         if data:
             self._at(index, "redacted", out).pieces.append(data)
             return
-        held = self.open_blocks.get(index)
+        earlier = self.open_blocks.get(index)
         block = self._at(index, "think", out)
-        if block is not held:
+        if block is not earlier:
             out.append(ThinkStart(block.number, FIELD))
         if text := string(piece, "text"):
             out.append(ThinkChunk(block.number, text))
         add_states(block.number, SIGNED_BLOCKS.decode_signature(string(piece, "signature")), out)
-        self.add_fields(index, beyond({FIELD: piece}, _PIECE), out)
+        self.add_fields(index, unknown_fields({FIELD: piece}, _PIECE), out)
 
     def _open_call(self, index: int, start: dict[str, Any], out: list[Event]) -> None:
         use = want(start["toolUse"], dict, "toolUse")
@@ -219,7 +227,7 @@ class Content:
         block = self._begin(index, "call")
         self._calls[call] = block.number
         out.append(ToolCallStart(block.number, call, name))
-        self.add_fields(index, beyond(start, _CALL), out)
+        self.add_fields(index, unknown_fields(start, _CALL), out)
 
     def _add_input(self, index: int, value: Any, out: list[Event]) -> None:
         block = self.open_blocks.get(index)
@@ -271,11 +279,11 @@ def _grow(block: Block, delta: dict[str, Any]) -> None:
             block.value[name] = _merged(block.value.get(name), piece)
 
 
-def _merged(held: Any, piece: Any) -> Any:
-    if isinstance(held, dict) and isinstance(piece, dict):
-        return held | {name: _merged(held.get(name), item) for name, item in piece.items()}
-    joins = isinstance(held, str | list) and type(held) is type(piece)
-    return held + piece if joins else piece
+def _merged(earlier: Any, piece: Any) -> Any:
+    if isinstance(earlier, dict) and isinstance(piece, dict):
+        return earlier | {name: _merged(earlier.get(name), item) for name, item in piece.items()}
+    joins = isinstance(earlier, str | list) and type(earlier) is type(piece)
+    return earlier + piece if joins else piece
 
 
 def _complete(block: Block) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bardo.catalog.fragments import merge_fields
-from bardo.dialects.bedrock_converse.constants import FIELD, SIGNED_BLOCKS, THOUGHT, beyond
+from bardo.dialects.bedrock_converse.constants import FIELD, SIGNED_BLOCKS, THOUGHT, unknown_fields
 from bardo.dialects.block_writer import BlockWriter, Kind
 from bardo.dialects.signed_blocks import NEXT
 from bardo.dialects.wire import encode_json, input_of
@@ -73,13 +73,13 @@ class ConverseFrames:
         """Return False: what is written stays where it is."""
         return False
 
-    def whole(self, block: Any) -> None:
+    def write_block(self, block: Any) -> None:
         """Write a block that is complete; a value that is no object is no block."""
         if not isinstance(block, dict):
             return
         thought = block.get(FIELD)
         if isinstance(thought, dict) and isinstance(thought.get("reasoningText", {}), dict):
-            self._thought(thought, beyond(block, THOUGHT))
+            self._thought(thought, unknown_fields(block, THOUGHT))
             block = {}
         for name, value in block.items():
             if name == "toolUse" and isinstance(value, dict):
@@ -155,21 +155,21 @@ class ConverseCollector(ConverseFrames):
         self._content.insert(-1, block)
         return True
 
-    def whole(self, block: Any) -> None:
+    def write_block(self, block: Any) -> None:
         """Take a block that is complete."""
         self._content.append(block)
 
     def text(self, text: str) -> None:
         """Take a text."""
-        self.whole(text_block(text, {}))
+        self.write_block(text_block(text, {}))
 
     def thinking(self, parts: Iterable[str]) -> None:
         """Take thinking."""
-        self.whole(SIGNED_BLOCKS.thinking("\n\n".join(parts), ""))
+        self.write_block(SIGNED_BLOCKS.thinking("\n\n".join(parts), ""))
 
     def call(self, call: ToolCallBlock) -> None:
         """Take a tool call."""
-        self.whole({"toolUse": {"toolUseId": call.id, "name": call.name, "input": input_of(call.arguments)}})
+        self.write_block({"toolUse": {"toolUseId": call.id, "name": call.name, "input": input_of(call.arguments)}})
 
 
 def text_block(text: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -240,14 +240,14 @@ class ConverseBlockWriter(BlockWriter):
                 self._frames.piece(self, "")
         self._frames.stop()
         if self.states and self.kind == "tool_call":
-            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
+            self._frames.write_block(SIGNED_BLOCKS.carrier(self.states.states(), self.owner))
 
     def _begin(self) -> None:
         """Write the start, once; only tool calls have one."""
         if self.begun:
             return
         if self.kind == "text" and self.states:
-            self._frames.whole(SIGNED_BLOCKS.carrier(self.states.take(), NEXT))
+            self._frames.write_block(SIGNED_BLOCKS.carrier(self.states.take(), NEXT))
         self.begun, self.repeats = True, self._frames.streamed and not self.hidden
         opening, self._suffix = _PIECES[self.kind]
         self._prefix = f'{{"contentBlockIndex":{self._frames.index},"delta":{{{opening}'.encode()
@@ -276,4 +276,4 @@ class ConverseBlockWriter(BlockWriter):
             self._write_fields()
             self._frames.stop()
         for block in behind:
-            self._frames.whole(block)
+            self._frames.write_block(block)

@@ -24,12 +24,12 @@ def _read(value: Any) -> Citations:
             continue
         title = entry.get("title")
         found.append(
-            Citation(url, title if isinstance(title, str) else "", cited_text=_words(entry.get("sourceContent")))
+            Citation(url, title if isinstance(title, str) else "", cited_text=_text(entry.get("sourceContent")))
         )
     return Citations(tuple(found), tuple(lost))
 
 
-def _words(pieces: Any) -> str:
+def _text(pieces: Any) -> str:
     listed = pieces if isinstance(pieces, list) else []
     return "".join(one["text"] for one in listed if isinstance(one, dict) and isinstance(one.get("text"), str))
 

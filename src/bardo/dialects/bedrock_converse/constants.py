@@ -72,12 +72,12 @@ def string(fields: dict[str, Any], name: str) -> str:
     return "" if value is None else want(value, str, name)
 
 
-def beyond(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+def unknown_fields(value: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
     """Return what `value` holds beside `known`, which maps names to None or to what is known inside them."""
     left = without(value, *known)
     for name, inner in known.items():
         held = value.get(name)
-        if isinstance(inner, dict) and isinstance(held, dict) and (more := beyond(held, inner)):
+        if isinstance(inner, dict) and isinstance(held, dict) and (more := unknown_fields(held, inner)):
             left[name] = more
     return left
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.constants import NAME, beyond
+from bardo.dialects.bedrock_converse.constants import NAME, unknown_fields
 from bardo.dialects.bedrock_converse.decode_messages import carried
 from bardo.dialects.jsonfield import optional, required, take
 from bardo.values.blocks import Carried
@@ -41,7 +41,7 @@ def read_tool(value: Any, at: str) -> Tool:
         description=optional(spec, "description", str, at) or "",
         schema=optional(required(spec, "inputSchema", dict, at), "json", dict, f"{at}inputSchema."),
         strict=optional(spec, "strict", bool, at),
-        carried=carried(beyond(tool, _SPEC)),
+        carried=carried(unknown_fields(tool, _SPEC)),
     )
 
 
@@ -102,15 +102,15 @@ def read_additional(additional: dict[str, Any]) -> tuple[int | None, dict[str, A
 
 def read_reasoning(additional: dict[str, Any]) -> ReasoningPolicy | None:
     """Return how the model should think. What else stands in the fields that say it is carried."""
-    told = {name: additional[name] for name in AMOUNTS if additional.get(name) is not None}
-    if not told:
+    fields = {name: additional[name] for name in AMOUNTS if additional.get(name) is not None}
+    if not fields:
         return None
     at = f"{ADDITIONAL}."
-    effort = _effort(told, at)
-    thinking = optional(told, "thinking", dict, at)
-    if thinking is None and isinstance(told.get("reasoning_config"), dict):
-        thinking = told["reasoning_config"]
-    config = optional(told, "reasoningConfig", dict, at) or {}
+    effort = _effort(fields, at)
+    thinking = optional(fields, "thinking", dict, at)
+    if thinking is None and isinstance(fields.get("reasoning_config"), dict):
+        thinking = fields["reasoning_config"]
+    config = optional(fields, "reasoningConfig", dict, at) or {}
     kind = _kind(thinking or config, at)
     budget = optional(thinking or {}, "budget_tokens", int, f"{at}thinking.")
     display = optional(thinking or {}, "display", str, f"{at}thinking.")
@@ -122,14 +122,14 @@ def read_reasoning(additional: dict[str, Any]) -> ReasoningPolicy | None:
         mode = ReasoningPolicy(mode="effort", effort=_known(effort, at))
     else:
         mode = ReasoningPolicy(mode="auto")
-    rest = beyond(told, _READ)
+    rest = unknown_fields(fields, _READ)
     return msgspec.structs.replace(
         mode,
         visible=None if display is None else display != "omitted",
-        enables_thinking=told.keys() != {"output_config"},
+        enables_thinking=fields.keys() != {"output_config"},
         between_tools=kind == "between_tools",
         carried=Carried(NAME, rest) if rest else None,
-        raw_fields={ADDITIONAL: told},
+        raw_fields={ADDITIONAL: fields},
     )
 
 
@@ -137,16 +137,16 @@ def _kind(fields: dict[str, Any], at: str) -> str:
     return optional(fields, "type", str, at) or ""
 
 
-def _effort(told: dict[str, Any], at: str) -> str:
+def _effort(fields: dict[str, Any], at: str) -> str:
     """Return the level, from whichever field has it."""
     nested = (("output_config", "effort"), ("reasoning", "effort"), ("reasoningConfig", "maxReasoningEffort"))
     for outer, inner in nested:
-        found = optional(optional(told, outer, dict, at) or {}, inner, str, f"{at}{outer}.")
+        found = optional(optional(fields, outer, dict, at) or {}, inner, str, f"{at}{outer}.")
         if found:
             return found
-    if isinstance(told.get("reasoning_config"), dict):
-        return optional(told, "reasoning_effort", str, at) or ""
-    return optional(told, "reasoning_effort", str, at) or optional(told, "reasoning_config", str, at) or ""
+    if isinstance(fields.get("reasoning_config"), dict):
+        return optional(fields, "reasoning_effort", str, at) or ""
+    return optional(fields, "reasoning_effort", str, at) or optional(fields, "reasoning_config", str, at) or ""
 
 
 def _known(word: str, at: str) -> Effort | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.bedrock_converse.constants import FIELD, NAME, SIGNED_BLOCKS, THOUGHT, beyond
+from bardo.dialects.bedrock_converse.constants import FIELD, NAME, SIGNED_BLOCKS, THOUGHT, unknown_fields
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.documents import MEDIA_TYPES
 from bardo.dialects.jsonfield import optional, required, take
@@ -118,7 +118,7 @@ def _read_image(block: dict[str, Any], at: str) -> ImageBlock | UnknownBlock:
     if source.get("bytes") is None:
         return UnknownBlock(NAME, block)
     data = required(source, "bytes", str, f"{at}image.source.")
-    return ImageBlock(media_type=f"image/{form}", data=data, carried=carried(beyond(block, _IMAGE)))
+    return ImageBlock(media_type=f"image/{form}", data=data, carried=carried(unknown_fields(block, _IMAGE)))
 
 
 def _read_document(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlock:
@@ -132,7 +132,7 @@ def _read_document(block: dict[str, Any], at: str) -> DocumentBlock | UnknownBlo
     content = required(source, kind, str, f"{at}source.")
     name = optional(document, "name", str, at) or ""
     held: dict[str, Any] = {"data" if kind == "bytes" else "text": content}
-    return DocumentBlock(media_type=media_type, name=name, **held, carried=carried(beyond(block, _DOCUMENT)))
+    return DocumentBlock(media_type=media_type, name=name, **held, carried=carried(unknown_fields(block, _DOCUMENT)))
 
 
 def _read_cited(block: dict[str, Any], at: str) -> TextBlock:
@@ -153,7 +153,7 @@ def _read_cited(block: dict[str, Any], at: str) -> TextBlock:
 
 def _read_thought(block: dict[str, Any], at: str, before: list[Block | Carrier]) -> None:
     thought = take(block[FIELD], dict, f"{at}{FIELD}")
-    rest = carried(beyond(block, THOUGHT))
+    rest = carried(unknown_fields(block, THOUGHT))
     data = optional(thought, "redactedContent", str, f"{at}{FIELD}.")
     spoken = optional(thought, "reasoningText", dict, f"{at}{FIELD}.")
     if spoken is not None or data is None:
@@ -181,7 +181,7 @@ def _read_call(block: dict[str, Any], at: str) -> ToolCallBlock:
         id=required(use, "toolUseId", str, at),
         name=required(use, "name", str, at),
         arguments=arguments_of(take({} if given is None else given, dict, f"{at}input")),
-        carried=carried(beyond(block, _CALL)),
+        carried=carried(unknown_fields(block, _CALL)),
     )
 
 
@@ -200,7 +200,7 @@ def _read_result(block: dict[str, Any], at: str) -> ToolResultBlock:
             for place, part in enumerate(parts)
         ),
         is_error=status == "error",
-        carried=carried(beyond(block, {"toolResult": known})),
+        carried=carried(unknown_fields(block, {"toolResult": known})),
     )
 
 

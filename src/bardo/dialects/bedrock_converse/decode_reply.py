@@ -14,7 +14,7 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.bedrock_converse.block_reader import Content
-from bardo.dialects.bedrock_converse.constants import NAME, PADDING, REASONS, beyond, string
+from bardo.dialects.bedrock_converse.constants import NAME, PADDING, REASONS, string, unknown_fields
 from bardo.dialects.bedrock_converse.errors import is_refusal, refusal, stream_refusal
 from bardo.dialects.bedrock_converse.usage import decode_usage
 from bardo.dialects.lenient import decode_leniently, excerpt
@@ -183,7 +183,7 @@ class Decoder:
         for place, arguments in enumerate(_arguments(data, blocks)):
             self._content.whole(place, want(blocks[place], dict, f"content[{place}]"), arguments, out)
         self._count(payload.get("usage"), out)
-        self._carry(beyond(payload, _WHOLE), out)
+        self._carry(unknown_fields(payload, _WHOLE), out)
         self._stop(payload, out)
 
     def _stop(self, payload: dict[str, Any], out: list[Event]) -> None:

@@ -8,10 +8,10 @@ from bardo.catalog.dialect_models import dialect_models
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.anthropic_messages.encode_thinking import control_fields, with_thinking
-from bardo.dialects.bedrock_converse.constants import FORMAT, NAME, SAMPLING, TITLE, beyond, with_cache_points
+from bardo.dialects.bedrock_converse.constants import FORMAT, NAME, SAMPLING, TITLE, unknown_fields, with_cache_points
 from bardo.dialects.bedrock_converse.decode_controls import ADDITIONAL, AMOUNTS
 from bardo.dialects.bedrock_converse.encode_messages import MessageWriter, lacks_thinking, named_tools
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
 from bardo.dialects.url_paths import path_segment
@@ -37,8 +37,8 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking("Converse answers once", "choices", sent=1),
-        **lacking(
+        **limitations("Converse answers once", "choices", sent=1),
+        **limitations(
             "Converse has no such parameter",
             "sampling.min_p",
             "sampling.repetition_penalty",
@@ -46,9 +46,9 @@ DECLARATION = Declaration(
             "sampling.presence_penalty",
             "sampling.seed",
         ),
-        **lacking("Converse has no such field", "tool_choice.parallel", same=(True,)),
-        **lacking("Converse has no such field", "image.detail", same=("auto",)),
-        **lacking("Converse always holds to the schema", "output_format.strict", same=(True,)),
+        **limitations("Converse has no such field", "tool_choice.parallel", same=(True,)),
+        **limitations("Converse has no such field", "image.detail", same=("auto",)),
+        **limitations("Converse always holds to the schema", "output_format.strict", same=(True,)),
     },
 )
 
@@ -102,7 +102,7 @@ def _own_words(request: Request) -> dict[str, Any]:
     policy = request.reasoning
     if policy is None or request.dialect != NAME:
         return {}
-    return beyond(policy.raw_fields.get(ADDITIONAL, {}), AMOUNTS)
+    return unknown_fields(policy.raw_fields.get(ADDITIONAL, {}), AMOUNTS)
 
 
 def _inference_config(request: Request) -> dict[str, Any]:
@@ -153,8 +153,8 @@ def _tool_choice(choice: ToolChoice | None) -> dict[str, Any]:
         return {}
     if choice.mode == "none":
         return {}
-    wanted = "tool" if choice.mode == "named" else _CHOICES[choice.mode]
-    return {"toolChoice": {wanted: {"name": choice.name} if wanted == "tool" else {}}}
+    output_format = "tool" if choice.mode == "named" else _CHOICES[choice.mode]
+    return {"toolChoice": {output_format: {"name": choice.name} if output_format == "tool" else {}}}
 
 
 def _lose_choice(choice: ToolChoice | None, losses: Losses) -> None:
@@ -162,15 +162,15 @@ def _lose_choice(choice: ToolChoice | None, losses: Losses) -> None:
         losses.lose("tool_choice", choice.name or choice.mode, "no tool is left to choose")
 
 
-def _output_format(wanted: OutputFormat | None, losses: Losses) -> dict[str, Any]:
-    if wanted is None:
+def _output_format(output_format: OutputFormat | None, losses: Losses) -> dict[str, Any]:
+    if output_format is None:
         return {}
-    if wanted.mode == "json_object":
+    if output_format.mode == "json_object":
         losses.lose("response_format", "json_object", "Converse needs a schema to promise JSON")
         return {}
-    schema: dict[str, Any] = {"schema": write_json(wanted.schema).decode()}
-    if wanted.name:
-        schema["name"] = wanted.name
-    if wanted.description:
-        schema["description"] = wanted.description
+    schema: dict[str, Any] = {"schema": write_json(output_format.schema).decode()}
+    if output_format.name:
+        schema["name"] = output_format.name
+    if output_format.description:
+        schema["description"] = output_format.description
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": schema}}}

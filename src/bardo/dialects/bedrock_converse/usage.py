@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.billed_counts import bedrock_details
-from bardo.dialects.counts import doubted, whole
+from bardo.dialects.counts import doubted, token_count
 from bardo.dialects.operations import CountForm, count_of
 from bardo.dialects.wire import encode_json
 from bardo.values.degradation import Degradation
@@ -18,15 +18,15 @@ from bardo.values.usage import Usage
 from bardo.values.wire import WireRequest
 
 _READ = ("cacheReadInputTokens", "cacheReadInputTokenCount")
-_WRITTEN = ("cacheWriteInputTokens", "cacheWriteInputTokenCount")
+_CACHE_WRITE_FIELDS = ("cacheWriteInputTokens", "cacheWriteInputTokenCount")
 
 
 def decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed."""
-    names = ("inputTokens", "outputTokens", _found(raw, _READ), _found(raw, _WRITTEN))
-    fresh, output, cached, written = (whole(raw.get(name)) for name in names)
+    names = ("inputTokens", "outputTokens", _either_name(raw, _READ), _either_name(raw, _CACHE_WRITE_FIELDS))
+    fresh, output, cached, written = (token_count(raw.get(name)) for name in names)
     cache = (cached or 0) + (written or 0)
-    if fresh is not None and not _is_inside(cache, fresh, output, whole(raw.get("totalTokens"))):
+    if fresh is not None and not _is_inside(cache, fresh, output, token_count(raw.get("totalTokens"))):
         fresh += cache
     usage = Usage(
         input_tokens=fresh,
@@ -51,12 +51,12 @@ def encode_usage(usage: Usage) -> dict[str, Any]:
         "outputTokens": output,
         "totalTokens": fresh + output + (cached or 0) + (written or 0),
         _READ[0]: cached,
-        _WRITTEN[0]: written,
+        _CACHE_WRITE_FIELDS[0]: written,
     }
     return {**raw, **{name: value for name, value in counts.items() if value is not None}}
 
 
-def _found(raw: dict[str, Any], names: tuple[str, str]) -> str:
+def _either_name(raw: dict[str, Any], names: tuple[str, str]) -> str:
     """Return which of two names is there: InvokeModel has only the longer one."""
     return names[0] if raw.get(names[0]) is not None else names[1]
 
@@ -71,12 +71,12 @@ def _is_own(raw: Any) -> bool:
 
 
 # What of a Converse request has tokens, by Amazon's reference of 2026-11; the endpoint refuses any other field.
-_TAKEN = ("messages", "system", "toolConfig", "additionalModelRequestFields")
+_COUNTED_FIELDS = ("messages", "system", "toolConfig", "additionalModelRequestFields")
 
 
 def _encode_request(wire: WireRequest, model: str) -> WireRequest:
     body = msgspec.json.decode(wire.body)
-    taken = {name: body[name] for name in _TAKEN if name in body}
+    taken = {name: body[name] for name in _COUNTED_FIELDS if name in body}
     path = f"{wire.path.rpartition('/')[0]}/count-tokens"
     return msgspec.structs.replace(wire, path=path, body=encode_json({"input": {"converse": taken}}))
 

@@ -83,13 +83,14 @@ def _block_of_bedrock(block: ReasoningBlock) -> ReasoningBlock:
 
 def messages_for_claude(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], list[Degradation]]:
     """Return a history for Claude on Bedrock, without the thinking that Anthropic itself signed."""
-    lost: list[Degradation] = []
+    degradations: list[Degradation] = []
     return tuple(
-        msgspec.structs.replace(message, blocks=tuple(_for_claude(message.blocks, lost))) for message in messages
-    ), lost
+        msgspec.structs.replace(message, blocks=tuple(_for_claude(message.blocks, degradations)))
+        for message in messages
+    ), degradations
 
 
-def _for_claude(blocks: tuple[Block, ...], lost: list[Degradation]) -> list[Block]:
+def _for_claude(blocks: tuple[Block, ...], degradations: list[Degradation]) -> list[Block]:
     kept: list[Block] = []
     for block in blocks:
         if not isinstance(block, ReasoningBlock) or not block.opaque:
@@ -98,7 +99,7 @@ def _for_claude(blocks: tuple[Block, ...], lost: list[Degradation]) -> list[Bloc
         states = tuple(anthropics(state) for state in block.opaque if state.format != ANTHROPIC)
         if len(states) < len(block.opaque):
             why = "only thinking that Bedrock signed may be sent back to it"
-            lost.append(Degradation("reasoning", asked=ANTHROPIC, why=why))
+            degradations.append(Degradation("reasoning", asked=ANTHROPIC, why=why))
         if states:
             kept.append(msgspec.structs.replace(block, opaque=states))
     return kept

@@ -10,7 +10,7 @@ from bardo.dialects.cohere.embeddings import EMBEDDINGS
 from bardo.dialects.cohere.encode_reply import Encoder, encode_response
 from bardo.dialects.cohere.encode_request import DECLARATION, encode_body, encode_control
 from bardo.dialects.cohere.errors import decode_error, encode_error
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
@@ -25,16 +25,18 @@ DIALECT = Dialect(
     reply=ReplyDeclaration(
         expresses=frozenset({"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.error"}),
         lacks={
-            **lacking(
+            **limitations(
                 "the client's dialect has no word for it",
                 "finish.refusal",
                 "finish.pause",
                 "finish.unknown",
                 sent="stop",
             ),
-            **lacking("the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"),
-            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
-            **lacking("the client's dialect holds one answer", "choices"),
+            **limitations(
+                "the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"
+            ),
+            **limitations("the client's dialect writes it as text", "refusal", sent="text"),
+            **limitations("the client's dialect holds one answer", "choices"),
         },
     ),
     open_decoder=Decoder,

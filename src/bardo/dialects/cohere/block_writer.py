@@ -52,7 +52,7 @@ class CohereFrames:
         """Write one event."""
         self.out.append(encode_sse(encode_json({"type": kind, **fields}), kind))
 
-    def whole(self, value: Any) -> None:
+    def write_block(self, value: Any) -> None:
         """Write a block of content that is complete."""
         index = self.fresh("content")
         self.write("content-start", index=index, delta={"message": {"content": value}})
@@ -105,19 +105,19 @@ class CohereCollector(CohereFrames):
             case "message-end":
                 self._end(**fields)
 
-    def whole(self, value: Any) -> None:
+    def write_block(self, value: Any) -> None:
         """Take a block of content that is complete."""
         self.fresh("content")
         self._content.append(value)
 
     def text(self, text: str) -> None:
         """Take a text."""
-        self.whole({**_empty_content("text"), "text": text})
+        self.write_block({**_empty_content("text"), "text": text})
         self._take_scores()
 
     def thinking(self, parts: Iterable[str]) -> None:
         """Take thinking."""
-        self.whole({**_empty_content("thinking"), "thinking": "\n\n".join(parts)})
+        self.write_block({**_empty_content("thinking"), "thinking": "\n\n".join(parts)})
         self._take_scores()
 
     def call(self, call: ToolCallBlock) -> None:
@@ -242,7 +242,7 @@ class CohereBlockWriter(BlockWriter):
         fields = {"signature": seal(states)} if states else {}
         if fields and self.kind == "plan":
             # A plan is bare text, so that its state stands in a block behind it.
-            self._frames.whole({"type": "thinking", "thinking": "", **fields})
+            self._frames.write_block({"type": "thinking", "thinking": "", **fields})
         else:
             self.add_fields(fields)
 

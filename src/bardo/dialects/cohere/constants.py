@@ -21,7 +21,7 @@ REASONS: dict[str, FinishReason] = {
 }
 """The dialect's finish reasons in our words."""
 
-_WORDS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "tool_calls": "TOOL_CALL", "error": "ERROR"}
+_FINISH_REASONS: dict[FinishReason, str] = {"length": "MAX_TOKENS", "tool_calls": "TOOL_CALL", "error": "ERROR"}
 
 
 def encode_finish(finish: Finish, *, calls: bool) -> str:
@@ -31,7 +31,7 @@ def encode_finish(finish: Finish, *, calls: bool) -> str:
     """
     if finish.raw in REASONS:
         return finish.raw
-    word = _WORDS.get(finish.reason, "COMPLETE")
+    word = _FINISH_REASONS.get(finish.reason, "COMPLETE")
     if word != "COMPLETE":
         return word
     return "TOOL_CALL" if calls else "COMPLETE" if finish.stop_sequence is None else "STOP_SEQUENCE"

@@ -8,7 +8,7 @@ from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.cohere.constants import NAME, SAMPLING, TITLE
 from bardo.dialects.cohere.encode_messages import encode_messages
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.functions import write_tool
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
@@ -28,13 +28,13 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking("Cohere takes no such documents", "document"),
-        **lacking("Cohere answers once", "choices", sent=1),
-        **lacking("Cohere has no such parameter", "sampling.min_p", "sampling.repetition_penalty"),
-        **lacking("Cohere leaves the number of calls to the model", "tool_choice.parallel", same=(True,)),
-        **lacking("Cohere does not tell a failed tool from another", "tool_result.is_error"),
-        **lacking("Cohere always holds to the schema", "output_format.strict", same=(True,)),
-        **lacking("Cohere has no such field", "output_format.description"),
+        **limitations("Cohere takes no such documents", "document"),
+        **limitations("Cohere answers once", "choices", sent=1),
+        **limitations("Cohere has no such parameter", "sampling.min_p", "sampling.repetition_penalty"),
+        **limitations("Cohere leaves the number of calls to the model", "tool_choice.parallel", same=(True,)),
+        **limitations("Cohere does not tell a failed tool from another", "tool_result.is_error"),
+        **limitations("Cohere always holds to the schema", "output_format.strict", same=(True,)),
+        **limitations("Cohere has no such field", "output_format.description"),
     },
 )
 

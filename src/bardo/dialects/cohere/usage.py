@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.billed_counts import cohere_details
-from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.dialects.counts import doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
@@ -21,17 +21,17 @@ def decode_usage(
     counts = {name: tokens.get(f"{name}_tokens") for name in ("input", "output", "reasoning")}
     counts["cached_input"] = raw.get("cached_tokens")
     output, reasoning, corrected = output_with_reasoning(
-        whole(counts["output"]),
-        whole(counts["reasoning"]),
+        token_count(counts["output"]),
+        token_count(counts["reasoning"]),
         prompt=None,
         total=None,
         excludes_reasoning=excludes_reasoning,
     )
     usage = Usage(
-        input_tokens=whole(counts["input"]),
+        input_tokens=token_count(counts["input"]),
         output_tokens=output,
         reasoning_tokens=reasoning,
-        cached_input_tokens=whole(counts["cached_input"]),
+        cached_input_tokens=token_count(counts["cached_input"]),
         details=cohere_details(raw),
         raw=raw,
     )

@@ -7,7 +7,7 @@ Arrival. Every chunk of a stream is a whole GenerateContentResponse, and the enc
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.gemini import decode_request as requests_in
 from bardo.dialects.gemini import encode_request as requests_out
 from bardo.dialects.gemini import errors
@@ -39,9 +39,11 @@ DIALECT = Dialect(
             {"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.refusal", "finish.unknown", "choices"}
         ),
         lacks={
-            **lacking("the client's dialect has no word for it", "finish.pause", "finish.error", sent="unknown"),
-            **lacking("the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"),
-            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
+            **limitations("the client's dialect has no word for it", "finish.pause", "finish.error", sent="unknown"),
+            **limitations(
+                "the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"
+            ),
+            **limitations("the client's dialect writes it as text", "refusal", sent="text"),
         },
         citations=CITATIONS,
         pictures=GEMINI_PICTURES,

@@ -30,7 +30,7 @@ def _read(value: Any) -> Citations:
             page = pages[number] if type(number) is int and 0 <= number < len(pages) else None
             if page is not None and type(start) is int and type(end) is int:
                 used.add(number)
-                found.append(page._replace(start=start, end=end, said=said))
+                found.append(page._replace(start=start, end=end, text=said))
     found += [page for number, page in enumerate(pages) if page is not None and number not in used]
     others = without(grounding, _CHUNKS, _SUPPORTS)
     lost = [f"{_FIELD}.{name}" for name, held in others.items() if not is_empty(held)]
@@ -45,7 +45,7 @@ def _write(citations: Sequence[Citation]) -> dict[str, Any]:
     stretches: dict[tuple[int, int, str], list[int]] = {}
     for one in citations:
         if one.start is not None and one.end is not None and one.end > one.start:
-            listed = stretches.setdefault((one.start, one.end, one.said), [])
+            listed = stretches.setdefault((one.start, one.end, one.text), [])
             listed.append(numbers[one.url, one.title])
     supports = [
         {"segment": {"startIndex": start, "endIndex": end, "text": said}, "groundingChunkIndices": listed}

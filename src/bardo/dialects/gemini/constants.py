@@ -41,7 +41,7 @@ REASONS: dict[str, FinishReason] = {
     "MISSING_THOUGHT_SIGNATURE": "error",
 }
 
-_WORDS: dict[FinishReason, str] = {
+_FINISH_REASONS: dict[FinishReason, str] = {
     "stop": "STOP",
     "tool_calls": "STOP",
     "length": "MAX_TOKENS",
@@ -60,7 +60,7 @@ def finish_word(finish: Finish) -> str:
     ours = finish.raw in REASONS and finish_reason(finish.raw, called=finish.reason == "tool_calls") == finish.reason
     if ours or (finish.reason == "unknown" and finish.raw.isupper()):
         return finish.raw
-    return _WORDS.get(finish.reason, "OTHER")
+    return _FINISH_REASONS.get(finish.reason, "OTHER")
 
 
 def camel(name: str) -> str:

@@ -18,7 +18,7 @@ _AT = "generationConfig."
 _THINKING_AT = "generationConfig.thinkingConfig."
 _THINKING = ("thinkingBudget", "thinkingLevel", "includeThoughts")
 _JSON = "application/json"
-_KNOWN = (
+_KNOWN_FIELDS = (
     "temperature",
     "topP",
     "topK",
@@ -36,21 +36,21 @@ _KNOWN = (
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
-    """What a `generationConfig` says; `others` are the fields bardo has no word for."""
+    """What a `generationConfig` says; `unknown_fields` are the fields bardo has no word for."""
 
     sampling: Sampling = Sampling()
     max_output_tokens: int | None = None
     choices: int = 1
     output_format: OutputFormat | None = None
     reasoning: ReasoningPolicy | None = None
-    others: dict[str, Any] = {}
+    unknown_fields: dict[str, Any] = {}
 
 
 def decode_config(value: Any) -> Config:
     """Read the object. Raises InvalidRequest, naming the field."""
     if value is None:
         return Config()
-    fields, others = split_fields(take(value, dict, "generationConfig"), _KNOWN)
+    fields, others = split_fields(take(value, dict, "generationConfig"), _KNOWN_FIELDS)
     output_format = _output_format(fields)
     if output_format is None:
         # A type that is not JSON (an enum as plain text) goes back as it came, with the schema that belongs to it.
@@ -64,7 +64,7 @@ def decode_config(value: Any) -> Config:
         choices=choices or 1,
         output_format=output_format,
         reasoning=_policy(fields.get("thinkingConfig")),
-        others=others,
+        unknown_fields=others,
     )
 
 

@@ -59,25 +59,25 @@ class PartsReader:
         return tuple(self._blocks)
 
     def _part(self, raw: dict[str, Any], at: str) -> None:
-        fields, others = split_fields(raw, _PART)
+        fields, other_fields = split_fields(raw, _PART)
         signature = optional(fields, "thoughtSignature", str, at) or ""
         opaque, sealed = opaque_of(signature)
         thought = optional(fields, "thought", bool, at)
         if thought and "text" in fields:
             self._end_text()
             self._thoughts.append(take(fields["text"], str, f"{at}text"))
-            if opaque or others:
-                self._end_thinking(opaque, others)
+            if opaque or other_fields:
+                self._end_thinking(opaque, other_fields)
             return
         self._end_thinking()
-        others |= {"thought": True} if thought else {}
-        kept = others | ({"thoughtSignature": signature} if signature else {})
+        other_fields |= {"thought": True} if thought else {}
+        kept = other_fields | ({"thoughtSignature": signature} if signature else {})
         if "functionCall" in fields:
-            self._add(self._call(fields, opaque, others, at))
+            self._add(self._call(fields, opaque, other_fields, at))
         elif "functionResponse" in fields:
             self._add(self._result(fields, kept, at))
         elif "text" in fields:
-            self._text(take(fields["text"], str, f"{at}text"), opaque, others, sealed=sealed)
+            self._text(take(fields["text"], str, f"{at}text"), opaque, other_fields, sealed=sealed)
         else:
             self._add(media_block(fields, kept, at) or UnknownBlock(NAME, raw))
 
@@ -85,8 +85,8 @@ class PartsReader:
         self._end_text()
         self._blocks.append(block)
 
-    def _text(self, text: str, opaque: tuple[Opaque, ...], others: dict[str, Any], *, sealed: bool) -> None:
-        if not opaque and not others:
+    def _text(self, text: str, opaque: tuple[Opaque, ...], other_fields: dict[str, Any], *, sealed: bool) -> None:
+        if not opaque and not other_fields:
             # An empty text, which ends many of Gemini's streams, says nothing in an answer.
             self._texts += [text] if text or not self._answer else []
             return
@@ -96,17 +96,17 @@ class PartsReader:
             # This is how bardo's own streams bring state that came after the text it belongs to.
             self._blocks[-1] = msgspec.structs.replace(last, opaque=opaque)
             return
-        self._blocks.append(TextBlock(text, opaque, Carried(NAME, others) if others else None))
+        self._blocks.append(TextBlock(text, opaque, Carried(NAME, other_fields) if other_fields else None))
 
     def _end_text(self) -> None:
         if self._texts:
             self._blocks.append(TextBlock("".join(self._texts)))
             self._texts.clear()
 
-    def _end_thinking(self, opaque: tuple[Opaque, ...] = (), others: dict[str, Any] | None = None) -> None:
+    def _end_thinking(self, opaque: tuple[Opaque, ...] = (), other_fields: dict[str, Any] | None = None) -> None:
         text = "".join(self._thoughts)
         self._thoughts.clear()
-        if not text and not opaque and not others:
+        if not text and not opaque and not other_fields:
             return
         format_name = opaque[0].format if opaque else FORMAT
         summary = (text,) if text and format_name in _SUMMARISING else ()
@@ -116,23 +116,23 @@ class PartsReader:
                 summary=summary,
                 format=format_name,
                 opaque=opaque,
-                carried=Carried(NAME, others) if others else None,
+                carried=Carried(NAME, other_fields) if other_fields else None,
             )
         )
 
     def _call(
-        self, fields: dict[str, Any], opaque: tuple[Opaque, ...], others: dict[str, Any], at: str
+        self, fields: dict[str, Any], opaque: tuple[Opaque, ...], other_fields: dict[str, Any], at: str
     ) -> ToolCallBlock:
         at = f"{at}functionCall."
         call, inside = split_fields(take(fields["functionCall"], dict, at[:-1]), ("id", "name", "args"))
         name = required(call, "name", str, at)
         own_id = optional(call, "id", str, at)
-        carried = _nested(others, "functionCall", inside, own_id)
+        carried = _nested(other_fields, "functionCall", inside, own_id)
         arguments = arguments_text(optional(call, "args", dict, at) or {})
         call_id = self._book.called(name, own_id)
         return ToolCallBlock(id=call_id, name=name, arguments=arguments, opaque=opaque, carried=carried)
 
-    def _result(self, fields: dict[str, Any], others: dict[str, Any], at: str) -> ToolResultBlock:
+    def _result(self, fields: dict[str, Any], other_fields: dict[str, Any], at: str) -> ToolResultBlock:
         at = f"{at}functionResponse."
         names = ("id", "name", "response", "parts")
         result, inside = split_fields(take(fields["functionResponse"], dict, at[:-1]), names)
@@ -145,13 +145,13 @@ class PartsReader:
             name=name,
             content=(TextBlock(text), *media),
             is_error=is_error,
-            carried=_nested(others, "functionResponse", inside, own_id),
+            carried=_nested(other_fields, "functionResponse", inside, own_id),
         )
 
 
-def media_block(fields: dict[str, Any], others: dict[str, Any], at: str) -> ImageBlock | DocumentBlock | None:
+def media_block(fields: dict[str, Any], other_fields: dict[str, Any], at: str) -> ImageBlock | DocumentBlock | None:
     """Return the image or document a part holds, or None where it holds something else."""
-    carried = Carried(NAME, others) if others else None
+    carried = Carried(NAME, other_fields) if other_fields else None
     for name, source in (("inlineData", "data"), ("fileData", "fileUri")):
         if name not in fields:
             continue
@@ -175,14 +175,14 @@ def _is_uploaded(address: str) -> bool:
 
 def _medium(value: Any, at: str) -> ImageBlock | DocumentBlock | UnknownBlock:
     raw = take(value, dict, at)
-    fields, others = split_fields(raw, ("inlineData", "fileData"))
-    return media_block(fields, others, f"{at}.") or UnknownBlock(NAME, raw)
+    fields, other_fields = split_fields(raw, ("inlineData", "fileData"))
+    return media_block(fields, other_fields, f"{at}.") or UnknownBlock(NAME, raw)
 
 
-def _nested(others: dict[str, Any], name: str, inside: dict[str, Any], own_id: str | None) -> Carried | None:
+def _nested(other_fields: dict[str, Any], name: str, inside: dict[str, Any], own_id: str | None) -> Carried | None:
     # Google may give no id: bardo needs one, and must not send what Google did not say.
     held = inside | ({} if own_id else {"id": None})
-    fields = others | ({name: held} if held else {})
+    fields = other_fields | ({name: held} if held else {})
     return Carried(NAME, fields) if fields else None
 
 

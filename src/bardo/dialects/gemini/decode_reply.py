@@ -146,17 +146,17 @@ class GeminiDecoder(PlainReplyDecoder):
             return ()
         if chunk.responseId != start.id or chunk.modelVersion != start.model:
             return ()
-        found = chunk.candidates[0]
-        candidate = self._candidates.get(found.index)
-        if candidate is None or candidate.finish or len(found.content.parts) != 1:
+        fields = chunk.candidates[0]
+        candidate = self._candidates.get(fields.index)
+        if candidate is None or candidate.finish or len(fields.content.parts) != 1:
             return ()
-        part = found.content.parts[0]
+        part = fields.content.parts[0]
         if not part.text or candidate.kind != ("thought" if part.thought else "text"):
             return ()
         self._usage = chunk.usageMetadata or self._usage
         if part.thought:
-            return (ThinkChunk(candidate.block, part.text, candidate.part, found.index),)
-        return (ContentChunk(candidate.block, part.text, found.index),)
+            return (ThinkChunk(candidate.block, part.text, candidate.part, fields.index),)
+        return (ContentChunk(candidate.block, part.text, fields.index),)
 
     def _read(self, item: Frame) -> Sequence[Event]:
         events: list[Event] = []
@@ -191,16 +191,16 @@ class GeminiDecoder(PlainReplyDecoder):
             if name not in ("candidates", "usageMetadata", "modelVersion", "responseId", "error"):
                 merge_field(self._fields, name, value)
         self._usage = checked(payload.get("usageMetadata"), dict, "usageMetadata") or self._usage
-        for position, found in enumerate(checked(payload.get("candidates"), list, "candidates") or ()):
-            self._decode_candidate(checked(found, dict, "candidates[]") or {}, position, events)
+        for position, fields in enumerate(checked(payload.get("candidates"), list, "candidates") or ()):
+            self._decode_candidate(checked(fields, dict, "candidates[]") or {}, position, events)
 
-    def _decode_candidate(self, found: dict[str, Any], position: int, events: list[Event]) -> None:
-        index = found.get("index")
+    def _decode_candidate(self, fields: dict[str, Any], position: int, events: list[Event]) -> None:
+        index = fields.get("index")
         choice = index if type(index) is int and index >= 0 else position
         candidate = self._candidates.get(choice)
         if candidate is None:
             candidate = self._candidates[choice] = Candidate(choice)
-        candidate.read(found, events)
+        candidate.read(fields, events)
 
     def _decode_start(self, payload: dict[str, Any], events: list[Event]) -> None:
         held = self._start or ReplyStart()

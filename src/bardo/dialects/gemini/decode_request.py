@@ -36,7 +36,7 @@ def _request(body: dict[str, Any], raw: bytes, arrival: Arrival) -> Request:
         raise InvalidRequest("contents is required", hint="give at least one content", param="contents")
     config = decode_config(fields.get("generationConfig"))
     choice, tool_config = decode_tool_choice(fields.get("toolConfig"))
-    extra |= {"generationConfig": config.others} if config.others else {}
+    extra |= {"generationConfig": config.unknown_fields} if config.unknown_fields else {}
     extra |= {"toolConfig": tool_config} if tool_config else {}
     return Request(
         model=_model(fields, arrival),
@@ -107,14 +107,14 @@ class _Conversation:
         self._carried: Carried | None = None
 
     def read(self, value: Any, at: str) -> None:
-        fields, others = split_fields(take(value, dict, at), ("parts", "role"))
+        fields, other_fields = split_fields(take(value, dict, at), ("parts", "role"))
         role = optional(fields, "role", str, f"{at}.") or "user"
         if role not in _ROLES:
             raise InvalidRequest(f"{at}.role {role!r:.60} is unknown", hint="use `user` or `model`", param=f"{at}.role")
         if role == "function":
-            others = {"role": role, **others}
-        if not self._continues(_ROLES[role], others):
-            self._begin(_ROLES[role], others)
+            other_fields = {"role": role, **other_fields}
+        if not self._continues(_ROLES[role], other_fields):
+            self._begin(_ROLES[role], other_fields)
         if self._reader is not None:
             self._reader.read(fields.get("parts"), at)
 
@@ -122,15 +122,15 @@ class _Conversation:
         self._end()
         return tuple(self._messages)
 
-    def _continues(self, role: Role, others: dict[str, Any]) -> bool:
+    def _continues(self, role: Role, other_fields: dict[str, Any]) -> bool:
         both = role == self._role == "assistant" and self._reader is not None
-        return both and not others and self._carried is None
+        return both and not other_fields and self._carried is None
 
-    def _begin(self, role: Role, others: dict[str, Any]) -> None:
+    def _begin(self, role: Role, other_fields: dict[str, Any]) -> None:
         self._end()
         if role == "assistant" and self._role == "user":
             self._book.new_turn()
-        self._role, self._carried = role, Carried(NAME, others) if others else None
+        self._role, self._carried = role, Carried(NAME, other_fields) if other_fields else None
         self._reader = PartsReader(self._book, answer=role == "assistant")
 
     def _end(self) -> None:

@@ -26,7 +26,7 @@ from bardo.values.usage import Usage
 from bardo.values.wire import Arrival, WireRequest
 
 ONE, BATCH = "embedContent", "batchEmbedContents"
-_WORDS: dict[Task, str] = {
+_TASK_TYPES: dict[Task, str] = {
     "query": "RETRIEVAL_QUERY",
     "document": "RETRIEVAL_DOCUMENT",
     "similarity": "SEMANTIC_SIMILARITY",
@@ -36,7 +36,7 @@ _WORDS: dict[Task, str] = {
     "fact_verification": "FACT_VERIFICATION",
     "code_query": "CODE_RETRIEVAL_QUERY",
 }
-_TASKS = {word: task for task, word in _WORDS.items()}
+_TASKS = {word: task for task, word in _TASK_TYPES.items()}
 _FIELDS = ("model", "content", "taskType", "title", "outputDimensionality")
 
 
@@ -133,7 +133,7 @@ def _with_model(body: dict[str, Any], name: str, request: EmbedRequest) -> dict[
 def _request(text: str, name: str, request: EmbedRequest) -> dict[str, Any]:
     written: dict[str, Any] = {"model": name, "content": {"parts": [{"text": text}]}}
     if request.task is not None:
-        written["taskType"] = _WORDS[request.task]
+        written["taskType"] = _TASK_TYPES[request.task]
     if request.dimensions is not None:
         written["outputDimensionality"] = request.dimensions
     return written

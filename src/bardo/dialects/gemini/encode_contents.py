@@ -132,8 +132,8 @@ class ContentWriter:
         media = [self._medium(one) for one in block.content if not isinstance(one, TextBlock)]
         beside = [part for part in media if part]
         response = fields.get("functionResponse", {})
-        shown = display_names([*beside, *(response.get("parts") or ())])
-        inside: Part = {"name": self._name(block), "response": self._response(block, shown)}
+        part_names = display_names([*beside, *(response.get("parts") or ())])
+        inside: Part = {"name": self._name(block), "response": self._response(block, part_names)}
         if self._own:
             inside["id"] = block.call_id
         if beside and self._signed:
@@ -144,13 +144,13 @@ class ContentWriter:
         # Models before Gemini 3 know no media inside a result.
         return [part] if self._signed else [part, *beside]
 
-    def _response(self, block: ToolResultBlock, shown: frozenset[str]) -> dict[str, Any]:
-        """Return a result as the object Gemini wants. `shown` are the names of its parts, which it may refer to."""
+    def _response(self, block: ToolResultBlock, part_names: frozenset[str]) -> dict[str, Any]:
+        """Return a result as the object Gemini wants. `part_names` are the names of its parts, which it may refer to."""
         key, text = "error" if block.is_error else "output", block.text
         if not is_object(text):
             return {key: text}
         found: dict[str, Any] = msgspec.json.decode(text)
-        if _REFERENCE in text and refers_beyond(found, shown if self._own else frozenset()):
+        if _REFERENCE in text and refers_beyond(found, part_names if self._own else frozenset()):
             # "The referenced name `#/$defs/A` in function_response.response does not match to a display_name in the
             # function_response.parts" (vercel/ai#14369): to Gemini 3 this key names a part, and a schema means something else by it.
             why = "Gemini takes $ref for the name of a part, so the result goes as text"
@@ -223,13 +223,13 @@ def display_names(parts: Sequence[Any]) -> frozenset[str]:
     return frozenset(name for name in names if isinstance(name, str))
 
 
-def refers_beyond(value: Any, shown: frozenset[str]) -> bool:
+def refers_beyond(value: Any, part_names: frozenset[str]) -> bool:
     """Whether JSON has the key of a reference anywhere, with another value than one of these names."""
     left = [value]
     while left:
         one = left.pop()
         if isinstance(one, dict):
-            if _REFERENCE in one and not (isinstance(one[_REFERENCE], str) and one[_REFERENCE] in shown):
+            if _REFERENCE in one and not (isinstance(one[_REFERENCE], str) and one[_REFERENCE] in part_names):
                 return True
             left.extend(one.values())
         elif isinstance(one, list):

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.models import builtin_models
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.gemini.constants import NAME, SAMPLING, split_fields
 from bardo.dialects.gemini.encode_contents import ContentWriter
 from bardo.dialects.gemini.schema import json_schema
@@ -35,14 +35,14 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking(
+        **limitations(
             "Gemini has no such field", "sampling.min_p", "sampling.repetition_penalty", "output_format.description"
         ),
-        **lacking("Gemini has no such field", "tools.strict", same=(False,)),
-        **lacking("Gemini has no such field", "tool_choice.parallel", same=(True,)),
-        **lacking("Gemini has no such field", "image.detail", same=("auto",)),
-        **lacking("Gemini takes a document without its name", "document.name"),
-        **lacking("Gemini always holds to the schema", "output_format.strict", same=(True,)),
+        **limitations("Gemini has no such field", "tools.strict", same=(False,)),
+        **limitations("Gemini has no such field", "tool_choice.parallel", same=(True,)),
+        **limitations("Gemini has no such field", "image.detail", same=("auto",)),
+        **limitations("Gemini takes a document without its name", "document.name"),
+        **limitations("Gemini always holds to the schema", "output_format.strict", same=(True,)),
     },
 )
 
@@ -100,12 +100,12 @@ def _generation_config(request: Request) -> dict[str, Any]:
     return {name: value for name, value in config.items() if value is not None}
 
 
-def _output_format(wanted: OutputFormat | None, request: Request) -> dict[str, Any]:
-    if wanted is None:
+def _output_format(output_format: OutputFormat | None, request: Request) -> dict[str, Any]:
+    if output_format is None:
         return {}
-    if wanted.mode == "json_object":
+    if output_format.mode == "json_object":
         return {"responseMimeType": "application/json"}
-    return {"responseMimeType": "application/json", **_schema_field(wanted.schema, request)}
+    return {"responseMimeType": "application/json", **_schema_field(output_format.schema, request)}
 
 
 def _schema_field(schema: Any, request: Request) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class Candidate:
         # STOP also comes in mid-stream, after a tool the provider ran: what follows it must come to an end of its own.
         earlier = "" if len(events) > before else self.finish
         self.finish = checked(candidate.get("finishReason"), str, "finishReason") or earlier
-        for name, value in _others(candidate, "content", "finishReason", "index").items():
+        for name, value in _other_fields(candidate, "content", "finishReason", "index").items():
             merge_field(self.fields, name, value)
 
     def close(self, events: list[Event]) -> None:
@@ -69,9 +69,9 @@ class Candidate:
         content = checked(value, dict, "content") or {}
         for part in checked(content.get("parts"), list, "parts") or ():
             self._decode_part(checked(part, dict, "parts[]") or {}, events)
-        others = {name: field for name, field in content.items() if name not in ("parts", "role")}
-        if others:
-            merge_field(self.fields, "content", others)
+        other_fields = {name: field for name, field in content.items() if name not in ("parts", "role")}
+        if other_fields:
+            merge_field(self.fields, "content", other_fields)
 
     def _decode_part(self, part: dict[str, Any], events: list[Event]) -> None:
         call = part.get("functionCall")
@@ -85,8 +85,8 @@ class Candidate:
 
     def _decode_text(self, part: dict[str, Any], events: list[Event]) -> None:
         signature = checked(part.get("thoughtSignature"), str, "thoughtSignature") or ""
-        others = _others(part, "text", "thought", "thoughtSignature")
-        alone = bool(signature or others)
+        other_fields = _other_fields(part, "text", "thought", "thoughtSignature")
+        alone = bool(signature or other_fields)
         if checked(part.get("thought"), bool, "thought"):
             self._think(part["text"], alone, events)
         elif alone:
@@ -95,7 +95,7 @@ class Candidate:
             events.append(ContentChunk(self.block, "", self.choice))
         elif part["text"] and self.kind != "text":
             self._begin("text", events)
-        self._decorate(signature, others, events)
+        self._decorate(signature, other_fields, events)
         if self.kind == "text" and part["text"]:
             events.append(ContentChunk(self.block, part["text"], self.choice))
         if alone:
@@ -122,16 +122,18 @@ class Candidate:
         self._begin("", events)
         events.append(ToolCallStart(self.block, own_id or "", name, self.choice))
         self.calls += 1
-        inside = _others(call, "name", "args", "id") | ({} if own_id else {"id": None})
-        others = _others(part, "functionCall", "thoughtSignature") | ({"functionCall": inside} if inside else {})
-        self._decorate(checked(part.get("thoughtSignature"), str, "thoughtSignature") or "", others, events)
+        inside = _other_fields(call, "name", "args", "id") | ({} if own_id else {"id": None})
+        other_fields = _other_fields(part, "functionCall", "thoughtSignature") | (
+            {"functionCall": inside} if inside else {}
+        )
+        self._decorate(checked(part.get("thoughtSignature"), str, "thoughtSignature") or "", other_fields, events)
         arguments = arguments_text(checked(call.get("args"), dict, "functionCall.args") or {})
         events.append(ToolCallChunk(self.block, arguments, self.choice))
         events.append(ToolCallEnd(self.block, self.choice))
 
-    def _decorate(self, signature: str, others: dict[str, Any], events: list[Event]) -> None:
-        if others:
-            events.append(BlockFields(self.block, NAME, others, self.choice))
+    def _decorate(self, signature: str, other_fields: dict[str, Any], events: list[Event]) -> None:
+        if other_fields:
+            events.append(BlockFields(self.block, NAME, other_fields, self.choice))
         if signature:
             events.append(OpaqueState(self.block, Opaque("signature", signature, FORMAT), self.choice))
 
@@ -149,15 +151,15 @@ def arguments_text(args: dict[str, Any]) -> str:
     return msgspec.json.encode(args).decode()
 
 
-def merge_field(held: dict[str, Any], name: str, value: Any) -> None:
+def merge_field(earlier: dict[str, Any], name: str, value: Any) -> None:
     """Take a field that a later chunk says again, in part, or empty: what was said before stays unless it is replaced."""
-    before = held.get(name)
+    before = earlier.get(name)
     if before is None:
-        held[name] = value
+        earlier[name] = value
     elif isinstance(before, dict) and isinstance(value, dict):
-        held[name] = _grown(before, value) if name in _GROWING else {**before, **value}
+        earlier[name] = _grown(before, value) if name in _GROWING else {**before, **value}
     elif value not in (None, [], {}, ""):
-        held[name] = value
+        earlier[name] = value
 
 
 def checked(value: Any, kind: type, what: str) -> Any:
@@ -178,5 +180,5 @@ def _grown(before: dict[str, Any], value: dict[str, Any]) -> dict[str, Any]:
     return before
 
 
-def _others(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+def _other_fields(fields: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in names}

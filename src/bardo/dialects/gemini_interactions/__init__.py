@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.citations import annotations_form
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.gemini_interactions.constants import NAME, REASONS
 from bardo.dialects.gemini_interactions.decode_reply import Decoder
 from bardo.dialects.gemini_interactions.decode_request import decode_request, with_plain_choice
@@ -34,11 +34,13 @@ DIALECT = Dialect(
         pictures=INTERACTIONS_PICTURES,
         expresses=frozenset({"usage.reasoning_tokens", "usage.cached_input_tokens", "finish.error"}),
         lacks={
-            **lacking("the client's dialect has no word for it", "finish.refusal", "finish.unknown", sent="stop"),
-            **lacking("the client's dialect has no word for it", "finish.pause", sent="length"),
-            **lacking("the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"),
-            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
-            **lacking("the client's dialect holds one answer", "choices"),
+            **limitations("the client's dialect has no word for it", "finish.refusal", "finish.unknown", sent="stop"),
+            **limitations("the client's dialect has no word for it", "finish.pause", sent="length"),
+            **limitations(
+                "the client's dialect has no place for it", "usage.cache_write_tokens", "finish.stop_sequence"
+            ),
+            **limitations("the client's dialect writes it as text", "refusal", sent="text"),
+            **limitations("the client's dialect holds one answer", "choices"),
         },
         finish_words=frozenset(REASONS),
         # The answer is counted apart from the thinking, so of an unknown output the thinking is left.

@@ -121,7 +121,7 @@ class Output(OpenStep):
         super().__init__(numbers)
         self._fields: dict[str, Any] = {}
         self._signature: dict[str, Any] = {}
-        self._others: list[dict[str, Any]] = []
+        self._other_steps: list[dict[str, Any]] = []
 
     def open(self, raw: dict[str, Any], out: list[Event]) -> None:
         self._fields = without(raw, "type", "content", "signature")
@@ -144,7 +144,7 @@ class Output(OpenStep):
             self._add_other(delta, out)
         else:
             self.text = False
-            self._others.append(delta)
+            self._other_steps.append(delta)
 
     def _begin_text(self, out: list[Event]) -> None:
         if self.text:
@@ -164,17 +164,17 @@ class Output(OpenStep):
             out.append(ContentChunk(self.number, ""))
 
     def _give_others(self, out: list[Event]) -> None:
-        if self._others:
-            value = {"type": "model_output", "content": self._others}
+        if self._other_steps:
+            value = {"type": "model_output", "content": self._other_steps}
             if self.number < 0:
                 signature = self._signature.get("signature")
                 value |= {**self._fields, **({"signature": signature} if signature else {})}
                 self._fields, self._signature = {}, {}
             out.append(UnknownContent(self.numbers.fresh(), NAME, value))
-            self._others = []
+            self._other_steps = []
 
     def _end(self, out: list[Event]) -> None:
-        has_others = bool(self._others)
+        has_others = bool(self._other_steps)
         self._give_others(out)
         if self.number < 0 and not has_others:
             self._known(out)

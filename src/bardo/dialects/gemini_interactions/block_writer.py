@@ -67,7 +67,7 @@ class StepFrames:
         """End a step."""
         self.write("step.stop", index=index)
 
-    def whole(self, block: Any) -> None:
+    def write_block(self, block: Any) -> None:
         """Write a step that is complete."""
         step, contents = output_contents(block)
         index = self.start(step)
@@ -128,7 +128,7 @@ class InteractionCollector(StepFrames):
         if isinstance(arguments, str):
             self.steps[index]["arguments"] = arguments_object(arguments)[0]
 
-    def whole(self, block: Any) -> None:
+    def write_block(self, block: Any) -> None:
         """Take a step that is complete."""
         self.stop(self.start(block))
 

@@ -25,7 +25,7 @@ REASONS: dict[str, FinishReason] = {
 }
 """The statuses of an interaction in our words."""
 
-_WORDS: dict[FinishReason, str] = {
+_STATUSES: dict[FinishReason, str] = {
     "length": "incomplete",
     "pause": "incomplete",
     "tool_calls": "requires_action",
@@ -50,7 +50,7 @@ def status_of(finish: Finish, *, called: bool) -> str:
         and finish_of(finish.raw, called=called).reason == finish.reason
     ):
         return finish.raw
-    word = _WORDS.get(finish.reason, "completed")
+    word = _STATUSES.get(finish.reason, "completed")
     return "requires_action" if called and word == "completed" else word
 
 

@@ -49,7 +49,7 @@ class _Delta(msgspec.Struct, tag_field="event_type", tag="step.delta", gc=False,
 
 
 _decode_delta = msgspec.json.Decoder(_Delta).decode
-_KNOWN = ("id", "model", "created", "status", "usage", "steps", "object")
+_KNOWN_FIELDS = ("id", "model", "created", "status", "usage", "steps", "object")
 
 
 class Decoder:
@@ -139,7 +139,7 @@ class Decoder:
         if start != self._start:
             self._start = start
             out.append(start)
-        fields = without(raw, *_KNOWN)
+        fields = without(raw, *_KNOWN_FIELDS)
         if raw.get("created") is not None and raw["created"] != stamp_of(created):
             fields["created"] = raw["created"]
         fields = {name: field for name, field in fields.items() if self._fields.get(name) != field}

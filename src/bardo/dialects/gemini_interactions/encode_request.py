@@ -9,7 +9,7 @@ from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.gemini_interactions.constants import NAME, SAMPLING, TITLE
 from bardo.dialects.gemini_interactions.encode_input import write_messages
 from bardo.dialects.losses import Losses
@@ -28,8 +28,8 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking(f"{TITLE} gives one answer", "choices", sent=1),
-        **lacking(
+        **limitations(f"{TITLE} gives one answer", "choices", sent=1),
+        **limitations(
             f"{TITLE} has no such field",
             "sampling.top_k",
             "sampling.min_p",
@@ -38,11 +38,11 @@ DECLARATION = Declaration(
             "sampling.presence_penalty",
             "output_format.description",
         ),
-        **lacking(f"{TITLE} has no such field", "tools.strict", same=(False,)),
-        **lacking(f"{TITLE} has no such field", "tool_choice.parallel", same=(True,)),
-        **lacking(f"{TITLE} has no such field", "image.detail", same=("auto",)),
-        **lacking("Gemini takes a document without its name", "document.name"),
-        **lacking("Gemini always holds to the schema", "output_format.strict", same=(True,)),
+        **limitations(f"{TITLE} has no such field", "tools.strict", same=(False,)),
+        **limitations(f"{TITLE} has no such field", "tool_choice.parallel", same=(True,)),
+        **limitations(f"{TITLE} has no such field", "image.detail", same=("auto",)),
+        **limitations("Gemini takes a document without its name", "document.name"),
+        **limitations("Gemini always holds to the schema", "output_format.strict", same=(True,)),
     },
 )
 
@@ -110,8 +110,8 @@ def _function(tool: Tool) -> dict[str, Any]:
     return {name: value for name, value in function.items() if value is not None}
 
 
-def _output_format(wanted: OutputFormat | None) -> dict[str, Any] | None:
-    if wanted is None:
+def _output_format(output_format: OutputFormat | None) -> dict[str, Any] | None:
+    if output_format is None:
         return None
     shape: dict[str, Any] = {"type": "text", "mime_type": "application/json"}
-    return shape if wanted.schema is None else {**shape, "schema": wanted.schema}
+    return shape if output_format.schema is None else {**shape, "schema": output_format.schema}

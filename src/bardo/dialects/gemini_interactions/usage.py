@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.counts import doubted, output_with_reasoning, whole
+from bardo.dialects.counts import doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
@@ -17,9 +17,9 @@ _COUNTS = ("input", "tool_use", "output", "thought", "cached")
 def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) -> tuple[Usage, tuple[Degradation, ...]]:
     """Return the counts in our algebra, and what could not be believed. `excludes_reasoning` None: the total tells about thoughts."""
     given = {name: raw.get(f"total_{name}_tokens") for name in _COUNTS}
-    prompt, tool, answer, thoughts, cached = (whole(given[name]) for name in _COUNTS)
+    prompt, tool, answer, thoughts, cached = (token_count(given[name]) for name in _COUNTS)
     read = tool if prompt is None else prompt + (tool or 0)
-    total = whole(raw.get("total_tokens"))
+    total = token_count(raw.get("total_tokens"))
     if excludes_reasoning is None:
         excludes_reasoning = answer is None or total is None or total != (read or 0) + answer
     output, reasoning, corrected = output_with_reasoning(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bardo.dialects.base import Dialect
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.ollama.constants import NAME, REASONS
 from bardo.dialects.ollama.decode_reply import Decoder
 from bardo.dialects.ollama.decode_request import decode_request
@@ -25,7 +25,7 @@ DIALECT = Dialect(
     reply=ReplyDeclaration(
         expresses=frozenset({}),
         lacks={
-            **lacking(
+            **limitations(
                 "the client's dialect has no word for it",
                 "finish.refusal",
                 "finish.pause",
@@ -33,15 +33,15 @@ DIALECT = Dialect(
                 "finish.unknown",
                 sent="stop",
             ),
-            **lacking(
+            **limitations(
                 "the client's dialect has no place for it",
                 "usage.reasoning_tokens",
                 "usage.cached_input_tokens",
                 "usage.cache_write_tokens",
                 "finish.stop_sequence",
             ),
-            **lacking("the client's dialect writes it as text", "refusal", sent="text"),
-            **lacking("the client's dialect holds one answer", "choices"),
+            **limitations("the client's dialect writes it as text", "refusal", sent="text"),
+            **limitations("the client's dialect holds one answer", "choices"),
         },
         finish_words=frozenset(REASONS),
         framing=frozenset({"function", "id", "created_at"}),

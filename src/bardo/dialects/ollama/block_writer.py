@@ -66,7 +66,7 @@ class LineFrames:
         """Write one line."""
         self._out.append(encode_ndjson(encode_json(line)))
 
-    def whole(self, block: Any) -> None:
+    def write_block(self, block: Any) -> None:
         """Leave out a block of no known kind: the dialect has none."""
 
 

@@ -39,21 +39,21 @@ class _Calls:
         self._open: list[tuple[str, str]] = []
         self._names: dict[str, str] = {}
 
-    def add(self, name: str, given: str | None) -> str:
+    def add(self, name: str, requested_id: str | None) -> str:
         """Note a call; return its id, or the number it gets."""
-        call_id = given or f"call_{self._count}"
+        call_id = requested_id or f"call_{self._count}"
         self._count += 1
         self._open.append((call_id, name))
         self._names[call_id] = name
         return call_id
 
-    def answer(self, name: str, given: str | None) -> tuple[str, str]:
+    def answer(self, name: str, requested_id: str | None) -> tuple[str, str]:
         """Return the id and the name of the call that a result answers."""
-        fitting = [one for one in self._open if one[0] == given] if given else []
-        fitting = fitting or ([] if given else [one for one in self._open if one[1] == name or not name])
-        fitting = fitting or ([] if given else self._open[:1])
+        fitting = [one for one in self._open if one[0] == requested_id] if requested_id else []
+        fitting = fitting or ([] if requested_id else [one for one in self._open if one[1] == name or not name])
+        fitting = fitting or ([] if requested_id else self._open[:1])
         if not fitting:
-            return given or "", name or self._names.get(given or "", "")
+            return requested_id or "", name or self._names.get(requested_id or "", "")
         self._open.remove(fitting[0])
         return fitting[0][0], name or fitting[0][1]
 
@@ -88,22 +88,23 @@ def _image(data: str) -> ImageBlock:
 
 
 def _tool_calls(fields: dict[str, Any], at: str, calls: _Calls) -> list[Block]:
-    given = optional(fields, "tool_calls", list, at) or []
+    requested_id = optional(fields, "tool_calls", list, at) or []
     return [
-        _call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].", calls) for n, one in enumerate(given)
+        _call(take(one, dict, f"{at}tool_calls[{n}]"), f"{at}tool_calls[{n}].", calls)
+        for n, one in enumerate(requested_id)
     ]
 
 
 def _call(call: dict[str, Any], at: str, calls: _Calls) -> ToolCallBlock:
     function = required(call, "function", dict, at)
     name = required(function, "name", str, f"{at}function.")
-    given = optional(call, "id", str, at) or None
+    requested_id = optional(call, "id", str, at) or None
     more = without(function, "name", "arguments")
     carried: dict[str, Any] = {**({"function": more} if more else {}), **without(call, "id", "function")}
-    if given is None:
+    if requested_id is None:
         carried["id"] = None
     return ToolCallBlock(
-        id=calls.add(name, given),
+        id=calls.add(name, requested_id),
         name=name,
         arguments=text_of(optional(function, "arguments", dict, f"{at}function.") or {}),
         carried=Carried(NAME, carried),
@@ -112,11 +113,11 @@ def _call(call: dict[str, Any], at: str, calls: _Calls) -> ToolCallBlock:
 
 def _result(fields: dict[str, Any], content: str, images: list[ImageBlock], at: str, calls: _Calls) -> ToolResultBlock:
     name = optional(fields, "tool_name", str, at) or ""
-    given = optional(fields, "tool_call_id", str, at) or None
-    call_id, name = calls.answer(name, given)
+    requested_id = optional(fields, "tool_call_id", str, at) or None
+    call_id, name = calls.answer(name, requested_id)
     text = [TextBlock(content)] if content else []
     # A field that the client left out is left out where the result is sent on in this dialect.
-    carried = None if given else Carried(NAME, {"tool_call_id": None})
+    carried = None if requested_id else Carried(NAME, {"tool_call_id": None})
     return ToolResultBlock(call_id=call_id, name=name, content=(*text, *images), carried=carried)
 
 

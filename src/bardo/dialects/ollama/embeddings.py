@@ -48,12 +48,12 @@ def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     )
 
 
-def _inputs(given: Any) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return (given,)
-    if not given:
+def _inputs(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not value:
         raise InvalidRequest("input is required", hint="give a text, or a list of texts", param="input")
-    return tuple(take(one, str, f"input[{place}]") for place, one in enumerate(take(given, list, "input")))
+    return tuple(take(one, str, f"input[{place}]") for place, one in enumerate(take(value, list, "input")))
 
 
 def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:

@@ -6,7 +6,7 @@ from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.functions import write_tool
 from bardo.dialects.losses import Losses
 from bardo.dialects.ollama.constants import NAME, SAMPLING, TITLE
@@ -28,14 +28,14 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking("Ollama takes text and pictures", "document"),
-        **lacking("Ollama answers once", "choices", sent=1),
-        **lacking("Ollama leaves the choice of tools to the model", "tool_choice.parallel", same=(True,)),
-        **lacking("Ollama does not bind tool arguments to their schema", "tools.strict", same=(False,)),
-        **lacking("Ollama does not tell a failed tool from another", "tool_result.is_error"),
-        **lacking("Ollama chooses the detail itself", "image.detail", same=("auto",)),
-        **lacking("Ollama always holds to the schema", "output_format.strict", same=(True,)),
-        **lacking("Ollama has no such field", "output_format.description"),
+        **limitations("Ollama takes text and pictures", "document"),
+        **limitations("Ollama answers once", "choices", sent=1),
+        **limitations("Ollama leaves the choice of tools to the model", "tool_choice.parallel", same=(True,)),
+        **limitations("Ollama does not bind tool arguments to their schema", "tools.strict", same=(False,)),
+        **limitations("Ollama does not tell a failed tool from another", "tool_result.is_error"),
+        **limitations("Ollama chooses the detail itself", "image.detail", same=("auto",)),
+        **limitations("Ollama always holds to the schema", "output_format.strict", same=(True,)),
+        **limitations("Ollama has no such field", "output_format.description"),
     },
 )
 
@@ -87,7 +87,11 @@ def _options(request: Request) -> dict[str, Any]:
     return options
 
 
-def _format(wanted: OutputFormat | None) -> dict[str, Any]:
-    if wanted is None:
+def _format(output_format: OutputFormat | None) -> dict[str, Any]:
+    if output_format is None:
         return {}
-    return {"format": "json" if wanted.mode == "json_object" or wanted.schema is None else wanted.schema}
+    return {
+        "format": "json"
+        if output_format.mode == "json_object" or output_format.schema is None
+        else output_format.schema
+    }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bardo.dialects.counts import doubted, whole
+from bardo.dialects.counts import doubted, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
@@ -27,7 +27,11 @@ def decode_usage(line: dict[str, Any]) -> tuple[Usage | None, tuple[Degradation,
     raw = {name: line[name] for name in FIELDS if line.get(name) is not None}
     if not raw:
         return None, ()
-    usage = Usage(input_tokens=whole(raw.get("prompt_eval_count")), output_tokens=whole(raw.get("eval_count")), raw=raw)
+    usage = Usage(
+        input_tokens=token_count(raw.get("prompt_eval_count")),
+        output_tokens=token_count(raw.get("eval_count")),
+        raw=raw,
+    )
     return usage, tuple(doubt for name in _COUNTS for doubt in doubted(f"usage.{name}", raw.get(name)))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.citations import annotations_form
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.openai_chat.chunks import encode_partial
 from bardo.dialects.openai_chat.constants import FRAMING, NAME, USUAL, WITHIN
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
@@ -61,10 +61,10 @@ DIALECT = Dialect(
             }
         ),
         lacks={
-            **lacking(
+            **limitations(
                 "the client's dialect has no word for it", "finish.pause", "finish.error", "finish.unknown", sent="stop"
             ),
-            **lacking("the client's dialect has no place for it", "finish.stop_sequence"),
+            **limitations("the client's dialect has no place for it", "finish.stop_sequence"),
         },
         counts=("input_tokens", "output_tokens"),
         framing=FRAMING,

@@ -129,7 +129,7 @@ class CallReader:
     def _start(self, call: _Call) -> list[Event]:
         call.started = True
         self.lacks_ids |= not call.id and self._slots.get(_OLDER) is not call
-        held, call.held = call.held, []
+        held, call.pending = call.pending, []
         return [ToolCallStart(call.block, call.id, call.name, self._open.choice), *held]
 
     def _add(self, call: _Call, piece: _Piece, field: str) -> list[Event]:
@@ -146,7 +146,7 @@ class CallReader:
             events.append(BlockFields(call.block, NAME, fresh, choice))
         if call.started:
             return events
-        call.held += events
+        call.pending += events
         return []
 
     def _end_whole(self) -> list[Event]:
@@ -161,13 +161,13 @@ class CallReader:
 class _Call:
     """A call that is still arriving."""
 
-    __slots__ = ("arguments", "block", "ended", "held", "id", "name", "said", "said_twice", "started")
+    __slots__ = ("arguments", "block", "ended", "id", "name", "pending", "said", "said_twice", "started")
 
     def __init__(self, block: int) -> None:
         self.block = block
         self.id = self.name = ""
         self.arguments: list[str] = []
-        self.held: list[Event] = []
+        self.pending: list[Event] = []
         self.said: dict[str, Any] = {}
         self.said_twice: RepeatedArguments | None = None
         self.started = self.ended = False

@@ -29,15 +29,15 @@ class CarriedFields:
     """Collects such fields of one choice, and tells what is new."""
 
     def __init__(self) -> None:
-        self._said: dict[str, Any] = {}
+        self._latest: dict[str, Any] = {}
 
-    def news(self, choice: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
+    def changes(self, choice: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
         """Return what this choice object adds."""
         new: dict[str, Any] = {}
         for name, value in _flat(choice, delta):
-            if value is None or (self._said.get(name) == value and not (isinstance(value, list) and value)):
+            if value is None or (self._latest.get(name) == value and not (isinstance(value, list) and value)):
                 continue
-            new[name] = self._said[name] = value
+            new[name] = self._latest[name] = value
         return new
 
 

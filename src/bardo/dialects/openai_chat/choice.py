@@ -74,7 +74,7 @@ class ChoiceReader:
             events.append(RefusalChunk(self._open.number, refusal, self._index))
         events += [] if whole else self._take_states(delta, whole=False)
         events += self.calls.take(delta)
-        fields = self._carried.news(choice, delta)
+        fields = self._carried.changes(choice, delta)
         if fields:
             events.append(ReplyFields(NAME, fields, self._index))
         return events + self._take_finish(choice.get("finish_reason"))

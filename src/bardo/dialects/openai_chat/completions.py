@@ -60,12 +60,12 @@ def decode_completion(body: bytes) -> CompletionRequest:
     )
 
 
-def _prompts(given: Any) -> tuple[str, ...]:
-    if isinstance(given, str):
-        return (given,)
-    if not given:
+def _prompts(value: Any) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if not value:
         raise InvalidRequest("prompt is required", hint="give a text, or a list of texts", param="prompt")
-    listed = take(given, list, "prompt")
+    listed = take(value, list, "prompt")
     if len(listed) > MOST_PROMPTS and all(isinstance(one, str) for one in listed):
         raise InvalidRequest(f"prompt holds {len(listed)} texts, and may hold {MOST_PROMPTS}", param="prompt")
     if any(isinstance(one, int | list) for one in listed):
@@ -142,9 +142,9 @@ def _finish(word: Any) -> Any:
     return "stop" if word in ("tool_calls", "function_call") else word
 
 
-def _legacy_logprobs(given: Any, offset: int) -> tuple[dict[str, Any] | None, int]:
+def _legacy_logprobs(value: Any, offset: int) -> tuple[dict[str, Any] | None, int]:
     """Return log probabilities in the older shape, tokens in one list and their numbers in another, and where the next token begins."""
-    rows = given.get("content") if isinstance(given, dict) else None
+    rows = value.get("content") if isinstance(value, dict) else None
     if not isinstance(rows, list):
         return None, offset
     offsets = []

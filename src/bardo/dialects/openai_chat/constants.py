@@ -38,7 +38,7 @@ _READ: dict[str, FinishReason] = {
     "insufficient_system_resource": "error",
     "network_error": "error",
 }
-_WRITTEN: dict[FinishReason, str] = {
+_FINISH_REASONS: dict[FinishReason, str] = {
     "stop": "stop",
     "length": "length",
     "tool_calls": "tool_calls",
@@ -60,7 +60,7 @@ def encode_finish(finish: Finish, *, refused: bool) -> str:
     """Return the word an OpenAI client knows. A refusal in words ends as any other answer; only a filter cuts without them."""
     if refused and finish.reason == "refusal" and finish.raw != "content_filter":
         return "stop"
-    return _WRITTEN[finish.reason]
+    return _FINISH_REASONS[finish.reason]
 
 
 FRAMING = frozenset(

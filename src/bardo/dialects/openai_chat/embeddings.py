@@ -71,12 +71,12 @@ def decode_request(body: bytes, arrival: Arrival) -> EmbedRequest:
     )
 
 
-def _inputs(given: Any) -> tuple[EmbedInput, ...]:
-    if isinstance(given, str):
-        return (given,)
-    if given is None:
+def _inputs(value: Any) -> tuple[EmbedInput, ...]:
+    if isinstance(value, str):
+        return (value,)
+    if value is None:
         raise InvalidRequest("input is required", param="input")
-    listed = take(given, list, "input")
+    listed = take(value, list, "input")
     if not listed:
         raise InvalidRequest("input is empty", hint=_INPUT, param="input")
     if _are_tokens(listed):
@@ -84,18 +84,18 @@ def _inputs(given: Any) -> tuple[EmbedInput, ...]:
     return tuple(_input(one, f"input[{place}]") for place, one in enumerate(listed))
 
 
-def _input(given: Any, at: str) -> EmbedInput:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, list) and given and _are_tokens(given):
-        return tuple(given)
-    if isinstance(given, dict):
-        return NativeInput(NAME, given)
+def _input(value: Any, at: str) -> EmbedInput:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and value and _are_tokens(value):
+        return tuple(value)
+    if isinstance(value, dict):
+        return NativeInput(NAME, value)
     raise InvalidRequest(_INPUT, param=at)
 
 
-def _are_tokens(given: list[Any]) -> bool:
-    return all(type(one) is int for one in given)
+def _are_tokens(value: list[Any]) -> bool:
+    return all(type(one) is int for one in value)
 
 
 def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireRequest:
@@ -103,16 +103,16 @@ def encode_request(request: EmbedRequest, endpoint: EmbedEndpoint) -> WireReques
     own = own_body(request, NAME)
     if own is not None:
         if request.part_of is not None:
-            own["input"] = [given.value if isinstance(given, NativeInput) else given for given in request.inputs]
+            own["input"] = [value.value if isinstance(value, NativeInput) else value for value in request.inputs]
         if request.dimensions is None:
             own.pop("dimensions", None)
         return WireRequest(path=endpoint.path, body=write_json(own))
-    for place, given in enumerate(request.inputs):
-        if isinstance(given, NativeInput) and given.dialect != NAME:
+    for place, value in enumerate(request.inputs):
+        if isinstance(value, NativeInput) and value.dialect != NAME:
             raise Unsupported("this provider makes vectors of texts only", param=f"input[{place}]")
     body: dict[str, Any] = {
         "model": request.model,
-        "input": [given.value if isinstance(given, NativeInput) else given for given in request.inputs],
+        "input": [value.value if isinstance(value, NativeInput) else value for value in request.inputs],
     }
     if request.dimensions is not None:
         body["dimensions"] = request.dimensions

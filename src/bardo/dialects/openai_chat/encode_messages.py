@@ -44,8 +44,8 @@ class MessageWriter:
     def write(self, message: Message) -> list[dict[str, Any]]:
         """Return the wire messages of one message: tool results are messages of their own."""
         if message.role == "assistant":
-            written = self._assistant(message)
-            return [] if _says_nothing(message, written) else [written]
+            output = self._assistant(message)
+            return [] if _says_nothing(message, output) else [output]
         results = [block for block in message.blocks if isinstance(block, ToolResultBlock)]
         others = [block for block in message.blocks if not isinstance(block, ToolResultBlock)]
         others = [*self._media(results), *others]
@@ -137,18 +137,18 @@ class MessageWriter:
         )
         calls = [call for block in message.blocks for call in self._calls(block)]
         carried = dict(fields_for(NAME, message.carried))
-        written: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
+        output: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
         refusals = [block.text for block in message.blocks if isinstance(block, RefusalBlock)]
         if refusals:
-            written |= {"content": content or None, "refusal": "".join(refusals)}
+            output |= {"content": content or None, "refusal": "".join(refusals)}
         for name, call in calls:
-            written |= {name: call} if name == "function_call" else {name: [*written.get(name, ()), call]}
+            output |= {name: call} if name == "function_call" else {name: [*output.get(name, ()), call]}
         extra = encode_states(self._kept(state for block in texts for state in block.opaque))
         if extra:
             carried["extra_content"] = merge_extra(extra, carried.get("extra_content") or {})
         thoughts = [block for block in message.blocks if isinstance(block, ReasoningBlock)]
-        self._give_back(thoughts, written)
-        return written | carried
+        self._give_back(thoughts, output)
+        return output | carried
 
     def _answer(self, blocks: Sequence[Block]) -> Parts:
         """Return the content; several blocks of text were one answer, cut only by what stood between them."""
@@ -179,12 +179,12 @@ class MessageWriter:
                 self._drop_state(state.format)
         return kept
 
-    def _give_back(self, thoughts: Sequence[ReasoningBlock], written: dict[str, Any]) -> None:
+    def _give_back(self, thoughts: Sequence[ReasoningBlock], output: dict[str, Any]) -> None:
         for block in thoughts:
             self._losses.lose_fields(block.carried)
-        replay: Replay = given_back(thoughts, self._quirks.replay, written["content"])
-        written |= replay.fields
-        for style in replay.lost:
+        replay: Replay = given_back(thoughts, self._quirks.replay, output["content"])
+        output |= replay.fields
+        for style in replay.lost_formats:
             self._drop_state(style, sent=self._quirks.replay if replay.fields else None)
 
 
@@ -216,7 +216,7 @@ class Replay(msgspec.Struct, frozen=True):
     """Fields of the assistant's message, and the formats of what they leave out."""
 
     fields: dict[str, Any] = {}
-    lost: tuple[str, ...] = ()
+    lost_formats: tuple[str, ...] = ()
 
 
 def given_back(thoughts: Sequence[ReasoningBlock], form: ReplayForm, content: Any) -> Replay:
@@ -236,8 +236,8 @@ def given_back(thoughts: Sequence[ReasoningBlock], form: ReplayForm, content: An
     if form == "none" or not text:
         return Replay({}, tuple(block.format for block in thoughts))
     own = ("content_list",) if form == "content_list" else ()
-    lost = tuple(state.format for block in thoughts for state in block.opaque if state.format not in own)
-    return Replay(_text_given_back(thoughts, text, form, content), lost)
+    lost_formats = tuple(state.format for block in thoughts for state in block.opaque if state.format not in own)
+    return Replay(_text_given_back(thoughts, text, form, content), lost_formats)
 
 
 def _text_given_back(thoughts: Sequence[ReasoningBlock], text: str, form: ReplayForm, content: Any) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def _parts(content: Any) -> list[dict[str, Any]]:
     return [{"type": "text", "text": content}] if content else []
 
 
-def _says_nothing(message: Message, written: dict[str, Any]) -> bool:
+def _says_nothing(message: Message, output: dict[str, Any]) -> bool:
     """Whether nothing is left of a message that held only what this dialect cannot say."""
     unknown = bool(message.blocks) and all(isinstance(block, UnknownBlock) for block in message.blocks)
-    return unknown and not written["content"] and len(written) == 2
+    return unknown and not output["content"] and len(output) == 2

@@ -73,7 +73,7 @@ class ChatEncoder:
         if self._failed:
             return ()
         released: Sequence[bytes] = ()
-        if self._thinking.held and (place := _place(item)) is not None:
+        if self._thinking.pending_states and (place := _place(item)) is not None:
             released = self._thinking.release(place)
         writer = _WRITERS.get(type(item))
         written = writer(self, item) if writer is not None else ()

@@ -6,7 +6,7 @@ from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow, Quirks
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.hosted_tools import is_asked_otherwise
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_chat.constants import DEVELOPER, NAME
@@ -43,7 +43,7 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking("Chat Completions does not tell a failed tool from another", "tool_result.is_error"),
+        **limitations("Chat Completions does not tell a failed tool from another", "tool_result.is_error"),
     },
 )
 
@@ -101,10 +101,10 @@ def _names_developer(request: Request) -> bool:
     return False
 
 
-def _stream(request: Request, quirks: Quirks, asked: Any) -> dict[str, Any]:
+def _stream(request: Request, quirks: Quirks, value: Any) -> dict[str, Any]:
     if not request.stream:
         return {}
-    options = {**(asked or {}), **({"include_usage": True} if quirks.stream_usage else {})}
+    options = {**(value or {}), **({"include_usage": True} if quirks.stream_usage else {})}
     return {"stream": True, "stream_options": options} if options else {"stream": True}
 
 
@@ -137,16 +137,16 @@ def _tool_choice(choice: ToolChoice | None) -> dict[str, Any]:
     return written
 
 
-def _output_format(wanted: OutputFormat) -> dict[str, Any]:
-    if wanted.mode == "json_object":
+def _output_format(output_format: OutputFormat) -> dict[str, Any]:
+    if output_format.mode == "json_object":
         return {"type": "json_object"}
-    inner: dict[str, Any] = {"name": wanted.name or "answer"}
-    if wanted.schema is not None:
-        inner["schema"] = wanted.schema
-    if wanted.strict is not None:
-        inner["strict"] = wanted.strict
-    if wanted.description:
-        inner["description"] = wanted.description
+    inner: dict[str, Any] = {"name": output_format.name or "answer"}
+    if output_format.schema is not None:
+        inner["schema"] = output_format.schema
+    if output_format.strict is not None:
+        inner["strict"] = output_format.strict
+    if output_format.description:
+        inner["description"] = output_format.description
     return {"type": "json_schema", "json_schema": inner}
 
 

@@ -36,7 +36,7 @@ class Deltas(Protocol):
 
 
 class ThinkingWriter:
-    """Writes thinking into `deltas`; `held` says whether opaque state waits to be written."""
+    """Writes thinking into `deltas`; `pending_states` says whether opaque state waits to be written."""
 
     def __init__(self, deltas: Deltas) -> None:
         self._deltas = deltas
@@ -52,7 +52,7 @@ class ThinkingWriter:
         self._counts: dict[int, int] = {}
         # The block whose next piece of text is written without a look at anything else, and the index of its details, -1 without.
         self._repeats_block = self._repeats_choice = self._repeats_index = -1
-        self.held: dict[Place, dict[str, Opaque]] = {}
+        self.pending_states: dict[Place, dict[str, Opaque]] = {}
 
     def knows(self, place: Place) -> bool:
         """Whether the block is one of thinking."""
@@ -107,15 +107,18 @@ class ThinkingWriter:
 
     def hold(self, item: OpaqueState) -> None:
         """Take opaque state of a block."""
-        states = self.held.setdefault((item.choice, item.block), {})
+        states = self.pending_states.setdefault((item.choice, item.block), {})
         kind = item.opaque.kind
         states[f"{kind} {len(states)}" if kind == "redacted" else kind] = item.opaque
 
     def release(self, current: Place | None) -> list[bytes]:
         """Write all state that was held, but for the block that is being written."""
         out: list[bytes] = []
-        for place in [place for place in self.held if place != current]:
-            pieces = [self._piece(place, piece, style) for style, piece in _state_pieces(self.held.pop(place).values())]
+        for place in [place for place in self.pending_states if place != current]:
+            pieces = [
+                self._piece(place, piece, style)
+                for style, piece in _state_pieces(self.pending_states.pop(place).values())
+            ]
             out += self._deltas.add(place[0], {"reasoning_details": pieces})
         return out
 

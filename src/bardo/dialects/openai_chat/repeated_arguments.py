@@ -4,13 +4,13 @@ from __future__ import annotations
 
 
 class RepeatedArguments:
-    """Gives each piece once. `given` are the pieces so far; whichever field is ahead adds to them, the other repeats them."""
+    """Gives each piece once. `pieces` are the pieces so far; whichever field is ahead adds to them, the other repeats them."""
 
-    __slots__ = ("_given", "_places", "_strays")
+    __slots__ = ("_pieces", "_places", "_strays")
 
-    def __init__(self, given: list[str], first: str) -> None:
-        self._given = given
-        # Where each field stands in `given`, as a piece and a place in it; None at the end.
+    def __init__(self, pieces: list[str], first: str) -> None:
+        self._pieces = pieces
+        # Where each field stands in `pieces`, as a piece and a place in it; None at the end.
         self._places: dict[str, tuple[int, int] | None] = {first: None}
         self._strays: set[str] = set()
 
@@ -27,7 +27,7 @@ class RepeatedArguments:
             return ""
         self._places[field] = place
         if rest:
-            end = (len(self._given), 0)
+            end = (len(self._pieces), 0)
             self._places = {name: end if at is None and name != field else at for name, at in self._places.items()}
             self._places[field] = None
         return rest
@@ -35,8 +35,8 @@ class RepeatedArguments:
     def _beyond(self, text: str, piece: int, begin: int) -> tuple[str | None, tuple[int, int] | None]:
         """Return what `text` has beyond the pieces from this place on, and where it ends; None where it differs from them."""
         at = 0
-        while piece < len(self._given) and at < len(text):
-            held = self._given[piece]
+        while piece < len(self._pieces) and at < len(text):
+            held = self._pieces[piece]
             size = min(len(held) - begin, len(text) - at)
             if held[begin : begin + size] != text[at : at + size]:
                 return None, None

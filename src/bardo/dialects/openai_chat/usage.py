@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.dialects.billed_counts import openai_details
-from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, whole
+from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
 
@@ -30,7 +30,7 @@ def decode_usage(
     asked, output, reported, cached, written, input_details, output_details = (
         _usual_counts(raw) if usual else _counts(raw)
     )
-    prompt, completion, thought = whole(asked), whole(output), whole(reported)
+    prompt, completion, thought = token_count(asked), token_count(output), token_count(reported)
     doubts: tuple[Degradation, ...] = ()
     if prompt is None or completion is None or thought is None:
         doubts = doubted("usage.input_tokens", asked) + doubted("usage.output_tokens", output)
@@ -41,12 +41,12 @@ def decode_usage(
         completion,
         thought,
         prompt=prompt,
-        total=whole(raw.get("total_tokens")),
+        total=token_count(raw.get("total_tokens")),
         excludes_reasoning=excludes_reasoning,
     )
     capped: tuple[Degradation, ...] = ()
     if cached is not None or written is not None:
-        cached, written, capped = cache_within_input(prompt, whole(cached), whole(written))
+        cached, written, capped = cache_within_input(prompt, token_count(cached), token_count(written))
     usage = Usage(
         input_tokens=prompt,
         output_tokens=completion,
@@ -133,18 +133,21 @@ def google_counts(body: dict[str, Any]) -> dict[str, Any] | None:
 
 def _beside_by_google(google: dict[str, Any], output: int | None, reasoning: int | None) -> bool | None:
     """Return whether `output` is Google's answer alone; None where its counts are about something else."""
-    answer, thoughts = whole(google.get("candidatesTokenCount")) or 0, whole(google.get("thoughtsTokenCount"))
+    answer, thoughts = (
+        token_count(google.get("candidatesTokenCount")) or 0,
+        token_count(google.get("thoughtsTokenCount")),
+    )
     if output is None or not thoughts or thoughts != reasoning:
         return None
     return {answer: True, answer + thoughts: False}.get(output)
 
 
-def _dollars(raw: dict[str, Any], beside: Any) -> float | None:
+def _dollars(raw: dict[str, Any], usd: Any) -> float | None:
     """Return the price a host names: OpenRouter's `cost`, Perplexity's `total_cost`, Venice's `usd`, xAI's ticks."""
     ticks = _amount(raw.get("cost_in_usd_ticks"))
     if ticks is not None:
         return ticks / _TICKS_PER_DOLLAR
-    for cost, name in ((raw.get("cost"), "total_cost"), (beside, "usd")):
+    for cost, name in ((raw.get("cost"), "total_cost"), (usd, "usd")):
         amount = _amount(cost.get(name) if isinstance(cost, dict) else cost)
         if amount is not None:
             return amount + _upstream_cost(raw)
@@ -175,7 +178,7 @@ def encode_usage(usage: Usage) -> dict[str, Any] | None:
         return None
     raw = usage.raw if isinstance(usage.raw, dict) and "prompt_tokens" in usage.raw else {}
     prompt, completion = usage.input_tokens or 0, usage.output_tokens or 0
-    total = usage.total_tokens if usage.total_tokens is not None else whole(raw.get("total_tokens"))
+    total = usage.total_tokens if usage.total_tokens is not None else token_count(raw.get("total_tokens"))
     return {
         **raw,
         "prompt_tokens": prompt,

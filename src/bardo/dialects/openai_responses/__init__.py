@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.citations import annotations_form
-from bardo.dialects.declaration import lacking
+from bardo.dialects.declaration import limitations
 from bardo.dialects.openai_responses.as_functions import as_functions, own_tools_as_functions
 from bardo.dialects.openai_responses.decode_reply import CALLS
 from bardo.dialects.openai_responses.decode_request import decode_request
@@ -49,9 +49,9 @@ DIALECT = Dialect(
             }
         ),
         lacks={
-            **lacking("the client's dialect has no word for it", "finish.pause", "finish.unknown", sent="stop"),
-            **lacking("the client's dialect has no place for it", "finish.stop_sequence"),
-            **lacking("the client's dialect holds one answer", "choices"),
+            **limitations("the client's dialect has no word for it", "finish.pause", "finish.unknown", sent="stop"),
+            **limitations("the client's dialect has no place for it", "finish.stop_sequence"),
+            **limitations("the client's dialect holds one answer", "choices"),
         },
         finish_words=frozenset(STATUSES),
         counts=("input_tokens", "output_tokens", "reasoning_tokens"),

@@ -12,8 +12,8 @@ import msgspec
 
 from bardo.dialects.allowed_tools import with_allowed_tools
 from bardo.dialects.openai_responses.function_names import (
-    FOUND,
     INPUT,
+    TOOL_SEARCH_OUTPUT,
     DeclaredTool,
     FunctionNames,
     ToolForm,
@@ -40,7 +40,7 @@ _INPUT_SCHEMA: dict[str, Any] = {
     "required": [INPUT],
     "additionalProperties": False,
 }
-_SAID = frozenset({"type", "name", "description", "parameters", "strict", "format", "execution"})
+_READ_FIELDS = frozenset({"type", "name", "description", "parameters", "strict", "format", "execution"})
 _MARKS = frozenset({"type", "namespace", "execution", "tools"})
 _OWN_TOOLS = frozenset({"custom", "namespace", "tool_search"})
 CALL_KINDS: dict[str, ToolKind] = {"custom_tool_call": "custom", "tool_search_call": "tool_search"}
@@ -130,7 +130,7 @@ def _function(tool: DeclaredTool, names: FunctionNames) -> Tool:
     fields, form = tool.fields, tool.form
     described = fields.get("description")
     about = f"Tools of {form.namespace}: {tool.about}" if tool.about else ""
-    left = {name: value for name, value in fields.items() if name not in _SAID and value is not None}
+    left = {name: value for name, value in fields.items() if name not in _READ_FIELDS and value is not None}
     schema, strict = fields.get("parameters"), fields.get("strict")
     custom = form.kind == "custom"
     return Tool(
@@ -193,7 +193,7 @@ def _plain(block: Block, called: dict[str, str], names: FunctionNames) -> Block:
     carried = block.carried if left == fields else Carried(NAME, left) if left else None
     if isinstance(block, ToolCallBlock):
         return msgspec.structs.replace(block, name=called.get(block.id, block.name), carried=carried)
-    content = _found_names(fields, names) if fields.get("type") == FOUND else block.content
+    content = _found_names(fields, names) if fields.get("type") == TOOL_SEARCH_OUTPUT else block.content
     return msgspec.structs.replace(block, name=called.get(block.call_id, block.name), content=content, carried=carried)
 
 

@@ -49,7 +49,7 @@ class ReplyWriter:
         self._blocks.close(self._envelope.item_status, out)
         response = self._envelope.closing(self._stream.output())
         ending = response["status"] if response["status"] in ("incomplete", "failed") else "completed"
-        self._stream.say(f"response.{ending}", {"response": response}, out)
+        self._stream.write(f"response.{ending}", {"response": response}, out)
         return out
 
     def _take(self, event: Event) -> Sequence[bytes]:
@@ -63,7 +63,7 @@ class ReplyWriter:
         if not self._begun:
             self._begun = True
             for name in ("response.created", "response.in_progress"):
-                self._stream.say(name, {"response": self._envelope.opening()}, out)
+                self._stream.write(name, {"response": self._envelope.opening()}, out)
         return out
 
     def _fail(self, event: Failed) -> Sequence[bytes]:
@@ -75,8 +75,8 @@ class ReplyWriter:
         told = error_object(event.error)
         # Typed clients read the flat fields; OpenAI's servers write the object.
         flat = {"code": told["code"], "message": told["message"], "param": told["param"]}
-        self._stream.say("error", {**flat, "error": told}, out)
-        self._stream.say("response.failed", {"response": self._envelope.closing(self._stream.output())}, out)
+        self._stream.write("error", {**flat, "error": told}, out)
+        self._stream.write("response.failed", {"response": self._envelope.closing(self._stream.output())}, out)
         return out
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_responses.output_items import encode_input
 from bardo.dialects.openai_responses.state import NAME
@@ -41,8 +41,8 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking("Responses gives one answer a call", "choices", sent=1),
-        **lacking("Responses has no such field; the text stays", "tool_result.is_error"),
+        **limitations("Responses gives one answer a call", "choices", sent=1),
+        **limitations("Responses has no such field; the text stays", "tool_result.is_error"),
     },
 )
 
@@ -108,14 +108,14 @@ def _text(request: Request) -> dict[str, Any]:
     return {"text": text} if text else {}
 
 
-def _format(wanted: OutputFormat) -> dict[str, Any]:
-    if wanted.mode == "json_object":
+def _format(output_format: OutputFormat) -> dict[str, Any]:
+    if output_format.mode == "json_object":
         return {"type": "json_object"}
-    written = {"type": "json_schema", "name": wanted.name or "answer", "schema": wanted.schema}
-    if wanted.strict is not None:
-        written["strict"] = wanted.strict
-    if wanted.description:
-        written["description"] = wanted.description
+    written = {"type": "json_schema", "name": output_format.name or "answer", "schema": output_format.schema}
+    if output_format.strict is not None:
+        written["strict"] = output_format.strict
+    if output_format.description:
+        written["description"] = output_format.description
     return written
 
 

@@ -19,26 +19,26 @@ _LONGEST_OPENING = 64
 class FreeInput:
     """Reads the text piece by piece. Arguments of another form are the text themselves, given at the end."""
 
-    __slots__ = ("_closed", "_held", "_in_text", "_other", "_pieces")
+    __slots__ = ("_buffer", "_closed", "_in_text", "_is_other", "_pieces")
 
     def __init__(self) -> None:
         self._pieces: list[str] = []
-        self._held = ""
-        self._in_text = self._other = self._closed = False
+        self._buffer = ""
+        self._in_text = self._is_other = self._closed = False
 
     def feed(self, arguments: str) -> str:
         """Take a piece of the arguments, and return what it adds to the text."""
         if self._closed:
             return ""
         if self._in_text:
-            return self._read(self._held + arguments)
+            return self._read(self._buffer + arguments)
         self._pieces.append(arguments)
-        if self._other:
+        if self._is_other:
             return ""
         start = "".join(self._pieces)
         opening = _OPENING.match(start)
         if opening is None:
-            self._other = len(start) > _LONGEST_OPENING
+            self._is_other = len(start) > _LONGEST_OPENING
             return ""
         self._in_text = True
         self._pieces = []
@@ -54,7 +54,7 @@ class FreeInput:
 
     def _read(self, text: str) -> str:
         """Return the text up to an escape that is cut off, or to the closing quote."""
-        self._held = ""
+        self._buffer = ""
         found: list[str] = []
         at = 0
         while at < len(text):
@@ -67,7 +67,7 @@ class FreeInput:
             elif (escape := _escape(text, at)) is not None:
                 taken, end = escape
             else:
-                self._held = text[at:]
+                self._buffer = text[at:]
                 break
             found.append(taken)
             at = end

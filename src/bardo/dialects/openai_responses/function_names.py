@@ -19,7 +19,7 @@ from bardo.values.request import Message, Request
 
 ToolKind = Literal["function", "custom", "tool_search"]
 ADDITIONAL = "additional_tools"
-FOUND = "tool_search_output"
+TOOL_SEARCH_OUTPUT = "tool_search_output"
 SEARCH = "tool_search"
 INPUT = "input"
 """The one parameter of the function that stands for a custom tool."""
@@ -132,7 +132,9 @@ def found_items(messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
         for block in message.blocks:
             if isinstance(block, UnknownBlock) and declares_tools(block):
                 yield block.value
-            elif isinstance(block, ToolResultBlock) and fields_for(NAME, block.carried).get("type") == FOUND:
+            elif (
+                isinstance(block, ToolResultBlock) and fields_for(NAME, block.carried).get("type") == TOOL_SEARCH_OUTPUT
+            ):
                 yield fields_for(NAME, block.carried)
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from bardo.dialects.carriers import Carrier, settled
 from bardo.dialects.jsonfield import optional, required, take
-from bardo.dialects.openai_responses.function_names import FOUND, INPUT, SEARCH
+from bardo.dialects.openai_responses.function_names import INPUT, SEARCH, TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.input_parts import blocks_of
 from bardo.dialects.openai_responses.state import FORMAT, NAME, SealContent, is_made, opened
 from bardo.dialects.wire import encode_json
@@ -181,7 +181,7 @@ class _InputReader:
         call_id, kind = required(item, "call_id", str, at), item["type"]
         self._names[call_id] = SEARCH
         carried = Carried(NAME, {"type": kind, **_additional(item, _SEARCH)})
-        if kind == FOUND:
+        if kind == TOOL_SEARCH_OUTPUT:
             self._end_turn()
             self._results.append(ToolResultBlock(call_id=call_id, name=SEARCH, carried=carried))
         else:
@@ -212,7 +212,7 @@ _READERS: dict[str, Callable[[_InputReader, dict[str, Any], str], None]] = {
     "custom_tool_call": _InputReader.decode_custom_call,
     "custom_tool_call_output": _InputReader.decode_result,
     "tool_search_call": _InputReader.decode_search,
-    FOUND: _InputReader.decode_search,
+    TOOL_SEARCH_OUTPUT: _InputReader.decode_search,
 }
 _MESSAGE = frozenset({"type", "role", "content"})
 _REASONING = frozenset({"type", "id", "summary", "content", "encrypted_content", "status"})

@@ -46,7 +46,7 @@ class ItemStream:
         self._sequence = 0
         self._riders: list[tuple[str, list[Opaque]]] = []
 
-    def say(self, name: str, fields: dict[str, Any], out: list[bytes]) -> None:
+    def write(self, name: str, fields: dict[str, Any], out: list[bytes]) -> None:
         """Write one event."""
         body = {"type": name, **fields, "sequence_number": self._sequence}
         self._sequence += 1
@@ -80,7 +80,7 @@ class ItemStream:
         annotations = part.fields.get("annotations") or ()
         for index in range(since, len(annotations)):
             fields = {**_place(part), "annotation_index": index, "annotation": annotations[index]}
-            self.say("response.output_text.annotation.added", fields, out)
+            self.write("response.output_text.annotation.added", fields, out)
 
     def close(self, item: WrittenItem, status: str, out: list[bytes]) -> None:
         """Tell that an item is over. Its riders wait for `write_riders`."""
@@ -105,7 +105,7 @@ class ItemStream:
 
     def output(self) -> list[dict[str, Any]]:
         """Return the items as the finished response lists them."""
-        return [item.shown(item.status or "incomplete") for item in self.items]
+        return [item.done_item(item.status or "incomplete") for item in self.items]
 
     def _close_parts(self, item: WrittenItem, out: list[bytes]) -> None:
         closing, item.open_parts = item.open_parts, []
@@ -116,18 +116,18 @@ class ItemStream:
             self._write_part_end(part, out)
 
     def _write_start(self, item: WrittenItem, out: list[bytes]) -> None:
-        self.say("response.output_item.added", {"output_index": item.index, "item": item.begun()}, out)
+        self.write("response.output_item.added", {"output_index": item.index, "item": item.added_item()}, out)
 
     def _write_end(self, item: WrittenItem, out: list[bytes]) -> None:
-        self.say("response.output_item.done", {"output_index": item.index, "item": item.shown(item.status)}, out)
+        self.write("response.output_item.done", {"output_index": item.index, "item": item.done_item(item.status)}, out)
 
     def _write_part_start(self, part: WrittenPart, out: list[bytes]) -> None:
         if part.kind in _DELTAS:
             part.prefix = _prefix(_DELTAS[part.kind], _place(part))
         if part.kind == "summary_text":
-            self.say("response.reasoning_summary_part.added", {**_place(part), "part": part.shown("")}, out)
+            self.write("response.reasoning_summary_part.added", {**_place(part), "part": part.done_item("")}, out)
         elif part.kind not in _OF_CALLS:
-            self.say("response.content_part.added", {**_place(part), "part": part.shown("")}, out)
+            self.write("response.content_part.added", {**_place(part), "part": part.done_item("")}, out)
 
     def _write_part_end(self, part: WrittenPart, out: list[bytes]) -> None:
         place, text = _place(part), part.text
@@ -135,21 +135,21 @@ class ItemStream:
             return
         done = _DELTAS[part.kind].removesuffix("delta") + "done"
         if part.kind == "arguments":
-            self.say(done, {**place, "name": part.fields.get("name", ""), "arguments": text}, out)
+            self.write(done, {**place, "name": part.fields.get("name", ""), "arguments": text}, out)
             return
         if part.kind == "input":
-            self.say(done, {**place, "input": text}, out)
+            self.write(done, {**place, "input": text}, out)
             return
         if part.kind == "refusal":
-            self.say(done, {**place, "refusal": text}, out)
+            self.write(done, {**place, "refusal": text}, out)
         elif part.kind == "output_text":
-            self.say(done, {**place, "logprobs": part.fields.get("logprobs") or [], "text": text}, out)
+            self.write(done, {**place, "logprobs": part.fields.get("logprobs") or [], "text": text}, out)
         else:
-            self.say(done, {**place, "text": text}, out)
+            self.write(done, {**place, "text": text}, out)
         closing = (
             "response.reasoning_summary_part.done" if part.kind == "summary_text" else "response.content_part.done"
         )
-        self.say(closing, {**place, "part": part.shown(text)}, out)
+        self.write(closing, {**place, "part": part.done_item(text)}, out)
 
 
 def _place(part: WrittenPart) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from bardo.catalog.rows import ProviderRow
 from bardo.dialects.documents import as_text, data_of, file_name
 from bardo.dialects.losses import Losses
 from bardo.dialects.openai_responses.free_input import only_text
-from bardo.dialects.openai_responses.function_names import FOUND
+from bardo.dialects.openai_responses.function_names import TOOL_SEARCH_OUTPUT
 from bardo.dialects.openai_responses.state import FORMAT, NAME, is_native
 from bardo.dialects.wire import input_of
 from bardo.values.blocks import (
@@ -118,7 +118,7 @@ class _Writer:
         output = block.text if plain and len(parts) < 2 else parts
         own = fields_for(NAME, block.carried)
         fixed: dict[str, Any] = {"type": "function_call_output", "call_id": block.call_id}
-        if own.get("type") != FOUND:
+        if own.get("type") != TOOL_SEARCH_OUTPUT:
             fixed["output"] = output
         self.items.append({**fixed, **own})
 

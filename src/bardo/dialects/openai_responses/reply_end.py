@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.counts import whole
+from bardo.dialects.counts import token_count
 from bardo.dialects.openai_responses.errors import refusal_in_reply
 from bardo.dialects.openai_responses.reply_parts import fields_of
 from bardo.dialects.openai_responses.state import NAME
@@ -32,7 +32,7 @@ class ReplyFrame:
         start = ReplyStart(
             id=self._start.id or _word(response.get("id")),
             model=_word(response.get("model")) or self._start.model,
-            created=whole(created) if self._start.created is None else self._start.created,
+            created=token_count(created) if self._start.created is None else self._start.created,
         )
         if start != self._start:
             self._start = start

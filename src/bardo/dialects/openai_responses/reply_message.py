@@ -96,12 +96,12 @@ class MessageItem(Item):
     def _missing_annotations(self, index: int, finished: list[Any]) -> list[Any]:
         seen = self._annotations.get(index, [])
         agrees = finished[: len(seen)] == seen
-        missing = finished[len(seen) :] if agrees else _beyond(seen, finished)
+        missing = finished[len(seen) :] if agrees else _unseen(seen, finished)
         self._annotations[index] = seen + missing
         return missing
 
 
-def _beyond(seen: list[Any], finished: list[Any]) -> list[Any]:
+def _unseen(seen: list[Any], finished: list[Any]) -> list[Any]:
     """Return those that are finished and were not seen, told apart by what they say."""
     known = set(map(_JSON.encode, seen))
     return [one for one in finished if _JSON.encode(one) not in known]

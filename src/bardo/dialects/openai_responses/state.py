@@ -21,7 +21,7 @@ NAME = "openai_responses"
 FORMAT = "openai-responses-v1"
 _ATTACHED = "bardo-attached"
 _TEXT = "bardo-text"
-_MADE = "_bardo_"
+_BARDO_PREFIX = "_bardo_"
 
 
 class SealContent(msgspec.Struct, frozen=True):
@@ -76,12 +76,12 @@ def digest_of(reply_id: str) -> str:
 
 def made_id(prefix: str, digest: str, index: int) -> str:
     """Return an id for item `index` of a reply. `digest` is what `digest_of` gave."""
-    return f"{prefix}{_MADE}{digest}_{index}"
+    return f"{prefix}{_BARDO_PREFIX}{digest}_{index}"
 
 
 def is_made(item_id: str) -> bool:
     """Whether bardo made this id."""
-    return _MADE in item_id
+    return _BARDO_PREFIX in item_id
 
 
 FRAMING = frozenset(

@@ -108,15 +108,15 @@ def references(items: Iterable[Item]) -> list[str]:
     return [item["id"] for item in items if _is_reference(item)]
 
 
-def with_references(items: Sequence[Item], found: Mapping[str, Item]) -> list[Item]:
+def with_references(items: Sequence[Item], referred: Mapping[str, Item]) -> list[Item]:
     """Return the items with those that are referred to in the places of references.
 
     Raises InvalidRequest for one that bardo made and does not keep any more.
     """
     known: list[Item] = []
     for place, item in enumerate(items):
-        if _is_reference(item) and item["id"] in found:
-            known.append(found[item["id"]])
+        if _is_reference(item) and item["id"] in referred:
+            known.append(referred[item["id"]])
         elif _is_reference(item) and is_made(item["id"]):
             message = f"Item with id '{item['id']}' not found."
             raise InvalidRequest(message, hint="send the item itself", param=f"input[{place}].id")

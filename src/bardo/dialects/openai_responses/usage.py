@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from bardo.dialects.billed_counts import openai_details
-from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, whole
+from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, token_count
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.operations import CountForm, count_of, with_bardo
 from bardo.dialects.wire import encode_json
@@ -30,16 +30,16 @@ def decode_usage(
     into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
     # Copilot has been seen to count reasoning at the top level.
     told = out if "reasoning_tokens" in out else raw
-    counted = whole(raw.get("input_tokens"))
+    counted = token_count(raw.get("input_tokens"))
     output, reasoning, corrected = output_with_reasoning(
-        whole(raw.get("output_tokens")),
-        whole(told.get("reasoning_tokens")),
+        token_count(raw.get("output_tokens")),
+        token_count(told.get("reasoning_tokens")),
         prompt=counted,
-        total=whole(raw.get("total_tokens")),
+        total=token_count(raw.get("total_tokens")),
         excludes_reasoning=excludes_reasoning,
     )
     cached, written, capped = cache_within_input(
-        counted, whole(into.get("cached_tokens")), whole(into.get("cache_write_tokens"))
+        counted, token_count(into.get("cached_tokens")), token_count(into.get("cache_write_tokens"))
     )
     usage = Usage(
         input_tokens=counted,
@@ -112,7 +112,7 @@ def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 # What the endpoint takes, by OpenAI's reference of 2026-11; it refuses any other field.
-_TAKEN = (
+_COUNTED_FIELDS = (
     "conversation", "input", "instructions", "model", "parallel_tool_calls", "personality", "previous_response_id",
     "reasoning", "text", "tool_choice", "tools", "truncation",
 )  # fmt: skip
@@ -120,7 +120,7 @@ _TAKEN = (
 
 def _encode_request(wire: WireRequest, model: str) -> WireRequest:
     body = msgspec.json.decode(wire.body)
-    taken = {name: body[name] for name in _TAKEN if name in body}
+    taken = {name: body[name] for name in _COUNTED_FIELDS if name in body}
     return msgspec.structs.replace(wire, path="responses/input_tokens", body=encode_json(taken))
 
 

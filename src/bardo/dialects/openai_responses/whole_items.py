@@ -125,11 +125,11 @@ class WholeOutput:
         """End the open item, and write behind it what holds its state."""
         item, self._open = self._open, None
         if item is not None:
-            self._items.append(item.shown(status))
+            self._items.append(item.done_item(status))
             for target, states in item.riders():
                 rider = WrittenCarrier(target, states)
                 self._name(rider)
-                self._items.append(rider.shown("completed"))
+                self._items.append(rider.done_item("completed"))
 
     def _new_id(self, prefix: str) -> str:
         """Return the id of the next item, which is complete at once."""

@@ -31,12 +31,12 @@ class WrittenCall(WrittenItem):
         """Return what is written at the end of the arguments."""
         return ""
 
-    def shown(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> dict[str, Any]:
         arguments = "".join(part.text for part in self.parts)
         return {**call_item(self.id, status, self.call_id, self.name, arguments), **self.additional}
 
-    def begun(self) -> dict[str, Any]:
-        return {**self.shown("in_progress"), "status": "in_progress", "arguments": ""}
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "arguments": ""}
 
     def riders(self) -> list[tuple[str, list[Opaque]]]:
         return [(f"call:{self.call_id}", [*self.states])] if self.states else []
@@ -58,7 +58,7 @@ class WrittenCustomCall(WrittenCall):
     def read_rest(self) -> str:
         return self.reader.finish()
 
-    def shown(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> dict[str, Any]:
         return {
             "type": "custom_tool_call",
             "id": self.id,
@@ -69,8 +69,8 @@ class WrittenCustomCall(WrittenCall):
             **self.additional,
         }
 
-    def begun(self) -> dict[str, Any]:
-        return {**self.shown("in_progress"), "status": "in_progress", "input": ""}
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "input": ""}
 
 
 class WrittenSearch(WrittenCall):
@@ -79,7 +79,7 @@ class WrittenSearch(WrittenCall):
     prefix = "tsc"
     part_kind = "search"
 
-    def shown(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> dict[str, Any]:
         return {
             "type": "tool_search_call",
             "id": self.id,
@@ -90,8 +90,8 @@ class WrittenSearch(WrittenCall):
             **self.additional,
         }
 
-    def begun(self) -> dict[str, Any]:
-        return {**self.shown("in_progress"), "status": "in_progress", "arguments": {}}
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "arguments": {}}
 
 
 def call_for(call_id: str, name: str, fields: dict[str, Any], names: FunctionNames) -> WrittenCall:

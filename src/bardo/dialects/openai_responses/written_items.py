@@ -57,7 +57,7 @@ class WrittenPart:
         if self.item is not None and isinstance(fields.get("item"), dict):
             self.item.fields = fields["item"]
 
-    def shown(self, text: str) -> dict[str, Any]:
+    def done_item(self, text: str) -> dict[str, Any]:
         """Return the part with `text` in it."""
         if self.kind == "refusal":
             return {"type": "refusal", "refusal": text, **self._own()}
@@ -113,13 +113,13 @@ class WrittenItem:
         """Return the part of this kind with this number, None where there is none yet."""
         return self._by_number.get((kind, number))
 
-    def shown(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> dict[str, Any]:
         """Return the item as it stands in the output."""
         raise NotImplementedError
 
-    def begun(self) -> dict[str, Any]:
+    def added_item(self) -> dict[str, Any]:
         """Return the item as it is announced, before it says anything."""
-        return self.shown("in_progress")
+        return self.done_item("in_progress")
 
     @property
     def additional(self) -> dict[str, Any]:
@@ -148,13 +148,13 @@ class WrittenMessage(WrittenItem):
 
     prefix = "msg"
 
-    def shown(self, status: str) -> dict[str, Any]:
-        parts = [part.shown(part.text) for part in self.parts]
+    def done_item(self, status: str) -> dict[str, Any]:
+        parts = [part.done_item(part.text) for part in self.parts]
         fixed = {"type": "message", "id": self.id, "status": status, "role": "assistant", "content": parts}
         return {**fixed, **self.additional}
 
-    def begun(self) -> dict[str, Any]:
-        return {**self.shown("in_progress"), "status": "in_progress", "content": []}
+    def added_item(self) -> dict[str, Any]:
+        return {**self.done_item("in_progress"), "status": "in_progress", "content": []}
 
     def riders(self) -> list[tuple[str, list[Opaque]]]:
         states = [opaque for part in self.parts for opaque in part.states]
@@ -191,14 +191,14 @@ class WrittenReasoning(WrittenItem):
         if opaque.kind == "id" and is_native(opaque, self.fields) and self.index < 0:
             self.id = opaque.data
 
-    def shown(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> dict[str, Any]:
         text = "".join(part.text for part in self.parts if part.kind == "reasoning_text")
         item = reasoning_item(self.id, [part.text for part in self._ordered()], text)
         if encrypted := self._encrypted():
             item["encrypted_content"] = encrypted
         return {**item, **self.additional}
 
-    def begun(self) -> dict[str, Any]:
+    def added_item(self) -> dict[str, Any]:
         return {"type": "reasoning", "id": self.id, "summary": []}
 
     def _encrypted(self) -> str:
@@ -226,10 +226,10 @@ class WrittenOther(WrittenItem):
 
     prefix = "item"
 
-    def shown(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> dict[str, Any]:
         return self.fields
 
-    def begun(self) -> dict[str, Any]:
+    def added_item(self) -> dict[str, Any]:
         return self.fields
 
 
@@ -242,7 +242,7 @@ class WrittenCarrier(WrittenItem):
         super().__init__({})
         self._sealed = attach(target, states)
 
-    def shown(self, status: str) -> dict[str, Any]:
+    def done_item(self, status: str) -> dict[str, Any]:
         return {"type": "reasoning", "id": self.id, "summary": [], "encrypted_content": self._sealed}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects.base import ReplyDecoder
-from bardo.dialects.counts import doubted, whole
+from bardo.dialects.counts import doubted, token_count
 from bardo.dialects.jsonfield import kind_of
 from bardo.dialects.lenient import as_text, decode_leniently, excerpt
 from bardo.dialects.openai_chat import DIALECT as CHAT
@@ -43,7 +43,7 @@ _REASONS: dict[str, FinishReason] = {
     "cancelled": "error",
     "error": "error",
 }
-_KNOWN = ("model_id", "created_at", "results")
+_KNOWN_FIELDS = ("model_id", "created_at", "results")
 
 
 class Decoder:
@@ -55,7 +55,7 @@ class Decoder:
         self._start: ReplyStart | None = None
         self._fields: dict[str, Any] = {}
         self._counts: dict[int, dict[str, Any]] = {}
-        self._words: dict[int, str] = {}
+        self._stop_reasons: dict[int, str] = {}
         self._over = False
 
     @property
@@ -68,7 +68,7 @@ class Decoder:
         """Whether every choice has ended."""
         if self._chat is not None:
             return self._chat.complete
-        return bool(self._words) and _UNFINISHED not in self._words.values()
+        return bool(self._stop_reasons) and _UNFINISHED not in self._stop_reasons.values()
 
     def feed(self, item: Frame) -> Sequence[Event]:
         """Take one frame. Never raises: what cannot be read ends the reply with Failed."""
@@ -93,11 +93,12 @@ class Decoder:
         if self._over:
             return out
         self._report(out)
-        if not self._words or _UNFINISHED in self._words.values():
+        if not self._stop_reasons or _UNFINISHED in self._stop_reasons.values():
             self._fail(BrokenStream("the stream ended before the text did", provider=self._row.id), out)
         else:
             out.extend(
-                Finish(_REASONS.get(word, "unknown"), word, choice=choice) for choice, word in self._words.items()
+                Finish(_REASONS.get(word, "unknown"), word, choice=choice)
+                for choice, word in self._stop_reasons.items()
             )
         self._over = True
         return out
@@ -119,7 +120,7 @@ class Decoder:
         if self._start is None:
             self._start = ReplyStart(model=as_text(value.get("model_id")), created=seconds_of(value.get("created_at")))
             out.append(self._start)
-        _carry(value, self._fields, None, _KNOWN, out)
+        _carry(value, self._fields, None, _KNOWN_FIELDS, out)
         results = value.get("results")
         for choice, result in enumerate(results if isinstance(results, list) else ()):
             if not isinstance(result, dict):
@@ -134,16 +135,16 @@ class Decoder:
             if result.get(name) or name not in counts:
                 counts[name] = result.get(name)
         _carry(result, {}, choice, ("generated_text", "stop_reason", *_COUNTS), out)
-        self._words[choice] = as_text(result.get("stop_reason")) or self._words.get(choice, _UNFINISHED)
+        self._stop_reasons[choice] = as_text(result.get("stop_reason")) or self._stop_reasons.get(choice, _UNFINISHED)
 
     def _report(self, out: list[Event]) -> None:
         if not self._counts:
             return
-        whole = dict(self._counts[min(self._counts)])
+        token_count = dict(self._counts[min(self._counts)])
         generated = [one["generated_token_count"] for one in self._counts.values()]
         if len(generated) > 1 and all(type(one) is int for one in generated):
-            whole["generated_token_count"] = sum(generated)
-        usage, degraded = _decode_usage({name: count for name, count in whole.items() if count is not None})
+            token_count["generated_token_count"] = sum(generated)
+        usage, degraded = _decode_usage({name: count for name, count in token_count.items() if count is not None})
         out.extend(Degraded(one) for one in degraded)
         out.append(UsageUpdate(usage))
 
@@ -165,7 +166,7 @@ def _carry(
 
 def _decode_usage(raw: dict[str, Any]) -> tuple[Usage, tuple[Degradation, ...]]:
     given = [raw.get(name) for name in _COUNTS]
-    usage = Usage(input_tokens=whole(given[0]), output_tokens=whole(given[1]), raw=raw)
+    usage = Usage(input_tokens=token_count(given[0]), output_tokens=token_count(given[1]), raw=raw)
     doubts = [one for name, value in zip(_COUNTS, given, strict=True) for one in doubted(f"usage.{name}", value)]
     return usage, tuple(doubts)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
-from bardo.dialects.declaration import Declaration, lacking
+from bardo.dialects.declaration import Declaration, limitations
 from bardo.dialects.losses import Losses
 from bardo.dialects.sampling import encode_sampling
 from bardo.dialects.watsonx_text.decode_reply import NAME
@@ -36,7 +36,7 @@ DECLARATION = Declaration(
         )
     ),
     lacks={
-        **lacking(
+        **limitations(
             f"{TITLE} has no such field",
             "tools",
             "tool_choice",
@@ -46,8 +46,8 @@ DECLARATION = Declaration(
             "sampling.frequency_penalty",
             "sampling.presence_penalty",
         ),
-        **lacking(f"{TITLE} takes only text", "image", "document", "reasoning_block", "tool_call"),
-        **lacking(f"{TITLE} takes only text", "tool_result.is_error"),
+        **limitations(f"{TITLE} takes only text", "image", "document", "reasoning_block", "tool_call"),
+        **limitations(f"{TITLE} takes only text", "tool_result.is_error"),
     },
 )
 

@@ -44,7 +44,7 @@ class Intake:
         waiting: list[ItemRecord] = []
         count = 0
         for number, line in self._lines(batch, problems):
-            found = read_line(line, number, endpoint=batch.endpoint, seen=seen)
+            found = read_line(line, number, endpoint=batch.endpoint, seen_ids=seen)
             if isinstance(found, LineProblem):
                 problems.append(found)
             elif count >= self._settings.max_items:

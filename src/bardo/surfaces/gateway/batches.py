@@ -91,7 +91,7 @@ def _first_body(piece: bytes, endpoint: str) -> bytes:
         number, line = next(split_lines([piece], len(piece)), (0, b""))
     except LongLine:
         return b""
-    found = read_line(line, number, endpoint=endpoint, seen=set()) if line else None
+    found = read_line(line, number, endpoint=endpoint, seen_ids=set()) if line else None
     return found.body if isinstance(found, BatchLine) else b""
 
 
