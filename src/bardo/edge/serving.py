@@ -10,7 +10,11 @@ import errno
 import gc
 import importlib
 import logging
+import multiprocessing
+import os
+import signal
 import socket
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -122,11 +126,23 @@ def _create_in_worker(create: Callable[[], Application]) -> Application:
     """Return the app of a worker. Where it cannot be made, the worker ends with one line and the exit code of a start-up that failed."""
     from bardo.edge.server import STARTUP_FAILURE
 
+    threading.Thread(target=_end_with_parent, name="bardo-parent", daemon=True).start()
     try:
         return create()
     except BardoError as problem:
         _log.error("a worker cannot start: %s", problem)
         raise SystemExit(STARTUP_FAILURE) from problem
+
+
+def _end_with_parent() -> None:
+    """Wait until the process that started this worker is gone, and end it as a signal does.
+
+    A supervisor that is killed ends no worker: they would keep the port, and nobody would replace or stop them.
+    """
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 def collect_less() -> None:

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import signal
+import socket
 import time
 import urllib.request
 from pathlib import Path
@@ -292,3 +293,42 @@ def state_of_lab(address: str) -> tuple[str, str]:
     with urllib.request.urlopen(asked, timeout=60) as answer:
         report = json.loads(answer.read())
     return report["sharing"], ",".join(one["state"] for one in report["providers"][0]["models"])
+
+
+@needs_proc
+def test_workers_whose_parent_was_killed_end_their_streams_and_leave_the_port(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAB_KEY", "key")
+    config = tmp_path / "bardo.toml"
+    simulator = Simulator("moonshot", script=Script((Turn(text="one two three"),)))
+    with simulator.running() as provider:
+        config.write_text(config_of(provider, "lab"))
+        with running("serve", "--config", str(config), "--port", "0", "--workers", "2") as gateway:
+            address = re.findall(r"http://\S+", line_with(gateway.stderr, "listens on"))[0]
+            workers = wait_for_workers(gateway, 2)
+            gate = simulator.hold(after=2)
+            body = {"model": "lab/kimi-k3", "stream": True, "messages": [{"role": "user", "content": "Hello"}]}
+            with Caller(address, "/v1/chat/completions", body) as caller:
+                caller.hear(b"data: ")
+                gateway.kill()
+                wait_until_refused(address)
+                gate.release()
+                caller.hear(b"[DONE]")
+                assert b"three" in caller.heard
+            until = time.monotonic() + PATIENCE
+            while any(Path(f"/proc/{worker}").exists() for worker in workers):
+                assert time.monotonic() < until, "a worker outlives its gateway"
+                time.sleep(0.05)
+
+
+def wait_until_refused(address: str) -> None:
+    """Wait until nobody listens at an address any more."""
+    host, port = address.removeprefix("http://").split(":")
+    until = time.monotonic() + PATIENCE
+    while True:
+        with socket.socket() as tried:
+            if tried.connect_ex((host, int(port))) != 0:
+                return
+        assert time.monotonic() < until, "somebody still listens"
+        time.sleep(0.05)
