@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -11,10 +12,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bardo.catalog.load import builtin
+from bardo.dialects.batches import batch_form
+from bardo.dialects.wire import WrongShape
 from bardo.edge.assembly import assemble
 from bardo.edge.fake import FakeReply, FakeTransport, Handler
 from bardo.edge.http_calls import Call
 from bardo.edge.settings import LogSettings, ProviderEntry, ReasoningSettings, Settings
+from bardo.engine.route import Provider
 from bardo.values.blocks import Block, DocumentBlock, ImageBlock, TextBlock
 from bardo.values.errors import BardoError
 from bardo.values.request import Message, Request
@@ -120,3 +124,42 @@ def test_a_redirect_is_not_followed(preset: str) -> None:
 @pytest.mark.parametrize("blocks", [PICTURE, DOCUMENT], ids=["picture", "document"])
 def test_an_address_in_a_prompt_is_not_fetched(preset: str, blocks: tuple[Block, ...]) -> None:
     check(asked(preset, "m1", blocks), preset)
+
+
+HOSTILE_IDS = [
+    "//169.254.169.254/latest",
+    "/x",
+    "../../../v1/files",
+    "batches/../x",
+    "http://evil.example/",
+    "a\r\nhost: b",
+    "a?b",
+    "a#b",
+    "\\\\evil",
+    "a b",
+]
+
+
+@pytest.mark.parametrize("form", ["openai_files", "message_batches", "inline_operations", "mistral_jobs"])
+@pytest.mark.parametrize("named", HOSTILE_IDS)
+def test_a_job_of_a_provider_cannot_say_where_the_next_call_goes(form: Any, named: str) -> None:
+    fields = {"id": named, "name": named, "status": "completed", "processing_status": "ended"}
+    with pytest.raises(WrongShape, match="is no id"):
+        batch_form(form).decode_job(json.dumps(fields).encode())
+
+
+@pytest.mark.parametrize(("form", "field"), [("openai_files", "output_file_id"), ("mistral_jobs", "output_file")])
+def test_the_files_of_a_job_cannot_say_so_either(form: Any, field: str) -> None:
+    with pytest.raises(WrongShape, match="is no id"):
+        batch_form(form).decode_job(json.dumps({"id": "batch_1", field: "../../keys"}).encode())
+
+
+@given(st.text(st.sampled_from([*"/.:@?#%\\;&=ab \r\n", "é"]), max_size=12))
+@example("//evil.example/x")
+@example("/..//evil.example/x")
+@example(".//evil.example")
+def test_no_path_leaves_the_host_of_a_provider(path: str) -> None:
+    row = next(row for row in builtin().providers if row.id == "vllm")
+    for base in (BASE, f"{BASE}?key=1", "http://provider.example:8000"):
+        parts = urlsplit(Provider(id="it", row=row, base_url=base).url(path))
+        assert (parts.scheme, parts.netloc) == ("http", f"{HOST}:8000")

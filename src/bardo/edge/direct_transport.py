@@ -18,6 +18,7 @@ from bardo.edge.direct_reply import DirectReply
 from bardo.edge.direct_tunnel import ProxyRefused, ProxyUnreachable, TunnelReply, open_tunnel
 from bardo.edge.http_bodies import TimedReply
 from bardo.edge.http_calls import Call, Deadlines, can_be_sent
+from bardo.edge.http_destinations import allowed_addresses
 from bardo.edge.http_sockets import IDLE_SECONDS, NAME_SECONDS, has_something_to_read, watched_socket
 from bardo.values.errors import BardoError
 
@@ -180,7 +181,8 @@ class DirectTransport:
         known = self._names.get((host, port))
         if known is not None and self._loop.time() < known[0]:
             return known[1]
-        infos = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+        infos = allowed_addresses(host, found)
         if len(self._names) >= _MOST_NAMES:
             self._names.clear()
         self._names[host, port] = (self._loop.time() + NAME_SECONDS, infos)

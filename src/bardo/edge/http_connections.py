@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import socket
 from contextvars import ContextVar
 from time import monotonic
 from typing import Any
@@ -17,11 +18,14 @@ from aiohttp import (
     ClientTimeout,
     ServerDisconnectedError,
     TCPConnector,
+    ThreadedResolver,
 )
+from aiohttp.abc import ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 
+from bardo.edge.http_destinations import check_some, is_forbidden
 from bardo.edge.http_sockets import IDLE_SECONDS, NAME_SECONDS, has_something_to_read, idle_limit, watched_socket
 
 
@@ -77,6 +81,17 @@ class Sending:
 SENDING: ContextVar[Sending] = ContextVar("sending")
 
 
+class CheckedResolver(ThreadedResolver):
+    """Resolves names as the system does, and leaves out what no name of a provider may lead to."""
+
+    async def resolve(self, host: str, port: int = 0, family: Any = socket.AF_INET) -> list[ResolveResult]:
+        """Return where a name leads. Raises ForbiddenAddress where nothing is left."""
+        results = await super().resolve(host, port, family)
+        found = [one for one in results if not is_forbidden(one["host"])]
+        check_some(host, found, results)
+        return found
+
+
 class Connections(TCPConnector):
     """Connections without a limit; one that the provider has closed meanwhile is not used again.
 
@@ -85,7 +100,11 @@ class Connections(TCPConnector):
 
     def __init__(self, owner: object) -> None:
         super().__init__(
-            limit=0, ttl_dns_cache=int(NAME_SECONDS), keepalive_timeout=IDLE_SECONDS, socket_factory=watched_socket
+            limit=0,
+            ttl_dns_cache=int(NAME_SECONDS),
+            keepalive_timeout=IDLE_SECONDS,
+            socket_factory=watched_socket,
+            resolver=CheckedResolver(),
         )
         self._factory = functools.partial(ReplyProtocol, loop=self._loop)  # type: ignore[assignment]
         self._owner = ref(owner)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from bardo.edge.http_calls import Call, Deadlines
+from bardo.edge.http_destinations import ForbiddenAddress
 from bardo.values.errors import (
     BardoError,
     BrokenStream,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _CHECK_ADDRESS = "check base_url, and that the server runs and listens there"
 _CHECK_NAME = "check the host name in base_url, and this machine's network and DNS"
+_CHECK_NAME_LEADS = "check what the host name in base_url resolves to; an address that is meant is written as one"
 _CHECK_TLS = "check base_url: https or http, the port, and whether this machine trusts the server's certificate"
 _CHECK_NETWORK = "check this machine's network, firewall and proxy settings"
 _CHECK_PROXY = "check HTTPS_PROXY, HTTP_PROXY and ALL_PROXY, or name the host in NO_PROXY"
@@ -86,8 +88,10 @@ def unreachable(failure: ClientConnectorError, call: Call) -> Unreachable:
     # Where a proxy stands between, this is the proxy.
     place = _host_and_port(failure.host, failure.port)
     match failure:
+        case ClientConnectorDNSError() if isinstance(failure.os_error, ForbiddenAddress):
+            cause: Exception = failure.os_error
         case ClientConnectorDNSError():
-            cause: Exception = socket.gaierror()
+            cause = socket.gaierror()
         case ClientSSLError() | ClientConnectorCertificateError():
             cause = ssl.SSLError()
         case ClientProxyConnectionError():
@@ -110,6 +114,8 @@ def no_proxy(call: Call, host: str, port: int | None, failure: BaseException) ->
 
 def _no_way(place: str, cause: BaseException, why: str, call: Call) -> Unreachable:
     match cause:
+        case ForbiddenAddress():
+            message, hint = f"the name in {place} leads to an address that no provider has", _CHECK_NAME_LEADS
         case socket.gaierror():
             message, hint = f"the name in {place} cannot be resolved", _CHECK_NAME
         case ssl.SSLError():

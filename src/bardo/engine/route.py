@@ -115,6 +115,8 @@ class RouteRecord(msgspec.Struct, frozen=True, kw_only=True):
 @lru_cache(maxsize=256)
 def _address(base_url: str, path: str) -> str:
     base, _, query = base_url.partition("?")
+    # Two slashes would begin another host.
+    path = f"/{path.lstrip('/')}" if path.startswith("//") else path
     address = urljoin(f"{base.rstrip('/')}/", path) if path.startswith(("/", ".")) else f"{base.rstrip('/')}/{path}"
     return f"{address}{'&' if '?' in path else '?'}{query}" if query else address
 

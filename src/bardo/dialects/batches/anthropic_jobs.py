@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
@@ -23,6 +24,7 @@ from bardo.dialects.batches.base import (
     objects_of,
     raw_field,
     read_object,
+    required_id,
     required_text,
     text_of,
 )
@@ -86,7 +88,9 @@ class AnthropicJobs:
         listed = tuple(_job(one) for one in objects_of(fields.get("data")))
         last = text_of(fields, "last_id")
         more = fields.get("has_more") is True and bool(last)
-        return JobPage(jobs=listed, next_path=f"messages/batches?limit={_PAGE}&after_id={last}" if more else "")
+        return JobPage(
+            jobs=listed, next_path=f"messages/batches?limit={_PAGE}&after_id={quote(last, safe='')}" if more else ""
+        )
 
     def decode_reply(self, line: bytes) -> JobReply:
         """Read one line of the results. Raises WrongShape."""
@@ -107,7 +111,7 @@ class AnthropicJobs:
 
 
 def _job(fields: dict[str, Any]) -> UpstreamJob:
-    word, job_id = text_of(fields, "processing_status"), required_text(fields, "id")
+    word, job_id = text_of(fields, "processing_status"), required_id(fields, "id")
     counts = [one for one in object_at(fields, "request_counts").values() if isinstance(one, int)]
     # `results_url` names Anthropic's own host: behind a proxy the path below the base URL is the one that answers.
     results = (f"messages/batches/{job_id}/results",) if word == "ended" else ()

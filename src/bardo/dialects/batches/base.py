@@ -5,7 +5,8 @@ A job is a list of requests, each with an id of ours. Whoever runs a job sends t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 import msgspec
@@ -13,6 +14,8 @@ import msgspec
 from bardo.catalog.batch_rows import BatchRow
 from bardo.dialects.lenient import decode_leniently
 from bardo.dialects.wire import WrongShape
+
+_ID = re.compile(r"[A-Za-z0-9._~:@=,/-]+")
 
 JobState = Literal["running", "ended", "failed"]
 """Ended: each request has a result, or none will come. Failed: the provider refused the job as a whole."""
@@ -161,6 +164,27 @@ def required_text(fields: Mapping[str, Any], name: str) -> str:
     if not value:
         raise WrongShape(f"it has no {name}")
     return value
+
+
+def required_id(fields: Mapping[str, Any], name: str) -> str:
+    """Return an id of the provider's, or a name of several parts, that may stand in the path of a call. Raises WrongShape."""
+    value = required_text(fields, name)
+    check_id(value)
+    return value
+
+
+def check_id(value: str) -> None:
+    """Raise WrongShape for an id that would lead a call elsewhere than to what it names."""
+    if not _ID.fullmatch(value) or any(part in ("", ".", "..") for part in value.split("/")):
+        raise WrongShape(f"{value[:100]!r} is no id")
+
+
+def file_paths(ids: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths of the contents of files, each once; those without an id are left out. Raises WrongShape."""
+    found = tuple(dict.fromkeys(one for one in ids if one))
+    for one in found:
+        check_id(one)
+    return tuple(f"files/{one}/content" for one in found)
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:

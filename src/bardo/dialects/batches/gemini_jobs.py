@@ -26,7 +26,7 @@ from bardo.dialects.batches.base import (
     objects_of,
     raw_field,
     read_object,
-    required_text,
+    required_id,
     text_of,
 )
 from bardo.dialects.wire import WrongShape
@@ -117,7 +117,7 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
     error = object_at(fields, "error")
     count = object_at(about, "batchStats").get("requestCount")
     return UpstreamJob(
-        id=required_text(fields, "name"),
+        id=required_id(fields, "name"),
         state=_state(state, done=fields.get("done") is True),
         tag=text_of(about, "displayName"),
         inline=tuple(msgspec.json.encode({**one, _PLACE: place}) for place, one in enumerate(listed)),

@@ -16,10 +16,11 @@ from bardo.dialects.batches.base import (
     JobRequest,
     JobState,
     UpstreamJob,
+    file_paths,
     object_at,
     objects_of,
     read_object,
-    required_text,
+    required_id,
     text_of,
 )
 from bardo.dialects.batches.openai_jobs import TAG, OpenAIJobs
@@ -99,10 +100,10 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
     places = [text_of(fields, name) for name in ("output_file", "error_file")]
     total, created = fields.get("total_requests"), fields.get("created_at")
     return UpstreamJob(
-        id=required_text(fields, "id"),
+        id=required_id(fields, "id"),
         state=_state(status),
         tag=text_of(object_at(fields, "metadata"), TAG),
-        results=tuple(f"files/{one}/content" for one in dict.fromkeys(places) if one),
+        results=file_paths(places),
         errors=tuple(text_of(one, "message") for one in objects_of(fields.get("errors"))),
         word=status,
         count=total if isinstance(total, int) and total else None,

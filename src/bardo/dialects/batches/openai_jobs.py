@@ -16,11 +16,13 @@ from bardo.dialects.batches.base import (
     JobRequest,
     JobState,
     UpstreamJob,
+    file_paths,
     multipart_file,
     object_at,
     objects_of,
     raw_field,
     read_object,
+    required_id,
     required_text,
     text_of,
 )
@@ -57,7 +59,7 @@ class OpenAIJobs:
 
     def decode_file(self, body: bytes) -> str:
         """Return the id of an uploaded file. Raises WrongShape."""
-        return required_text(read_object(body), "id")
+        return required_id(read_object(body), "id")
 
     def create(self, requests: Sequence[bytes], file_id: str, facts: JobFacts) -> BatchCall:
         """Return the call that makes the job of an uploaded file."""
@@ -118,10 +120,10 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
     total = object_at(fields, "request_counts").get("total")
     created = fields.get("created_at")
     return UpstreamJob(
-        id=required_text(fields, "id"),
+        id=required_id(fields, "id"),
         state=_state(status),
         tag=text_of(object_at(fields, "metadata"), TAG),
-        results=tuple(f"files/{one}/content" for one in dict.fromkeys(places) if one),
+        results=file_paths(places),
         errors=tuple(text_of(one, "message") or text_of(one, "code") for one in errors),
         word=status,
         count=total if isinstance(total, int) and total else None,
