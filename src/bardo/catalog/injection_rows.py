@@ -34,22 +34,46 @@ class QuoteMarks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 class OverrideRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A pattern of text that would replace the rules of a conversation. Weights add up to at most 1.
 
-    `trusted`: it is looked for in what the user says, too.
+    `trusted`: it is looked for in what the user says, too. `unless_after`: a match behind this does not count.
     """
 
     name: str
     weight: float
     trusted: bool
     pattern: str
+    unless_after: str = ""
+
+
+class LanguageRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The words of a language with which rules are replaced, a prompt is asked for, or an assistant is spoken to, with spaces between them.
+
+    `_` in a word is a space, `*` any letters. `spaced`: words of this language have spaces between them.
+    """
+
+    name: str
+    replace: str
+    earlier: str
+    rules: str
+    unless: str = ""
+    told: str = ""
+    reveal: str = ""
+    secret: str = ""
+    address: str = ""
+    spaced: bool = True
 
 
 class InjectionRows(msgspec.Struct, frozen=True, kw_only=True):
-    """All rows. `template_tokens` are pieces of chat templates, which no document holds by chance."""
+    """All rows. `template_tokens` are pieces of chat templates, which no document holds by chance.
+
+    `telling` are words that most instructions to an assistant have, by which a text that was changed as a whole is known.
+    """
 
     probe: ProbeVocabulary
     quoted: QuoteMarks
     template_tokens: tuple[str, ...]
+    telling: tuple[str, ...]
     overrides: tuple[OverrideRow, ...]
+    languages: tuple[LanguageRow, ...]
 
 
 @cache
@@ -63,7 +87,9 @@ def injection_rows() -> InjectionRows:
             "probe": {name: words.split() for name, words in tables["probe"].items()},
             "quoted": quoted,
             "template_tokens": tables["template"]["tokens"],
+            "telling": tables["disguise"]["telling"].split(),
             "overrides": tables["override"],
+            "languages": tables["language"],
         },
         InjectionRows,
     )

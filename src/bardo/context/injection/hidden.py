@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from bardo.catalog.injection_rows import injection_rows
+from bardo.context.injection.encodings import decoded_texts, plain_form
 
 _TAG_LETTERS = range(0xE0020, 0xE007F)
 _INVISIBLE = re.compile(
@@ -25,8 +24,6 @@ _UNSEEN = re.compile(
     r"[^<>]{0,300}>([^<]{1,4000})<",
     re.IGNORECASE,
 )
-_BASE64 = re.compile(r"(?<![A-Za-z0-9+/=_-])[A-Za-z0-9+/]{24,4000}={0,2}(?![A-Za-z0-9+/=_-])")
-_LEAST_LETTERS = 0.8
 _MOST_PIECES = 64
 
 
@@ -50,7 +47,7 @@ def find_hidden(text: str) -> HiddenParts:
     rules = list(_signs(text))
     pieces = [one for one, _ in zip(_pieces(text), range(_MOST_PIECES), strict=False)]
     visible = text if text.isascii() else _INVISIBLE.sub("", text)
-    return HiddenParts(tuple(rules), tuple(pieces), visible)
+    return HiddenParts(tuple(rules), tuple(pieces), plain_form(visible))
 
 
 def _signs(text: str) -> Iterator[str]:
@@ -75,18 +72,5 @@ def _pieces(text: str) -> Iterator[HiddenText]:
             yield HiddenText("comment", comment[1])
         for element in _UNSEEN.finditer(text):
             yield HiddenText("unseen_element", element[2])
-    for found in _BASE64.finditer(text):
-        decoded = _decoded(found[0])
-        if decoded:
-            yield HiddenText("base64", decoded)
-
-
-def _decoded(written: str) -> str:
-    """Return the sentence that base64 stands for; empty where it is no text."""
-    try:
-        raw = base64.b64decode(written + "=" * (-len(written) % 4), validate=True)
-        text = raw.decode("utf-8")
-    except (binascii.Error, ValueError):
-        return ""
-    letters = sum(letter.isalpha() or letter == " " for letter in text)
-    return text if letters >= _LEAST_LETTERS * len(text) and " " in text else ""
+    for encoding, said in decoded_texts(text):
+        yield HiddenText(encoding, said)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -12,6 +12,7 @@ import msgspec
 from bardo.catalog.injection_rows import OverrideRow, injection_rows
 from bardo.context.embed import Embed, TextVectors
 from bardo.context.injection.hidden import find_hidden
+from bardo.context.injection.languages import foreign_signs
 from bardo.context.injection.probe import ProbeWeights, Tier, certainty, weights_for
 from bardo.context.injection.provenance import Span
 from bardo.context.injection.sentences import LONGEST, sentences_of
@@ -34,6 +35,8 @@ _ENOUGH, _MOST_WEIGHT = 0.5, 1.9
 """A weight of 1 makes it as certain as the boundary of the probe."""
 _UNTYPED = frozenset({"tag_letters"})
 """Signs that count in a user's own words too: nobody types letters that have no glyph."""
+_BEFORE = 24
+"""Characters before a match in which what takes it back is looked for."""
 _PART, _OVERLAP, _SENTENCES = 16_384, 400, 200
 """Characters and sentences that are looked at before other calls have their turn; an override is shorter than the overlap."""
 
@@ -55,8 +58,10 @@ def scan(span: Span, weights: WeightsFor = weights_for) -> Steps[Finding]:
     """Return what a piece of text holds. Vectors are asked for of sentences in doubt; other calls have their turn."""
     hidden = find_hidden(_bounded(span.text))
     overrides = yield from _overrides(hidden.visible, trusted=span.trusted)
-    rules = [f"hidden:{sign}" for sign in hidden.rules] + [row.name for row in overrides]
-    weight = _weight(overrides) + sum([_SIGNS[sign] for sign in hidden.rules if not span.trusted or sign in _UNTYPED])
+    rules = [f"hidden:{sign}" for sign in hidden.rules] + list(overrides)
+    weight = sum(overrides.values()) + sum(
+        [_SIGNS[sign] for sign in hidden.rules if not span.trusted or sign in _UNTYPED]
+    )
     tier: Tier = "words"
     sentences: list[str] = []
     probed = 0.0
@@ -82,35 +87,49 @@ def scan(span: Span, weights: WeightsFor = weights_for) -> Steps[Finding]:
 def _hidden_instruction(text: str, weights: WeightsFor) -> Steps[tuple[float, list[str]]]:
     """Return how much it weighs that a hidden text asks for something, and the sentences that do; 0 where none does."""
     probed, _, said = yield from _probed(sentences_of(text) or [text[:LONGEST]], weights)
-    weight = _weight(find_overrides(text, trusted=False))
+    weight = sum(find_overrides(text, trusted=False).values())
     return (max(probed, weight), said or [text[:LONGEST]]) if probed >= _ENOUGH or weight else (0.0, [])
 
 
-def _overrides(text: str, *, trusted: bool) -> Steps[list[OverrideRow]]:
-    """Return the patterns that a text holds, looked for in one part of it after the other."""
-    found: dict[str, OverrideRow] = {}
+def _overrides(text: str, *, trusted: bool) -> Steps[dict[str, float]]:
+    """Return what a text attempts, looked for in one part of it after the other."""
+    found: dict[str, float] = {}
     for begin in range(0, len(text) or 1, _PART):
         if begin:
             yield Pause()
-        found |= {
-            row.name: row for row in find_overrides(text[max(0, begin - _OVERLAP) : begin + _PART], trusted=trusted)
-        }
-    return list(found.values())
+        found |= find_overrides(text[max(0, begin - _OVERLAP) : begin + _PART], trusted=trusted)
+    return found
 
 
-def _weight(rows: Sequence[OverrideRow]) -> float:
-    return sum([row.weight for row in rows], 0.0)
-
-
-def find_overrides(text: str, *, trusted: bool) -> list[OverrideRow]:
-    """Return the patterns that a text holds, of those that count where it comes from."""
+def find_overrides(text: str, *, trusted: bool) -> dict[str, float]:
+    """Return the names and weights of what a text attempts, of what counts where it comes from."""
     flat = " ".join(text.split())
-    return [row for row, pattern in _patterns() if (row.trusted or not trusted) and pattern.search(flat)]
+    found = {
+        row.name: row.weight
+        for row, pattern, unless in _patterns()
+        if (row.trusted or not trusted) and _matches(flat, pattern, unless)
+    }
+    return found | foreign_signs(flat, trusted=trusted)
+
+
+def _matches(flat: str, pattern: re.Pattern[str], unless: re.Pattern[str] | None) -> bool:
+    if unless is None:
+        return pattern.search(flat) is not None
+    return any(
+        unless.search(flat[max(0, found.start() - _BEFORE) : found.start()]) is None for found in pattern.finditer(flat)
+    )
 
 
 @cache
-def _patterns() -> tuple[tuple[OverrideRow, re.Pattern[str]], ...]:
-    return tuple((row, re.compile(row.pattern, re.IGNORECASE)) for row in injection_rows().overrides)
+def _patterns() -> tuple[tuple[OverrideRow, re.Pattern[str], re.Pattern[str] | None], ...]:
+    return tuple(
+        (
+            row,
+            re.compile(row.pattern, re.IGNORECASE),
+            re.compile(row.unless_after, re.IGNORECASE) if row.unless_after else None,
+        )
+        for row in injection_rows().overrides
+    )
 
 
 def _probed(sentences: list[str], weights: WeightsFor) -> Steps[tuple[float, Tier, list[str]]]:
