@@ -45,20 +45,22 @@ DOCS := .venv-docs
 docs: $(DOCS)/.ready
 	$(DOCS)/bin/python tools/build_site.py
 
-$(DOCS)/.ready: pyproject.toml
+$(DOCS)/.ready: pyproject.toml tools/constraints.txt
 	$(PYTHON) -m venv $(DOCS)
 	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
-	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --group docs
+	$(DOCS)/bin/python -m pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt --group docs
 	touch $@
 
-# Exact versions with hashes, for every platform: what the container installs, and what builds a release.
+# Exact versions for every platform: what the container installs and what builds a release, with hashes, and what the checks install.
+# A new release of a linter or an SDK then changes the checks only where somebody runs this.
 LOCK := .venv-lock
-COMPILE := $(LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+COMPILE := $(LOCK)/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate
 lock:
 	$(PYTHON) -m venv $(LOCK)
 	$(LOCK)/bin/python -m pip install --quiet --disable-pip-version-check uv
-	$(COMPILE) --extra postgres --extra redis --extra privacy --extra telemetry --output-file deploy/requirements.txt pyproject.toml
-	$(COMPILE) --group release --output-file deploy/requirements-build.txt
+	$(COMPILE) --generate-hashes --extra postgres --extra redis --extra privacy --extra telemetry --output-file deploy/requirements.txt pyproject.toml
+	$(COMPILE) --generate-hashes --group release --output-file deploy/requirements-build.txt
+	$(COMPILE) --group dev --group docs --output-file tools/constraints.txt pyproject.toml
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
@@ -72,10 +74,10 @@ fuzz: $(READY)
 serve: $(READY)
 	$(BIN)/bardo serve
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml tools/constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade pip
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable . --group dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt --editable . --group dev
 	touch $(READY)
 
 clean:

@@ -11,10 +11,10 @@ for wanted in 3.13 3.11; do
     done
     if [ -z "$found" ]; then echo "Python $wanted is not on this machine: its run is skipped"; continue; fi
     venv=.venv-$wanted
-    if [ ! -f "$venv/.ready" ] || [ pyproject.toml -nt "$venv/.ready" ]; then
+    if [ ! -f "$venv/.ready" ] || [ pyproject.toml -nt "$venv/.ready" ] || [ tools/constraints.txt -nt "$venv/.ready" ]; then
         $found -m venv "$venv"
         "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade pip
-        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --editable . --group dev
+        "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --constraint tools/constraints.txt --editable . --group dev
         touch "$venv/.ready"
     fi
     "$venv/bin/python" -m pytest -n auto

@@ -61,6 +61,14 @@ def test_the_tools_of_a_release_have_exact_versions() -> None:
     assert_pinned(PROJECT["dependency-groups"]["release"], DEPLOY / "requirements-build.txt")
 
 
+def test_the_checks_install_exact_versions() -> None:
+    lines = (ROOT / "tools" / "constraints.txt").read_text().splitlines()
+    named = {canonicalize_name(line.partition("==")[0]) for line in lines}
+    groups = PROJECT["dependency-groups"]
+    wanted = [Requirement(line) for line in [*PROJECT["project"]["dependencies"], *groups["dev"], *groups["docs"]]]
+    assert [one.name for one in wanted if canonicalize_name(one.name) not in named] == [], "run `make lock`"
+
+
 def test_the_container_file_installs_nothing_else() -> None:
     installs = [line for line in (DEPLOY / "Containerfile").read_text().splitlines() if "pip install" in line]
     assert installs

@@ -23,10 +23,11 @@ from bardo.values.request import Operation
 from surfaces.cli.support import Ran, bardo, ended, line_with, running, write_log
 
 NOW = time.time()
+DAY = 86_400.0
 CALLS = (
     LogRow(
         request_id="req_aaa111",
-        started_at=NOW - 7200,
+        started_at=NOW - 9 * DAY,
         seconds=1.5,
         client_dialect="openai_chat",
         provider="lab",
@@ -59,7 +60,7 @@ CALLS = (
     ),
     LogRow(
         request_id="req_aab222",
-        started_at=NOW - 40 * 60,
+        started_at=NOW - 3 * DAY,
         client_dialect="gemini",
         model_asked="nix",
         outcome="error",
@@ -119,8 +120,8 @@ def test_calls_are_a_line_each_newest_last() -> None:
         (["--verdict", "contradicted"], []),
         (["--operation", "generate"], ["req_aaa111", "req_aab222", "req_ccc333"]),
         (["--operation", "embed"], []),
-        (["--since", "1h"], ["req_aab222", "req_ccc333"]),
-        (["--since", "20m"], ["req_ccc333"]),
+        (["--since", "1w"], ["req_aab222", "req_ccc333"]),
+        (["--since", "2d"], ["req_ccc333"]),
         (["--provider", "none"], []),
     ],
 )
@@ -248,9 +249,9 @@ def test_costs_are_by_provider_and_model_and_unknown_is_not_zero() -> None:
 def test_costs_as_json_and_since() -> None:
     found = bardo("costs", "--json").json
     assert (found["calls"], found["cost_usd"], found["cost_known"]) == (3, 0.25, 1)
-    recent = bardo("costs", "--json", "--since", "1h").json
+    recent = bardo("costs", "--json", "--since", "1w").json
     assert (recent["calls"], recent["cost_usd"]) == (2, None)
-    assert "cost unknown" in bardo("costs", "--since", "1h").out
+    assert "cost unknown" in bardo("costs", "--since", "1w").out
 
 
 def test_costs_of_caches_say_what_was_saved_and_which_prompts_are_never_cached() -> None:

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from bardo.surfaces.cli.options import finite
 from bardo.surfaces.render.answer import ReasoningStyle
 
 Words = Annotated[
@@ -35,7 +36,7 @@ SchemaFile = Annotated[
     Path | None, typer.Option("--schema", metavar="FILE", help="A JSON Schema: the answer is JSON that conforms.")
 ]
 MaxTokens = Annotated[int | None, typer.Option("--max-tokens", metavar="N", min=1, help="The longest reply.")]
-Temperature = Annotated[float | None, typer.Option("--temperature", metavar="T", min=0.0)]
+Temperature = Annotated[float | None, typer.Option("--temperature", metavar="T", min=0.0, callback=finite)]
 Show = Annotated[
     ReasoningStyle | None,
     typer.Option("--show-reasoning", metavar="[=HOW]", help="Thinking on stderr: none, line, full or panel."),

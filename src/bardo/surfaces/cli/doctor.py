@@ -22,7 +22,7 @@ from bardo.edge.keys import Keyring
 from bardo.edge.log import LogMissing, LogProblem, LogReader
 from bardo.edge.settings import Settings, load_settings
 from bardo.edge.settings_environment import unused_variables
-from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.payment_check import check_payments
 from bardo.surfaces.cli.provider_checks import Finding, check_providers, plural
 from bardo.surfaces.render.console import show, show_json, show_text
@@ -44,7 +44,9 @@ def doctor(
     url: Annotated[
         str | None, typer.Option("--url", metavar="URL", help="That gateway; by default the one configured here.")
     ] = None,
-    every: Annotated[float, typer.Option("--every", metavar="SECONDS", min=0.1, help="How often to look.")] = 2.0,
+    every: Annotated[
+        float, typer.Option("--every", metavar="SECONDS", min=0.1, callback=finite, help="How often to look.")
+    ] = 2.0,
 ) -> None:
     """Check what is configured, and say how to mend it.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import stat
@@ -27,6 +28,14 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs."
 Since = Annotated[
     str | None, typer.Option("--since", metavar="TIME", help="Only calls since then: 30m, 2h, 7d, or 2026-01-31.")
 ]
+
+
+def finite(value: float | None) -> float | None:
+    """Return the number of an option. Raises typer.BadParameter for infinity and for what is no number, which comparisons let pass."""
+    if value is not None and not math.isfinite(value):
+        raise typer.BadParameter(f"{value} is not a finite number.")
+    return value
+
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 

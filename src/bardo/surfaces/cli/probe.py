@@ -25,7 +25,7 @@ from bardo.edge.probe.sending import Sender
 from bardo.edge.settings import Settings, load_settings
 from bardo.engine.knowledge import control_target
 from bardo.reasoning.control import Known, know
-from bardo.surfaces.cli.options import AsJson, Config
+from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import say, show, show_json
 from bardo.surfaces.render.probing import audit_json, plan_json, plan_rows, progress_line, verdict_rows
@@ -63,7 +63,10 @@ def probe(
     ] = REPEATS,
     max_calls: Annotated[int | None, typer.Option(min=1, metavar="N", help="The most requests to send now.")] = None,
     max_cost: Annotated[
-        float | None, typer.Option(min=0, metavar="USD", help="The most to spend, where the provider says the cost.")
+        float | None,
+        typer.Option(
+            min=0, metavar="USD", callback=finite, help="The most to spend, where the provider says the cost."
+        ),
     ] = None,
     resume: Annotated[Path | None, typer.Option(metavar="FILE", help="The audit of a probe that is to go on.")] = None,
     out: Annotated[Path | None, typer.Option(metavar="FILE", help="The audit's file; the row goes beside it.")] = None,

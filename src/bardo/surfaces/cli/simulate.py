@@ -27,7 +27,7 @@ from bardo.simulators import (
     presets,
     serve_many,
 )
-from bardo.surfaces.cli.options import AsJson
+from bardo.surfaces.cli.options import AsJson, finite
 from bardo.surfaces.render.console import say, show, show_json, show_text
 from bardo.surfaces.render.tables import Column, table
 from bardo.values.errors import ConfigError, InvalidRequest
@@ -147,7 +147,8 @@ def simulate(
         ),
     ] = None,
     pace: Annotated[
-        float, typer.Option(min=0, max=3600, metavar="SECONDS", help="The wait between streamed events.")
+        float,
+        typer.Option(min=0, max=3600, metavar="SECONDS", callback=finite, help="The wait between streamed events."),
     ] = 0.0,
     list_only: Annotated[bool, typer.Option("--list", help="List the simulators and end.")] = False,
     as_json: AsJson = False,
