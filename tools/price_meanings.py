@@ -12,6 +12,7 @@ _TOKENS = {
     "audio_output": "of sound in the output; left out: as `output`",
     "image_input": "of pictures in the input; left out: as `input`",
     "image_output": "of pictures in the output; left out: as `output`",
+    "thinking_mode_output": "of all output of a call that thought; left out: as `output` and `reasoning`",
 }
 PRICE_MEANINGS = {
     **_TOKENS,
@@ -21,6 +22,7 @@ PRICE_MEANINGS = {
     "source": "where the price is from, for people",
     "request_fee": "dollars for each call",
     "search_fee": "dollars for each search that the provider makes during a call",
+    "search_fee_once": "whether all searches of a call together cost one such fee",
     "batch_factor": "the share of these prices that calls of a batch cost, like `0.5`; left out: not known",
     "service_tiers": "the share of these prices that calls of a service tier cost: `{ flex = 0.5, priority = 2 }`",
     "tiers": "prices of longer requests, for all of their tokens: `[{ above = 200000, input = 6, output = 22.5 }]`; what is left out is "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -10,10 +11,16 @@ from bardo.accounting.cost import cost_of
 from bardo.dialects.anthropic_messages.usage import decode_usage as anthropic_usage
 from bardo.dialects.bedrock_converse.usage import decode_usage as bedrock_usage
 from bardo.dialects.cohere.usage import decode_usage as cohere_usage
+from bardo.dialects.gemini.decode_reply import GeminiDecoder
 from bardo.dialects.gemini.usage import decode_usage as gemini_usage
+from bardo.dialects.gemini_interactions.usage import decode_usage as interactions_usage
 from bardo.dialects.openai_chat.usage import decode_usage as chat_usage
+from bardo.dialects.openai_responses.decode_reply import OutputDecoder
 from bardo.dialects.openai_responses.usage import decode_usage as responses_usage
 from bardo.engine.typed.continuation import added
+from bardo.streams.frames import Frame
+from bardo.surfaces.library.decoding import provider_row
+from bardo.values.events import UsageUpdate
 from bardo.values.usage import Usage, UsageDetails
 
 COUNTS = {"prompt_tokens": 100, "completion_tokens": 10}
@@ -21,6 +28,23 @@ COUNTS = {"prompt_tokens": 100, "completion_tokens": 10}
 
 def chat(raw: dict[str, Any], **beside: Any) -> Usage:
     return chat_usage({**COUNTS, **raw}, excludes_reasoning=None, **beside)[0]
+
+
+def read(decoder: Any, body: dict[str, Any]) -> Usage:
+    """Return the usage that a decoder reads of a whole body."""
+    events = [*decoder.feed(Frame(json.dumps(body).encode())), *decoder.finish()]
+    return next(event.usage for event in events if isinstance(event, UsageUpdate))
+
+
+def responses(*items: dict[str, Any], **beside: Any) -> Usage:
+    body = {"object": "response", "status": "completed", "output": list(items), **beside}
+    return read(OutputDecoder(provider_row("openai")), {**body, "usage": {"input_tokens": 1, "output_tokens": 1}})
+
+
+def gemini_grounded(grounding: dict[str, Any]) -> Usage:
+    candidate = {"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP", "groundingMetadata": grounding}
+    usage = {"promptTokenCount": 1, "candidatesTokenCount": 1}
+    return read(GeminiDecoder(), {"candidates": [candidate], "usageMetadata": usage})
 
 
 DETAILS: list[tuple[str, Usage, UsageDetails | None]] = [
@@ -73,6 +97,40 @@ DETAILS: list[tuple[str, Usage, UsageDetails | None]] = [
         UsageDetails(audio_input_tokens=60, cached_audio_tokens=25, image_output_tokens=50, service_tier="priority"),
     ),
     (
+        "searches of OpenAI, by its items",
+        responses(
+            {"type": "web_search_call", "action": {"type": "search", "query": "a"}},
+            {"type": "web_search_call", "action": {"type": "open_page", "url": "https://a.example"}},
+            {"type": "web_search_call"},
+        ),
+        UsageDetails(searches=2),
+    ),
+    (
+        "searches of OpenAI, by its count",
+        responses({"type": "web_search_call"}, tool_usage={"web_search": {"num_requests": 3}}),
+        UsageDetails(searches=3),
+    ),
+    (
+        "tools of OpenAI with a price of their own",
+        responses({"type": "code_interpreter_call"}, {"type": "file_search_call"}, {"type": "mcp_call"}),
+        UsageDetails(unpriced_tools=2),
+    ),
+    ("no tools of OpenAI", responses(tool_usage={"image_gen": {"total_tokens": 0}, "web_search": {"num_requests": 0}}), None),
+    (
+        "pictures that OpenAI drew",
+        responses(tool_usage={"image_gen": {"total_tokens": 7}}),
+        UsageDetails(unpriced_tools=1),
+    ),
+    ("searches of Gemini", gemini_grounded({"webSearchQueries": ["", "a", "b"]}), UsageDetails(searches=2)),
+    ("maps of Gemini", gemini_grounded({"groundingChunks": [{"maps": {"uri": "u"}}]}), UsageDetails(unpriced_tools=1)),
+    (
+        "searches of an interaction",
+        interactions_usage(
+            {"total_input_tokens": 1, "total_output_tokens": 1, "grounding_tool_count": [{"type": "google_search", "count": 2}]}
+        )[0],
+        UsageDetails(searches=2),
+    ),
+    (
         "traffic that was paid before",
         gemini_usage({"promptTokenCount": 1, "candidatesTokenCount": 1, "trafficType": "PROVISIONED_THROUGHPUT"})[0],
         UsageDetails(service_tier="provisioned_throughput"),
@@ -115,6 +173,10 @@ def test_what_is_no_count_is_left_out(value: Any) -> None:
     details = dict.fromkeys(("promptTokensDetails", "cacheTokensDetails", "candidatesTokensDetails"), value)
     assert gemini_usage({"promptTokenCount": 1, "candidatesTokenCount": 1, **details})[0].reported
     assert bedrock_usage({"inputTokens": 1, "outputTokens": 1, "cacheDetails": value})[0].reported
+    assert responses({"type": "web_search_call", "action": value}, tool_usage=value).details == UsageDetails(searches=1)
+    assert gemini_usage({"promptTokenCount": 1, "candidatesTokenCount": 1}, grounding=[value])[0].reported
+    assert gemini_grounded({"webSearchQueries": value, "groundingChunks": value}).reported
+    assert interactions_usage({"total_input_tokens": 1, "grounding_tool_count": value})[0].reported
 
 
 def test_a_cut_tier_is_no_memory_of_the_client() -> None:

@@ -56,8 +56,10 @@ def step_by_step(price: Price, usage: Usage, *, batch: bool = False) -> CallCost
     parts = _parts(schedule, usage)
     details = usage.details or _NO_DETAILS
     searches = details.searches or 0
-    if parts is None or (searches and price.search_fee is None):
+    if parts is None or details.unpriced_tools or (searches and price.search_fee is None):
         return UNKNOWN_COST
+    if price.search_fee_once:
+        searches = min(searches, 1)
     fee = price.request_fee + searches * (price.search_fee or 0)
     if fee:
         parts["fee"] = fee * _PER_MILLION
@@ -146,6 +148,8 @@ def _output_lines(usage: Usage, details: UsageDetails, rates: Rates) -> Iterator
         yield ("answer", int(rates.output is not None), None)
         return
     thought = min(usage.reasoning_tokens or 0, output)
+    if thought and rates.thinking_mode_output is not None:
+        rates = msgspec.structs.replace(rates, output=rates.thinking_mode_output, reasoning=None)
     spoken = min(details.audio_output_tokens or 0, output - thought)
     drawn = min(details.image_output_tokens or 0, output - thought - spoken)
     yield ("answer", output - thought - spoken - drawn, rates.output)

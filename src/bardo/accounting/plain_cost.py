@@ -53,6 +53,7 @@ def _is_plain(details: UsageDetails, price: Price) -> bool:
         return False
     return not (
         details.searches
+        or details.unpriced_tools
         or details.cache_write_1h_tokens
         or details.audio_input_tokens
         or details.cached_audio_tokens

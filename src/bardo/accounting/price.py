@@ -32,6 +32,7 @@ class Rates(msgspec.Struct, frozen=True, array_like=True):
     """Nano-dollars per million tokens of each kind. None: the tokens cost what the kind costs that they are a part of.
 
     `cache_write` is for a cache of five minutes, or of the provider's only duration, and `cache_write_1h` for one of an hour.
+    `thinking_mode_output` is for all output of a call that thought, the answer too.
     """
 
     input: int | None = None
@@ -45,6 +46,7 @@ class Rates(msgspec.Struct, frozen=True, array_like=True):
     audio_output: int | None = None
     image_input: int | None = None
     image_output: int | None = None
+    thinking_mode_output: int | None = None
 
 
 class Tier(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +67,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Price(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """What one model costs. Fees are nano-dollars: `request_fee` of each call, `search_fee` of each search that the provider made.
+    """What one model costs. Fees are nano-dollars: `request_fee` of each call, `search_fee` of each search that the provider made, or of
+    all in a call together (`search_fee_once`).
 
     `variants` are the schedules of calls that are billed otherwise, by the name of the service tier; `batch` is that of batches. A call of
     another tier costs nobody knows what, unless it is one of `usual_tiers`. `valid_from` is a date, `source` the layer of the price and
@@ -76,6 +79,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     variants: dict[str, Schedule] = {}
     request_fee: int = 0
     search_fee: int | None = None
+    search_fee_once: bool = False
     usual_tiers: frozenset[str] = USUAL_TIERS
     valid_from: str = ""
     source: str = ""
@@ -85,7 +89,7 @@ class Price(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def plain(self) -> PlainRates | None:
         """The rates of the first tier where they are whole nano-dollars a token, and no fee is asked; None for any other price."""
         rates, tiers = self.schedule.rates, self.schedule.tiers
-        if self.request_fee or rates.input is None or rates.output is None:
+        if self.request_fee or rates.input is None or rates.output is None or rates.thinking_mode_output is not None:
             return None
         read = rates.input if rates.cache_read is None else rates.cache_read
         write = rates.input if rates.cache_write is None else rates.cache_write

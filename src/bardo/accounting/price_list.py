@@ -50,6 +50,7 @@ def price_of(row: PriceRow, source: str) -> Price | None:
         variants={name: scaled(usual, factor) for name, factor in factors.items()},
         request_fee=0 if row.request_fee is None else nanos_of(row.request_fee),
         search_fee=None if row.search_fee is None else nanos_of(row.search_fee),
+        search_fee_once=row.search_fee_once,
         valid_from=row.valid_from,
         source=source,
         page=row.source,

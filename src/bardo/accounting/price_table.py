@@ -12,6 +12,7 @@ from importlib.resources import files
 import msgspec
 
 from bardo.accounting.price import Price, Rates, Schedule, Tier
+from bardo.catalog.matching import matches_any
 from bardo.catalog.prices import PriceListRow, price_lists
 
 SOURCE = "genai-prices"
@@ -99,7 +100,8 @@ def listed_price(provider: str, model: str, day: str, minute: int) -> Price | No
     for seller in row.lists:
         price = price_table().find(seller, model, day, minute)
         if price is not None:
-            return msgspec.structs.replace(price, usual_tiers=price.usual_tiers | row.usual_tiers)
+            once = matches_any(model, row.search_fee_once)
+            return msgspec.structs.replace(price, usual_tiers=price.usual_tiers | row.usual_tiers, search_fee_once=once)
     return None
 
 

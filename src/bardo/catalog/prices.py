@@ -19,12 +19,15 @@ from bardo.values.errors import ConfigError
 
 TOKEN_PRICES = (
     "input", "cached_input", "cache_write", "cache_write_1h", "output", "reasoning", "audio_input", "cached_audio", "audio_output",
-    "image_input", "image_output",
+    "image_input", "image_output", "thinking_mode_output",
 )  # fmt: skip
 
 
 class TokenPrices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Dollars per million tokens of each kind. A kind without a price costs what the kind does that it is a part of."""
+    """Dollars per million tokens of each kind. A kind without a price costs what the kind does that it is a part of.
+
+    `thinking_mode_output` is for all output of a call that thought.
+    """
 
     input: Decimal | None = None
     cached_input: Decimal | None = None
@@ -37,6 +40,7 @@ class TokenPrices(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     audio_output: Decimal | None = None
     image_input: Decimal | None = None
     image_output: Decimal | None = None
+    thinking_mode_output: Decimal | None = None
 
 
 class PriceTier(TokenPrices, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -55,7 +59,8 @@ class PriceRow(
     """What some models cost, by globs of their ids, everywhere or at some providers (globs of ids), since a date.
 
     A row without any price says that the price is not known. `batch_factor` and the factors of `service_tiers` stand for the share of the
-    usual prices that such calls cost; `request_fee` is for each call, `search_fee` for each search that the provider makes.
+    usual prices that such calls cost; `request_fee` is for each call, `search_fee` for each search that the provider makes, or with
+    `search_fee_once` for all searches of a call together.
     """
 
     match: tuple[str, ...]
@@ -64,6 +69,7 @@ class PriceRow(
     source: str = ""
     request_fee: Decimal | None = None
     search_fee: Decimal | None = None
+    search_fee_once: bool = False
     batch_factor: Decimal | None = None
     service_tiers: dict[str, Decimal] = {}
     tiers: tuple[PriceTier, ...] = ()
@@ -72,12 +78,14 @@ class PriceRow(
 class PriceListRow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Which lists of the shipped table some providers (ids of rows) charge by; the first list that has the model decides.
 
-    `usual_tiers` are service tiers that cost what the usual one does.
+    `usual_tiers` are service tiers that cost what the usual one does. Of the models of `search_fee_once` (globs) all searches of a call
+    cost one fee together.
     """
 
     providers: tuple[str, ...]
     lists: tuple[str, ...]
     usual_tiers: frozenset[str] = frozenset()
+    search_fee_once: tuple[str, ...] = ()
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from bardo.dialects.counts import token_count
 from bardo.values.usage import UsageDetails
@@ -12,9 +13,21 @@ _TRAFFIC = {"ON_DEMAND": "", "ON_DEMAND_FLEX": "flex", "ON_DEMAND_PRIORITY": "pr
 _LONGEST_WORD = 64
 
 
-def openai_details(raw: dict[str, Any], into: dict[str, Any], out: dict[str, Any], tier: Any) -> UsageDetails | None:
+class ToolCounts(NamedTuple):
+    """How often a provider ran tools of its own in a reply: searches of the web, and others that it bills by a price of their own."""
+
+    searches: int | None = None
+    unpriced: int | None = None
+
+
+NO_TOOLS = ToolCounts()
+
+
+def openai_details(
+    raw: dict[str, Any], into: dict[str, Any], out: dict[str, Any], tier: Any, tools: ToolCounts = NO_TOOLS
+) -> UsageDetails | None:
     """Return what OpenAI's dialects count beside the usual; None where that is nothing. `into` and `out` are the details of `raw`."""
-    if len(into) + len(out) + (tier is not None) == 0 and "server_tool_use" not in raw:
+    if len(into) + len(out) + (tier is not None) == 0 and "server_tool_use" not in raw and tools is NO_TOOLS:
         return None
     return _reported(
         UsageDetails(
@@ -22,7 +35,8 @@ def openai_details(raw: dict[str, Any], into: dict[str, Any], out: dict[str, Any
             image_input_tokens=token_count(into.get("image_tokens")),
             audio_output_tokens=token_count(out.get("audio_tokens")),
             image_output_tokens=token_count(out.get("image_tokens")),
-            searches=_searches(raw),
+            searches=_first(_searches(raw), tools.searches),
+            unpriced_tools=tools.unpriced,
             service_tier=_word(tier),
         )
     )
@@ -36,8 +50,32 @@ def anthropic_details(raw: dict[str, Any]) -> UsageDetails | None:
     return _reported(UsageDetails(cache_write_1h_tokens=hour, searches=_searches(raw), service_tier=tier))
 
 
-def gemini_details(raw: dict[str, Any]) -> UsageDetails | None:
-    """Return what `usageMetadata` counts beside the usual."""
+def tools_of_response(response: dict[str, Any], items: Sequence[dict[str, Any]]) -> ToolCounts:
+    """Return what tools OpenAI ran in a Responses reply with these items.
+
+    Replies of 2026 count searches and pictures in `tool_usage`; in those before, items tell. Only an action `search` is billed, not the
+    opening of a page (developers.openai.com, "Web search", 2026-11).
+    """
+    usage = _object(response, "tool_usage")
+    counted = token_count(_object(usage, "web_search").get("num_requests"))
+    seen = sum(_is_search(item) for item in items)
+    unpriced = sum(item.get("type") in _BILLED_ITEMS for item in items)
+    drawn = bool(token_count(_object(usage, "image_gen").get("total_tokens")))
+    found = ToolCounts(counted or seen or None, max(unpriced, drawn) or None)
+    return NO_TOOLS if found == NO_TOOLS else found
+
+
+# Items of tools with a price of their own beside tokens (developers.openai.com, "Pricing", 2026-11); what `mcp` costs is not OpenAI's.
+_BILLED_ITEMS = frozenset({"file_search_call", "code_interpreter_call", "image_generation_call", "shell_call"})
+
+
+def _is_search(item: dict[str, Any]) -> bool:
+    return item.get("type") == "web_search_call" and _object(item, "action").get("type", "search") == "search"
+
+
+def gemini_details(raw: dict[str, Any], grounding: Iterable[Any] = ()) -> UsageDetails | None:
+    """Return what `usageMetadata` counts beside the usual. `grounding` are the `groundingMetadata` of the candidates."""
+    tools = _grounding_tools([one for one in grounding if isinstance(one, dict)])
     traffic = _word(raw.get("trafficType"))
     tier = _TRAFFIC.get(traffic, traffic.lower()) or _word(raw.get("serviceTier")).lower()
     return _reported(
@@ -47,9 +85,27 @@ def gemini_details(raw: dict[str, Any]) -> UsageDetails | None:
             image_input_tokens=_of_modality(raw.get("promptTokensDetails"), "IMAGE"),
             audio_output_tokens=_of_modality(raw.get("candidatesTokensDetails"), "AUDIO"),
             image_output_tokens=_of_modality(raw.get("candidatesTokensDetails"), "IMAGE"),
+            searches=tools.searches,
+            unpriced_tools=tools.unpriced,
             service_tier=tier,
         )
     )
+
+
+def _grounding_tools(grounding: Sequence[dict[str, Any]]) -> ToolCounts:
+    """Return what Gemini looked up. Empty queries are free (ai.google.dev, "Grounding with Google Search", 2026-11)."""
+    queries = [query for one in grounding for query in _listed(one.get("webSearchQueries")) if query]
+    chunks = [chunk for one in grounding for chunk in _listed(one.get("groundingChunks")) if isinstance(chunk, dict)]
+    maps = any("maps" in chunk for chunk in chunks)
+    return ToolCounts(len(queries) or None, 1 if maps else None)
+
+
+def interactions_details(raw: dict[str, Any]) -> UsageDetails | None:
+    """Return what `usage` of an interaction counts beside the usual: `grounding_tool_count` has a count for each tool."""
+    counts = [one for one in _listed(raw.get("grounding_tool_count")) if isinstance(one, dict)]
+    searches = sum(token_count(one.get("count")) or 0 for one in counts if one.get("type") == "google_search")
+    others = sum(token_count(one.get("count")) or 0 for one in counts if one.get("type") != "google_search")
+    return _reported(UsageDetails(searches=searches or None, unpriced_tools=others or None))
 
 
 def bedrock_details(raw: dict[str, Any]) -> UsageDetails | None:
@@ -84,8 +140,20 @@ def _reported(details: UsageDetails) -> UsageDetails | None:
 
 
 def _searches(raw: dict[str, Any]) -> int | None:
-    tools = raw.get("server_tool_use")
-    return token_count(tools.get("web_search_requests")) if isinstance(tools, dict) else None
+    return token_count(_object(raw, "server_tool_use").get("web_search_requests"))
+
+
+def _first(count: int | None, other: int | None) -> int | None:
+    return other if count is None else count
+
+
+def _object(raw: dict[str, Any], name: str) -> dict[str, Any]:
+    value = raw.get(name)
+    return value if isinstance(value, dict) else {}
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _of_modality(details: Any, modality: str) -> int | None:

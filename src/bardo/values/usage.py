@@ -14,9 +14,9 @@ import msgspec
 class UsageDetails(msgspec.Struct, frozen=True, kw_only=True):
     """Counts that only the price of a call depends on; they are parts of the counts of `Usage`.
 
-    `cache_write_1h_tokens` went into a cache of an hour, `searches` are those that the provider made, and `service_tier` is the provider's
-    own word for how the call was served, empty where it says nothing. The `billed` counts are what the provider charges for where it
-    leaves some of the tokens out.
+    `cache_write_1h_tokens` went into a cache of an hour, `searches` are those that the provider made, and `unpriced_tools` how often it
+    ran other tools that it bills by a price bardo does not know. `service_tier` is the provider's own word for how the call was served,
+    empty where it says nothing. The `billed` counts are what the provider charges for where it leaves some of the tokens out.
     """
 
     cache_write_1h_tokens: int | None = None
@@ -28,6 +28,7 @@ class UsageDetails(msgspec.Struct, frozen=True, kw_only=True):
     billed_input_tokens: int | None = None
     billed_output_tokens: int | None = None
     searches: int | None = None
+    unpriced_tools: int | None = None
     service_tier: str = ""
 
 

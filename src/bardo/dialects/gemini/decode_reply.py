@@ -218,7 +218,8 @@ class GeminiDecoder(PlainReplyDecoder):
         for candidate in self._candidates.values():
             candidate.close(events)
         if self._usage is not None:
-            usage, degraded = decode_usage(self._whole_usage(events), self._excludes_reasoning)
+            grounding = [one.fields.get("groundingMetadata") for one in self._candidates.values()]
+            usage, degraded = decode_usage(self._whole_usage(events), self._excludes_reasoning, grounding)
             events.extend(Degraded(one) for one in degraded)
             events.append(UsageUpdate(usage))
         if self._fields:

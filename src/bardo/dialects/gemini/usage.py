@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from bardo.dialects.billed_counts import gemini_details
@@ -23,8 +24,13 @@ _COUNTS = (
 )
 
 
-def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) -> tuple[Usage, list[Degradation]]:
-    """Return the counts. `excludes_reasoning` is the provider's fact about thoughts; None believes the reply's own total."""
+def decode_usage(
+    raw: dict[str, Any], excludes_reasoning: bool | None = None, grounding: Iterable[Any] = ()
+) -> tuple[Usage, list[Degradation]]:
+    """Return the counts. `excludes_reasoning` is the provider's fact about thoughts; None believes the reply's own total.
+
+    `grounding` are the `groundingMetadata` of the candidates, which tell what was searched for.
+    """
     degraded: list[Degradation] = []
     prompt, tool, answer, thoughts, cached, total = (_count(raw, name, degraded) for name in _COUNTS)
     if answer is None:
@@ -45,7 +51,7 @@ def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) ->
         output_tokens=thoughts if output is None else output,
         reasoning_tokens=thoughts,
         cached_input_tokens=cached,
-        details=gemini_details(raw),
+        details=gemini_details(raw, grounding),
         raw=raw,
     )
     return usage, degraded

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bardo.dialects.billed_counts import interactions_details
 from bardo.dialects.counts import doubted, output_with_reasoning, token_count
 from bardo.values.degradation import Degradation
 from bardo.values.usage import Usage
@@ -30,6 +31,7 @@ def decode_usage(raw: dict[str, Any], excludes_reasoning: bool | None = None) ->
         output_tokens=reasoning if output is None else output,
         reasoning_tokens=reasoning,
         cached_input_tokens=cached,
+        details=interactions_details(raw),
         raw=raw,
     )
     doubts = [doubt for name, value in given.items() for doubt in doubted(f"usage.total_{name}_tokens", value)]

@@ -174,7 +174,7 @@ class OutputDecoder(PlainReplyDecoder):
         for held in self._items.all():
             held.close(out)
         called = self._items.holds(CallItem)
-        self._frame.end(status, additional, called=called, out=out)
+        self._frame.end(status, additional, called=called, others=self._items.others(), out=out)
         self._over = True
 
     def _take_flat_reasoning(self, text: Any, out: list[Event]) -> None:

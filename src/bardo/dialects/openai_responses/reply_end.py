@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from bardo.catalog.rows import ProviderRow
+from bardo.dialects.billed_counts import tools_of_response
 from bardo.dialects.counts import token_count
 from bardo.dialects.openai_responses.errors import refusal_in_reply
 from bardo.dialects.openai_responses.reply_parts import fields_of
@@ -38,14 +40,21 @@ class ReplyFrame:
             self._start = start
             out.append(start)
 
-    def end(self, status: str, additional: dict[str, Any], *, called: bool, out: list[Event]) -> None:
-        """Take the end of the reply: fields, usage, and Finish or Failed."""
+    def end(
+        self,
+        status: str,
+        additional: dict[str, Any],
+        *,
+        called: bool,
+        others: Sequence[dict[str, Any]] = (),
+        out: list[Event],
+    ) -> None:
+        """Take the end of the reply: fields, usage, and Finish or Failed. `others` are the items of the provider's own tools."""
         self.give_fields(out, additional)
         usage = self._response.get("usage")
         if usage is not None:
-            counts, doubts = decode_usage(
-                fields_of(usage), self._excludes_reasoning, self._response.get("service_tier")
-            )
+            tier, tools = self._response.get("service_tier"), tools_of_response(self._response, others)
+            counts, doubts = decode_usage(fields_of(usage), self._excludes_reasoning, tier, tools)
             out.append(UsageUpdate(counts))
             out.extend(Degraded(doubt) for doubt in doubts)
         if status == "failed":

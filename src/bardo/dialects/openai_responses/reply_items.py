@@ -189,21 +189,21 @@ class OtherItem(Item):
 
     def __init__(self, numbers: Iterator[int], style: str = FORMAT) -> None:
         super().__init__(numbers, style)
-        self._announced: dict[str, Any] = {}
+        self.announced: dict[str, Any] = {}
 
     def open(self, item: dict[str, Any], out: list[Event]) -> None:
         super().open(item, out)
-        self._announced = item
+        self.announced = item
 
     def complete(self, item: dict[str, Any], out: list[Event]) -> None:
         if not self.done:
             super().open(item, out)
-            self._announced = item
+            self.announced = item
             self.close(out)
 
     def close(self, out: list[Event]) -> None:
         if not self.done:
-            out.append(UnknownContent(next(self.numbers), NAME, self._announced))
+            out.append(UnknownContent(next(self.numbers), NAME, self.announced))
         self.done = True
 
 

@@ -35,6 +35,10 @@ class ItemTable:
         """Whether an item of this kind has appeared."""
         return any(isinstance(item, kind) for item in self._items.values())
 
+    def others(self) -> list[dict[str, Any]]:
+        """Return the items that bardo has no word for, as they were told last."""
+        return [item.announced for item in self._items.values() if isinstance(item, OtherItem)]
+
     def add_reasoning(self) -> Item:
         """Return a new reasoning item that stands in no list."""
         return self._add(None, self._made(ReasoningItem))

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.dialects.billed_counts import openai_details
+from bardo.dialects.billed_counts import NO_TOOLS, ToolCounts, openai_details
 from bardo.dialects.counts import cache_within_input, doubted, output_with_reasoning, token_count
 from bardo.dialects.openai_responses.decode_request import decode_request
 from bardo.dialects.operations import CountForm, count_of, with_bardo
@@ -24,9 +24,9 @@ _TICKS = 1e10
 
 
 def decode_usage(
-    raw: dict[str, Any], excludes_reasoning: bool | None, tier: Any = None
+    raw: dict[str, Any], excludes_reasoning: bool | None, tier: Any = None, tools: ToolCounts = NO_TOOLS
 ) -> tuple[Usage, tuple[Degradation, ...]]:
-    """Return the counts, and what about them could not be believed; the service `tier` stands beside them."""
+    """Return the counts, and what about them could not be believed; the service `tier` and the `tools` stand beside them."""
     into, out = _object(raw, "input_tokens_details"), _object(raw, "output_tokens_details")
     # Copilot has been seen to count reasoning at the top level.
     told = out if "reasoning_tokens" in out else raw
@@ -48,7 +48,7 @@ def decode_usage(
         cached_input_tokens=cached,
         cache_write_tokens=written,
         cost_usd=_cost(raw),
-        details=openai_details(raw, into, out, tier),
+        details=openai_details(raw, into, out, tier, tools),
         raw=raw,
     )
     counts = {**into, **told, **{name: raw.get(name) for name in ("input_tokens", "output_tokens")}}
