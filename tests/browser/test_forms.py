@@ -37,7 +37,7 @@ def test_what_cannot_be_explained_is_said_at_its_field(panel: OpenPanel, name: s
     address = f"{panel.address}/explain"
     with panel.tab() as tab:
         tab.open(address)
-        send(tab, {"Model": HOSTILE[name], "Or the body of a request, as JSON": HOSTILE[name]}, "Explain")
+        send(tab, {"Model": HOSTILE[name], "Or the full request body, as JSON": HOSTILE[name]}, "Explain")
         # No page shows what turns the direction of text around.
         kept = HOSTILE[name].replace("\u202e", "\N{REPLACEMENT CHARACTER}")
         assert tab.run("document.getElementById('field-body').value") == kept
@@ -50,7 +50,7 @@ def test_a_key_is_made_and_shown_once(panel: OpenPanel) -> None:
     address = f"{panel.address}/keys"
     with panel.tab() as tab:
         tab.open(address)
-        send(tab, {"Name": HOSTILE["script"], "US dollars per day (UTC)": "2.5"}, "Make the key")
+        send(tab, {"Name": HOSTILE["script"], "US dollars per day (UTC)": "2.5"}, "Create key")
         assert tab.run("document.querySelector('pre.once').textContent").strip()
         assert HOSTILE["script"] in tab.run("document.querySelector('main').textContent")
         assert (faults(tab, address), tab.barriers()) == ([], [])
@@ -64,5 +64,5 @@ def test_a_request_is_sent_again(panel: OpenPanel) -> None:
         tab.open(f"{panel.address}/requests/{PLAIN_CALL}")
         send(tab, {"Model": "deepseek/deepseek-chat"}, "Send")
         assert tab.run("document.querySelector('article.answer').textContent").count("1161")
-        assert "To the request before" in tab.run("document.querySelector('main').textContent")
+        assert "Back to the original request" in tab.run("document.querySelector('main').textContent")
         assert (faults(tab, panel.address), tab.barriers()) == ([], [])

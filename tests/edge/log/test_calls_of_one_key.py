@@ -10,6 +10,7 @@ from bardo.edge.log import LogGap, LogReader, LogRow, LogWriter
 from bardo.edge.log.database import address_of, open_for_reading
 from bardo.edge.log.rollup import SECONDS_PER_DAY
 from bardo.edge.log.store import DatabaseStore
+from bardo.edge.prompt_watch import WATCHED
 
 DAY = float(SECONDS_PER_DAY)
 NOON = 20_000 * DAY + DAY / 2
@@ -53,6 +54,29 @@ def test_caches_of_a_key(log: str) -> None:
         ]
         assert [(one.cache, one.calls, one.saved_nanos) for one in replies] == [("hit", 1, 7)]
         assert reader.reply_cache_totals(key="nobody") == []
+
+
+@pytest.mark.parametrize("key", [None, "mine", "other"])
+def test_prompt_caches_by_sums_of_days_are_those_of_the_rows(place: str, key: str | None) -> None:
+    with LogWriter(place) as writer:
+        for one in ROWS:
+            writer.write(one)
+        for number in range(3):
+            lost = {"what": WATCHED, "asked": None, "sent": None, "why": f"at {number}"}
+            writer.write(
+                row(
+                    f"e{number}",
+                    key_id="mine",
+                    degraded=(lost,),
+                    cost_nanos=1,
+                    cache_write_tokens=5,
+                    cache_saved_nanos=-2,
+                )
+            )
+    with LogReader(place) as reader:
+        by_days, by_rows = reader.cache_totals(since=NOON - DAY / 2, key=key), reader.cache_totals(since=1.5, key=key)
+    assert by_days == by_rows
+    assert [(one.changing, one.why) for one in by_days if one.key_id == "mine"] == [(3, "at 2")] * (key != "other")
 
 
 def test_times_are_of_the_newest_calls(log: str) -> None:

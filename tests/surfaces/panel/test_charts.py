@@ -45,7 +45,7 @@ def test_what_is_unknown_is_no_bar_and_is_said() -> None:
     chart = column_chart("c", "title", [Column("one", (0.0,), 3), Column("two", (2.0,))], [""], dollars)
     assert len(chart.bars) == 1
     assert [label.text for label in chart.unknown] == ["one: 3 calls of unknown cost"]
-    assert "3 calls have an unknown cost" in chart.description
+    assert "3 more calls have an unknown cost" in chart.description
 
 
 @given(st.lists(AMOUNTS, max_size=60))

@@ -139,7 +139,7 @@ def test_a_gateway_without_a_log_says_so(tmp_path: Path) -> None:
 
 
 def test_the_page_of_live_requests_says_where_no_thinking_is_kept(tmp_path: Path, keyless: KeyedGateway) -> None:
-    says = "this gateway logs no content"
+    says = "this gateway does not log content"
     with keyed_gateway(tmp_path, [], first_key=False) as running:
         assert says in httpx.get(f"{running.address}/panel").text
     assert says not in httpx.get(f"{keyless.address}/panel").text

@@ -141,7 +141,7 @@ def test_a_log_that_does_not_exist_yet_is_empty(tmp_path: Path) -> None:
         keyed_gateway(tmp_path, [], toml=QUIET, first_key=False) as gateway,
         closing(PanelReader(gateway.address)) as one,
     ):
-        assert "The log holds no request yet." in one.page("/requests").text
+        assert "The log has no requests yet." in one.page("/requests").text
 
 
 def last_id(reader: PanelReader, wanted: int = 1) -> str:
@@ -191,8 +191,8 @@ def test_content_is_shown_only_where_it_is_logged(tmp_path: Path) -> None:
         text = reader.page(f"/requests/{name}").text
         assert QUESTION not in text
         assert "1161" not in text
-        assert "logs no content" in text
-        assert "Send it again" not in text
+        assert "does not log content" in text
+        assert "Send again" not in text
         sent = reader.send(f"/requests/{name}/again", {"model": MODEL}, at="")
         assert sent.status_code == 400
 

@@ -19,8 +19,8 @@ from bardo.surfaces.render.facts import saying_text, value_text
 from bardo.surfaces.render.prices import short_price
 from bardo.surfaces.render.wording import NOT_REPORTED, count
 
-LISTS = {"models": "models of the configured providers", "providers": "providers", "facts": "built-in facts"}
-_NOTHING_FOUND = "Nothing has all of these words."
+LISTS = {"models": "configured models", "providers": "providers", "facts": "built-in facts"}
+_NOTHING_FOUND = "Nothing matches all of these words."
 
 
 class ListedName(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,10 +65,10 @@ def models_table(names: Sequence[ListedName], known: Sequence[KnownModel], *, se
     return Table(
         name="models",
         caption="Models of the configured providers",
-        heads=(Head("model", wrap=True), Head("provider"), Head("thinking", wrap=True), Head("who says so", wrap=True),
-               Head("context", number=True), Head("$ per million tokens, in / out", number=True), Head("in its list of")),
+        heads=(Head("model", wrap=True), Head("provider"), Head("thinking", wrap=True), Head("source", wrap=True),
+               Head("context", number=True), Head("$ per 1M tokens, in / out", number=True), Head("listed on")),
         rows=tuple(_model(name, one) for name, one in zip(names, known, strict=True)),
-        empty=_NOTHING_FOUND if searched else "No models are known: name them at a provider, or run bardo catalog refresh.",
+        empty=_NOTHING_FOUND if searched else "No models are known. List them under a provider, or run bardo catalog refresh.",
     )  # fmt: skip
 
 
@@ -83,8 +83,8 @@ def _model(name: ListedName, known: KnownModel) -> tuple[Cell | str, ...]:
     return (
         Cell(name.model, href=name.address),
         name.provider.id,
-        Cell(words or "nothing known", below=", ".join(efforts) if efforts else ""),
-        "" if fact is None else saying_text(fact.holds) + (", others disagree" if merged.disagreements else ""),
+        Cell(words or "unknown", below=", ".join(efforts) if efforts else ""),
+        "" if fact is None else saying_text(fact.holds) + (", sources disagree" if merged.disagreements else ""),
         count(context) if context else NOT_REPORTED,
         short_price(known.price),
         day,
@@ -106,7 +106,7 @@ def providers_table(rows: Sequence[ProviderRow], configured: Sequence[Provider],
     return Table(
         name="providers",
         caption="Providers",
-        heads=(Head("preset"), Head("name", wrap=True), Head("dialect"), Head("variables of its key", wrap=True), Head("kept private"),
+        heads=(Head("preset"), Head("name", wrap=True), Head("dialect"), Head("key variables", wrap=True), Head("data retention"),
                Head("configured here", wrap=True), Head("address", wrap=True)),
         rows=tuple(_provider(row, [one for one in configured if one.row.id == row.id], addresses) for row in rows),
         empty=_NOTHING_FOUND,
@@ -123,7 +123,7 @@ def _provider(row: ProviderRow, own: Sequence[Provider], addresses: bool) -> tup
         row.name,
         row.dialect,
         ", ".join(row.key_variables) or NOT_REPORTED,
-        "keeps nothing" if row.private else "",
+        "none" if row.private else "",
         Cell(here, below=f"{models:,} models" if models else "") if own else "",
         shown or ("your own" if not row.base_url else ""),
     )

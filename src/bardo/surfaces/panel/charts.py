@@ -153,16 +153,19 @@ def row_chart(name: str, title: str, rows: Sequence[Column], write: Callable[[fl
 
 
 class Sparkline(msgspec.Struct, frozen=True, kw_only=True):
-    """A small line of medians by time. `parts` are the points of each stretch without a gap; `dots` stand alone."""
+    """A small line of medians over time. `parts` are stretches without a gap, `dots` stand alone, `note` names the scale."""
 
     title: str
     width: float
     height: float
     parts: tuple[str, ...]
     dots: tuple[Label, ...]
+    note: str = ""
 
 
-def sparkline(title: str, amounts: Sequence[float | None], *, width: float = 140.0, height: float = 30.0) -> Sparkline:
+def sparkline(
+    title: str, amounts: Sequence[float | None], *, note: str = "", width: float = 140.0, height: float = 30.0
+) -> Sparkline:
     """Return amounts by time as a line from 0; None is a gap in it."""
     most = max((one for one in amounts if one is not None), default=0.0) or 1.0
     step = width / max(1, len(amounts) - 1)
@@ -174,7 +177,7 @@ def sparkline(title: str, amounts: Sequence[float | None], *, width: float = 140
             stretches[-1].append((_near(place * step), _near(height - 3 - amount / most * (height - 6))))
     lines = [" ".join(f"{x},{y}" for x, y in one) for one in stretches if len(one) > 1]
     dots = [Label(one[0][0], one[0][1], "") for one in stretches if len(one) == 1]
-    return Sparkline(title=title, width=width, height=height, parts=tuple(lines), dots=tuple(dots))
+    return Sparkline(title=title, width=width, height=height, parts=tuple(lines), dots=tuple(dots), note=note)
 
 
 class _Scale:
@@ -210,14 +213,14 @@ def _column_labels(labels: Sequence[str], step: float) -> list[Label]:
 
 def _description(columns: Sequence[Column], write: Callable[[float], str]) -> str:
     if not columns:
-        return "There is nothing to show."
+        return "No data."
     most = max(columns, key=lambda one: math.fsum(one.amounts))
     whole = math.fsum(amount for one in columns for amount in one.amounts)
     unknown = sum(one.unknown for one in columns)
-    besides = f" Besides, {unknown:,} calls have an unknown cost." if unknown else ""
+    besides = f" {unknown:,} more calls have an unknown cost." if unknown else ""
     return (
-        f"{len(columns)} bars, {write(whole)} together. The largest is {most.label} with {write(math.fsum(most.amounts))}.{besides} "
-        "The table below has all figures."
+        f"{len(columns)} bars, {write(whole)} in total. The largest is {most.label} with {write(math.fsum(most.amounts))}.{besides} "
+        "The table below has all values."
     )
 
 

@@ -15,7 +15,7 @@ from bardo.surfaces.render.cost_records import CAUSE, NOT_SPLIT, UNKNOWN, cause_
 from bardo.surfaces.render.wording import NOT_REPORTED, count, dollars
 from bardo.values.cost import exact_dollars, usd
 
-_MISSING = {"provider": "nobody", "key": "no key", "subsystem": "none"}
+_MISSING = {"provider": "none", "key": "no key", "subsystem": "none"}
 _HEADS = (
     Head("calls", number=True),
     Head("failed", number=True),
@@ -23,20 +23,20 @@ _HEADS = (
     Head("output", number=True),
     Head("thinking", number=True),
     Head("cost", number=True),
-    Head("saved by prompt caches", number=True),
+    Head("saved by caching", number=True),
 )
 CAUSE_WORDS = {
     "input": "input",
-    "cache_read": "read from a cache",
-    "cache_write": "written to a cache",
-    "answer": "the answer",
+    "cache_read": "cache read",
+    "cache_write": "cache write",
+    "answer": "answer",
     "thinking": "thinking",
     "fee": "fees",
-    "retry": "calls that were tried again",
-    "failover": "calls that failed before another provider answered",
-    "escalation": "cheaper models that were asked first",
-    "repair": "repaired answers",
-    "hedge": "second calls that were sent to be faster",
+    "retry": "retries",
+    "failover": "failovers: attempts before another provider answered",
+    "escalation": "escalations: cheaper models tried first",
+    "repair": "repairs of typed answers",
+    "hedge": "hedging: the slower of two calls",
     NOT_SPLIT: "not split by cause",
     UNKNOWN: "unknown",
 }
@@ -57,19 +57,19 @@ def name_text(dimension: str, value: str, names: Mapping[str, str]) -> str:
 def figures_of(sums: CallSums) -> list[tuple[str, str, str]]:
     """Return the sums of a period: what each is, how much, and what is to be said of it."""
     unknown = sums.calls - sums.cost_known
-    parts = [f"of {count(sums.cost_known)} calls whose cost is known"] if unknown and sums.cost_known else []
-    parts += [f"of the others {exact_text(sums.partial_nanos)} at least"] if sums.partial_nanos else []
-    saved = exact_text(sums.saved_nanos) if sums.saved_known else "unknown"
+    parts = [f"for {count(sums.cost_known)} calls of known cost"] if unknown and sums.cost_known else []
+    parts += [f"others: at least {dollars(usd(sums.partial_nanos))}"] if sums.partial_nanos else []
+    saved = dollars(usd(sums.saved_nanos)) if sums.saved_known else "unknown"
     return [
-        ("Cost", exact_text(sums.cost_nanos) if sums.cost_known or not sums.calls else "unknown", "; ".join(parts)),
+        ("Cost", dollars(usd(sums.cost_nanos)) if sums.cost_known or not sums.calls else "unknown", "; ".join(parts)),
         ("Calls", count(sums.calls), f"{count(sums.failed)} failed" if sums.failed else ""),
         ("Calls of unknown cost", count(unknown), ""),
-        ("Saved by prompt caches", saved if sums.calls else exact_text(0), _saved_of(sums)),
+        ("Saved by prompt caches", saved if sums.calls else dollars(0), _saved_of(sums)),
     ]
 
 
 def _saved_of(sums: CallSums) -> str:
-    return f"known of {count(sums.saved_known)} calls" if sums.saved_known != sums.calls else ""
+    return f"known for {count(sums.saved_known)} calls" if sums.saved_known != sums.calls else ""
 
 
 def exact_text(nanos: int) -> str:
@@ -85,9 +85,9 @@ def group_table(
     return Table(
         name="costs",
         caption=f"Calls by {by}, {period.words}",
-        heads=(Head(by, wrap=by != "day"), *_HEADS, Head("")),
+        heads=(Head(by, wrap=by != "day"), *_HEADS, Head("", wrap=True)),
         rows=tuple((_name_cell(by, str(one[by]), names), *_cells(one)) for one in records),
-        foot=("all", *_foot(whole)),
+        foot=("total", *_foot(whole)),
         empty=f"No calls {period.words}.",
     )
 
@@ -108,7 +108,7 @@ def _cells(record: Mapping[str, Any]) -> tuple[str, ...]:
         count(record["output_tokens"]),
         count(record["reasoning_tokens"]),
         dollars(record["cost_usd"]),
-        "" if record["saved_usd"] is None else dollars(record["saved_usd"]),
+        NOT_REPORTED if record["saved_usd"] is None else dollars(record["saved_usd"]),
         _remark(known, calls),
     )
 
@@ -124,7 +124,7 @@ def _foot(sums: CallSums) -> tuple[str, ...]:
         count(sums.failed),
         *(count(amount if known else None) for amount, known in tokens),
         exact_text(sums.cost_nanos) if sums.cost_known else "unknown",
-        exact_text(sums.saved_nanos) if sums.saved_known else "",
+        exact_text(sums.saved_nanos) if sums.saved_known else NOT_REPORTED,
         _remark(sums.cost_known, sums.calls),
     )
 
@@ -150,7 +150,7 @@ def cause_table(groups: Sequence[CostGroup], period: Period) -> Table:
         caption=f"Cost by cause, {period.words}",
         heads=(Head("cause", wrap=True), Head("cost", number=True), Head("share", number=True), Head("")),
         rows=tuple(rows),
-        foot=("all", exact_text(whole), "", ""),
+        foot=("total", exact_text(whole), "", ""),
         empty=f"No calls {period.words}.",
     )
 
@@ -173,7 +173,7 @@ def split_table(
         cells = [_amount(days[day].get(one)) for one in series]
         known = [nanos for nanos in days[day].values() if nanos is not None]
         remark = f"{unknown[day]:,} calls of unknown cost" if unknown[day] else ""
-        rows.append((day_text(day), exact_text(sum(known)) if known else "unknown", *cells, remark))
+        rows.append((day_text(day), dollars(usd(sum(known))) if known else "unknown", *cells, remark))
     return Table(
         name="costs",
         caption=f"Cost by day and {split}, {period.words}",

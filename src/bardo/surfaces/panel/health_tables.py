@@ -14,12 +14,12 @@ _PLACE = (Head("provider", wrap=True), Head("model", wrap=True))
 _HEADS = (
     *_PLACE,
     Head("state"),
-    Head("failed of the window", number=True),
-    Head("kinds of failure", wrap=True),
+    Head("failed", number=True),
+    Head("errors", wrap=True),
     Head("p50", number=True),
     Head("p95", number=True),
     Head("first token p50", number=True),
-    Head("asked again in", number=True),
+    Head("retry in", number=True),
     Head("why", wrap=True),
 )
 
@@ -33,10 +33,10 @@ def states_table(report: HealthReport) -> Table:
     """Return a row for the connection of each provider and of each of its servers, and for each model that was called."""
     return Table(
         name="states",
-        caption="Providers and models, by the calls of the last minutes",
+        caption="Providers and models, from the calls of the last minutes",
         heads=_HEADS,
         rows=tuple(row for provider in report.providers for row in _rows(provider)),
-        empty="No provider is configured: set the key of one, or name one in bardo.toml.",
+        empty="No provider is configured. Set a provider’s API key, or add a provider to bardo.toml.",
     )
 
 
@@ -50,8 +50,8 @@ def plain_states_table(report: HealthReport, own: Collection[tuple[str, str]]) -
     ]
     return Table(
         name="states",
-        caption="Providers, and the models that your key called",
-        heads=(*_PLACE, Head("state"), Head("asked again in", number=True)),
+        caption="Providers and the models called with your key",
+        heads=(*_PLACE, Head("state"), Head("retry in", number=True)),
         rows=tuple(dict.fromkeys(rows)),
         empty="No provider is configured.",
     )
@@ -66,11 +66,11 @@ def keys_table(report: HealthReport) -> Table:
     """Return the keys of providers, by the names of their variables."""
     return Table(
         name="provider-keys",
-        caption="Keys of providers that take turns, wait or are missing",
-        heads=(Head("provider", wrap=True), Head("variable", wrap=True), Head("state"), Head("used lately", number=True),
-               Head("used again in", number=True), Head("why", wrap=True)),
+        caption="Provider keys that rotate, are rate limited or are missing",
+        heads=(Head("provider", wrap=True), Head("variable", wrap=True), Head("state"), Head("recent uses", number=True),
+               Head("available in", number=True), Head("why", wrap=True)),
         rows=tuple(row for provider in report.providers for row in _key_rows(provider)),
-        empty="No key waits for a rate limit, is refused or is missing.",
+        empty="No provider key is rate limited, rejected or missing.",
     )  # fmt: skip
 
 
@@ -78,11 +78,11 @@ def caches_table(report: HealthReport) -> Table:
     """Return what was seen of prompt caches."""
     return Table(
         name="caches",
-        caption="Prompt caches of providers, since this gateway began",
+        caption="Prompt caches of providers, since this gateway started",
         heads=(*_PLACE, Head("calls", number=True), Head("prompt tokens", number=True), Head("read from the cache", number=True),
-               Head("half of a prompt is left after", number=True), Head("measured by", wrap=True)),
+               Head("half-life", number=True), Head("measured by", wrap=True)),
         rows=tuple(row for provider in report.providers for row in _cache_rows(provider)),
-        empty="Nothing was seen of prompt caches: a pipeline profile with the layer affinity looks at them.",
+        empty="No data about prompt caches. A pipeline profile with the affinity layer collects it.",
     )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def _target(provider: str, target: TargetHealth, below: str = "") -> tuple[Cell 
         Cell(provider, below=below),
         target.model or "connection",
         state_cell(target.state),
-        f"{target.failed:,} of {target.calls:,}" if target.calls else "",
+        f"{target.failed:,} of {target.calls:,}" if target.calls else NOT_REPORTED,
         ", ".join(f"{fault} {number:,}" for fault, number in target.faults.items()),
         _milliseconds(latency.p50_ms),
         _milliseconds(latency.p95_ms),
@@ -159,7 +159,7 @@ def _cache(provider: str, cache: CacheHealth) -> tuple[Cell | str, ...]:
 
 
 def _milliseconds(value: int | None) -> str:
-    return "" if value is None else f"{value:,} ms"
+    return NOT_REPORTED if value is None else f"{value:,} ms"
 
 
 def _waits(value: float | None) -> str:

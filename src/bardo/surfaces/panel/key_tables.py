@@ -23,7 +23,7 @@ _NOTHING = CallSums()
 
 
 class LimitUse(msgspec.Struct, frozen=True, kw_only=True):
-    """One limit of a key: what it is, how much is used of it, in numbers and in words, and when it begins anew."""
+    """One limit of a key: what it is, how much is used of it, in numbers and in words, and when it resets."""
 
     name: str
     used: int
@@ -50,12 +50,12 @@ def keys_table(
     """Return a row for each key: its limits and what it spent."""
     return Table(
         name="keys",
-        caption="Keys of clients",
+        caption="Client keys",
         heads=(Head("key", wrap=True), Head("state"), Head("models", wrap=True), Head("limits", wrap=True),
                Head("calls this month", number=True), Head("spent today", number=True), Head("spent this month", number=True),
                Head("tags", wrap=True)),
         rows=tuple(_row(one, today.get(one.id, _NOTHING), month.get(one.id, _NOTHING), now) for one in accounts),
-        empty="There are no keys: this gateway answers whoever reaches it.",
+        empty="There are no keys: this gateway answers every client that can reach it.",
     )  # fmt: skip
 
 
@@ -106,7 +106,7 @@ def models_table(models: Sequence[ModelUsage]) -> Table:
     """Return the calls of a key this month by model, the costliest first."""
     return Table(
         name="models",
-        caption="Calls of this month (UTC) by model",
+        caption="Calls this month (UTC) by model",
         heads=(Head("model", wrap=True), Head("provider", wrap=True), Head("calls", number=True), Head("failed", number=True),
                Head("input", number=True), Head("output", number=True), Head("cost", number=True), Head("")),
         rows=tuple(map(_model, models)),
@@ -119,7 +119,7 @@ def _model(one: ModelUsage) -> tuple[Cell | str, ...]:
     unknown = one.calls - one.cost_known
     return (
         one.model or "–",
-        one.provider or "nobody",
+        one.provider or "none",
         count(one.calls),
         count(one.failed),
         count(one.input_tokens),
@@ -133,7 +133,7 @@ def _foot(models: Sequence[ModelUsage]) -> tuple[str, ...]:
     unknown = sum(one.calls - one.cost_known for one in models)
     known = any(one.cost_known for one in models)
     return (
-        "all",
+        "total",
         "",
         count(sum(one.calls for one in models)),
         count(sum(one.failed for one in models)),

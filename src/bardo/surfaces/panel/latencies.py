@@ -29,7 +29,7 @@ _HEADS = (
     Head("p95", number=True),
     Head("first byte p50", number=True),
     Head("first byte p95", number=True),
-    Head("medians by time"),
+    Head("median over time"),
     Head("errors", wrap=True),
 )
 
@@ -69,7 +69,7 @@ def latency_table(found: Sequence[History], words: str) -> Table:
     """Return a row for each model."""
     return Table(
         name="latencies",
-        caption=f"How long calls took in {words}",
+        caption=f"Latency in {words}",
         heads=_HEADS,
         rows=tuple(map(_cells, found)),
         empty=f"No calls in {words}.",
@@ -99,7 +99,7 @@ def _cells(one: History) -> tuple[Cell | Sparkline | str, ...]:
     name = f"{one.provider}/{one.model}" if one.model else one.provider
     known = [median for median in one.medians if median is not None]
     said = (
-        f"Medians of {name} by time: from {seconds(min(known))} to {seconds(max(known))}"
+        f"Median latency of {name} over time: from {seconds(min(known))} to {seconds(max(known))}"
         if known
         else f"No answered calls of {name}"
     )
@@ -112,7 +112,7 @@ def _cells(one: History) -> tuple[Cell | Sparkline | str, ...]:
         _time(percentile(one.took, 0.95)),
         _time(percentile(one.first_byte, 0.5)),
         _time(percentile(one.first_byte, 0.95)),
-        sparkline(said, one.medians),
+        sparkline(said, one.medians, note=f"0 to {seconds(max(known))}" if known else ""),
         errors,
     )
 

@@ -18,9 +18,9 @@ from bardo.surfaces.render.wording import count
 MOST_GAPS = 50
 _UNITS = ("bytes", "KB", "MB", "GB", "TB")
 _CACHE_WORDS = {
-    "hit": "the kept reply was given",
-    "similar": "the reply to a similar question was given",
-    "miss": "nothing was kept",
+    "hit": "answered from the cache",
+    "similar": "answered with the reply to a similar question",
+    "miss": "not in the cache",
 }
 
 
@@ -33,8 +33,8 @@ def reply_figures(totals: Sequence[ReplyCacheTotal]) -> list[tuple[str, str, str
     unknown = sum(one.unknown for one in given)
     remark = f"and {unknown:,} calls of unknown cost" if unknown and known else ""
     return [
-        ("Calls that the cache worked on", count(calls), ""),
-        ("Kept replies given", count(served), f"{served / calls:.1%}" if calls else ""),
+        ("Calls with caching", count(calls), ""),
+        ("Cache hits", count(served), f"{served / calls:.1%}" if calls else ""),
         ("Saved", exact_text(sum(known)) if known or not served else "unknown", remark),
     ]
 
@@ -48,15 +48,15 @@ def replies_table(totals: Sequence[ReplyCacheTotal], words: str) -> Table:
         rows.append((Cell(did, below=_CACHE_WORDS.get(one.cache, "")), *cells))
     return Table(
         name="replies",
-        caption=f"What the cache of replies did, {words}",
+        caption=f"Response cache, {words}",
         heads=(
-            Head("what it did", wrap=True),
+            Head("result", wrap=True),
             Head("calls", number=True),
             Head("share", number=True),
             Head("saved", number=True),
         ),
         rows=tuple(rows),
-        empty=f"The cache of replies worked on no calls {words}. A pipeline profile with the layer cache turns it on.",
+        empty=f"No calls used the response cache {words}. A pipeline profile with the cache layer turns it on.",
     )
 
 
@@ -64,19 +64,19 @@ def similar_table(found: Sequence[SimilarFigures], budget: float) -> Table:
     """Return what became of similar questions, with the share of wrong answers and its interval."""
     return Table(
         name="similar",
-        caption="Answers to similar questions, since bardo began to count",
-        heads=(Head("vectors of", wrap=True), Head("looked for", number=True), Head("given", number=True),
+        caption="Answers to similar questions, since counting began",
+        heads=(Head("embedding", wrap=True), Head("lookups", number=True), Head("served", number=True),
                Head("answers compared", number=True), Head("wrong", number=True),
-               Head("share that is wrong (95 % interval)", number=True), Head("allowed", number=True), Head("in words", wrap=True)),
+               Head("error rate (95 % interval)", number=True), Head("allowed", number=True), Head("in words", wrap=True)),
         rows=tuple(_similar(one, budget) for one in found),
-        empty="No similar questions were looked for.",
+        empty="No lookups of similar questions.",
     )  # fmt: skip
 
 
 def _similar(one: SimilarFigures, budget: float) -> tuple[str, ...]:
     low, high = one.evidence.false_rate
     total = one.evidence.total
-    share = f"{one.different / total:.1%} ({low:.1%} to {high:.1%})" if total else "not known yet"
+    share = f"{one.different / total:.1%} ({low:.1%} to {high:.1%})" if total else "unknown"
     return (
         one.fingerprint,
         count(one.lookups),
@@ -94,9 +94,9 @@ def prompts_table(totals: Sequence[CacheTotal], names: Mapping[str, str], words:
     heads = ("calls", "input", "read", "written", "saved")
     return Table(
         name="prompts",
-        caption=f"What prompt caches did, {words}",
+        caption=f"Prompt caches, {words}",
         heads=(Head("model", wrap=True), Head("provider", wrap=True), Head("key", wrap=True), *(Head(one, number=True) for one in heads),
-               Head("prompts that begin anew", wrap=True)),
+               Head("cache misses caused by changing prompts", wrap=True)),
         rows=tuple(_prompts(one, names) for one in totals),
         empty=f"No calls {words}.",
     )  # fmt: skip
@@ -113,23 +113,23 @@ def learned_tables(record: Mapping[str, Any]) -> tuple[Table, Table]:
     """Return what is learned of models, and whether that pays on each route."""
     models = Table(
         name="learned-models",
-        caption="What routing has learned of models",
+        caption="What routing has learned about models",
         heads=(
             Head("model", wrap=True),
             Head("outcomes", number=True),
             Head("success", number=True),
-            Head("cost of a call", number=True),
+            Head("cost per call", number=True),
         ),
         rows=tuple(map(model_cells, record["models"])),
-        empty='Nothing is learned yet: set strategy = "learned" in [routing], or run bardo routing fit FILE.',
+        empty='Nothing has been learned yet. Set strategy = "learned" in [routing], or run bardo routing fit FILE.',
     )
     routes = Table(
         name="learned-routes",
-        caption="Whether learned routing pays, beside the best single model",
+        caption="Learned routing compared with the best single model",
         heads=(Head("route", wrap=True), Head("verdict", wrap=True), Head("gain", number=True), Head("95 % interval", number=True),
                Head("routed", number=True), Head("best single", number=True), Head("regret", number=True)),
         rows=tuple(map(route_cells, record["routes"])),
-        empty="No route was compared yet.",
+        empty="No routes have been compared yet.",
     )  # fmt: skip
     return models, routes
 
@@ -139,8 +139,8 @@ def log_figures(found: LogExtent) -> list[tuple[str, str, str]]:
     days = "" if found.first is None or found.last is None else f"{day_text(found.first)} to {day_text(found.last)}"
     return [
         ("Calls in the log", count(found.rows), days),
-        ("Room that it takes", size_text(found.bytes), ""),
-        ("Rows that are missing", count(found.dropped), "" if found.dropped else "none was dropped"),
+        ("Size", size_text(found.bytes), ""),
+        ("Missing rows", count(found.dropped), "" if found.dropped else "no rows were dropped"),
     ]
 
 
@@ -149,7 +149,7 @@ def gaps_table(gaps: Sequence[LogGap]) -> Table:
     newest = [*gaps][::-1][:MOST_GAPS]
     return Table(
         name="gaps",
-        caption="Rows that are missing in the log",
+        caption="Rows missing from the log",
         heads=(Head("noticed (UTC)"), Head("rows", number=True), Head("why", wrap=True)),
         rows=tuple((time_text(one.noticed_at) or "", count(one.rows), one.why) for one in newest),
     )

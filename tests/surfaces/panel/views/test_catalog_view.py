@@ -56,7 +56,7 @@ def test_providers_are_searched(operator: PanelReader) -> None:
     assert wanted.id in found.column("preset")
     assert len(found.rows) < len(builtin().providers)
     nothing = operator.page("/catalog", list="providers", q="nobody is called so")
-    assert "Nothing has all of these words." in nothing.text
+    assert "Nothing matches all of these words." in nothing.text
 
 
 def test_facts_are_paged_and_none_is_missing(operator: PanelReader) -> None:

@@ -41,8 +41,8 @@ def test_the_sums_are_exact(filled: FilledGateway, operator: PanelReader) -> Non
     page = operator.page("/costs", period="all")
     assert whole.cost_nanos % 1_000 != 0, "this test needs digits below those that are usually shown"
     assert exact_text(whole.cost_nanos) in page.text
-    assert page.table("Calls by").row("all")["cost"] == exact_text(whole.cost_nanos)
-    assert f"of {count(whole.cost_known)} calls whose cost is known" in page.text
+    assert page.table("Calls by").row("total")["cost"] == exact_text(whole.cost_nanos)
+    assert f"for {count(whole.cost_known)} calls of known cost" in page.text
 
 
 def test_an_unknown_cost_is_said_to_be_unknown(filled: FilledGateway, operator: PanelReader) -> None:
@@ -68,7 +68,7 @@ def test_days_divided_by_something_else_have_the_same_sums(
     seen = operator.page("/costs", split=split, period="all").table("Cost by day and")
     for group in groups(filled, ("day",)):
         row = seen.row(day_text(int(group.of["day"])))
-        assert row["known cost"] == (exact_text(group.sums.cost_nanos) if group.sums.cost_known else "unknown")
+        assert row["known cost"] == (dollars(usd(group.sums.cost_nanos)) if group.sums.cost_known else "unknown")
     if split in DIMENSIONS:
         one = next(one for one in groups(filled, ("day", split)) if one.sums.cost_known)
         cells = seen.row(day_text(int(one.of["day"]))).values()
@@ -82,7 +82,7 @@ def test_a_period_of_ones_own(filled: FilledGateway, operator: PanelReader) -> N
     seen = operator.page("/costs", **asked).table("Calls by")
     assert seen.column("day")[:-1] == [day_text(day) for day in (last, last - 1, first)]
     since, until = first * 86_400.0, (last + 1) * 86_400.0
-    assert seen.row("all")["cost"] == exact_text(sum_groups(groups(filled, (), since=since, until=until)).cost_nanos)
+    assert seen.row("total")["cost"] == exact_text(sum_groups(groups(filled, (), since=since, until=until)).cost_nanos)
 
 
 @pytest.mark.parametrize("asked", [{"from": "yesterday"}, {"from": "2026-02-02", "to": "2026-02-01"}])
@@ -112,8 +112,8 @@ def test_the_file_is_what_the_command_prints(filled: FilledGateway, operator: Pa
 def test_a_key_sees_its_own_calls_alone(filled: FilledGateway, member: PanelReader) -> None:
     own = sum_groups(groups(filled, (), key=filled.own.id))
     page = member.page("/costs", period="all")
-    assert page.table("Calls by").row("all")["calls"] == count(own.calls)
-    assert page.table("Calls by").row("all")["cost"] == exact_text(own.cost_nanos)
+    assert page.table("Calls by").row("total")["calls"] == count(own.calls)
+    assert page.table("Calls by").row("total")["cost"] == exact_text(own.cost_nanos)
     by_key = member.page("/costs", by="key", period="all")
     assert filled.other.id not in by_key.html
     assert "Calls by day" in by_key.text

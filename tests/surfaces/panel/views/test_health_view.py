@@ -60,9 +60,9 @@ def test_states_are_those_of_the_endpoint(troubled: KeyedGateway) -> None:
             cells = seen[target["model"] or "connection"]
             assert cells["state"] == target["state"]
             if target["calls"]:
-                assert cells["failed of the window"] == f"{target['failed']} of {target['calls']}"
+                assert cells["failed"] == f"{target['failed']} of {target['calls']}"
             for fault, number in target["faults"].items():
-                assert f"{fault} {number}" in cells["kinds of failure"]
+                assert f"{fault} {number}" in cells["errors"]
     assert "down" in table.column("state")
     assert "down" in table.column("why")[table.column("state").index("down")]
 
@@ -75,7 +75,7 @@ def test_no_page_shows_a_key(troubled: KeyedGateway) -> None:
 
 
 def test_times_are_those_of_the_log(filled: FilledGateway, operator: PanelReader) -> None:
-    seen = operator.page("/health", span="7d").table("How long calls took in the last 7 days")
+    seen = operator.page("/health", span="7d").table("Latency in the last 7 days")
     with filled.log() as log:
         times = log.call_times(10_000, since=0.0)
     newest = max(one.started_at for one in times)
@@ -95,11 +95,11 @@ def test_times_are_those_of_the_log(filled: FilledGateway, operator: PanelReader
 
 def test_a_key_sees_states_and_its_own_times(filled: FilledGateway, member: PanelReader) -> None:
     page = member.page("/health", span="7d")
-    assert page.table("Providers, and the models").heads == ["provider", "model", "state", "asked again in"]
+    assert page.table("Providers and the models").heads == ["provider", "model", "state", "retry in"]
     with filled.log() as log:
         newest = max(one.started_at for one in log.call_times(10_000, since=0.0))
         own = log.call_times(10_000, since=newest - 6.9 * 86_400, key=filled.own.id)
-    assert sum(int(one) for one in page.table("How long").column("calls")) == len(own)
+    assert sum(int(one) for one in page.table("Latency").column("calls")) == len(own)
     assert "Prompt caches" not in page.html
 
 

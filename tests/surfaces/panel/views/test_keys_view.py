@@ -70,14 +70,14 @@ def test_a_key_is_revoked(filled: FilledGateway, operator: PanelReader) -> None:
     assert usage(filled, key).status_code == 200
     operator.send(f"/keys/{account.id}", {"action": "revoke", "sure": "yes"})
     assert usage(filled, key).status_code == 401
-    assert operator.page("/keys").table("Keys of clients").row("to revoke")["state"] == "revoked"
+    assert operator.page("/keys").table("Client keys").row("to revoke")["state"] == "revoked"
 
 
 def test_nobody_revokes_the_key_they_are_signed_in_with(filled: FilledGateway, operator: PanelReader) -> None:
     own = filled.operator_key.split("_")[1]
     answer = SeenPage(operator.send(f"/keys/{own}", {"action": "revoke", "sure": "yes"}, at="/keys"))
     assert answer.status == 400
-    assert operator.page("/keys").table("Keys of clients").row("the operator")["state"] == "active"
+    assert operator.page("/keys").table("Client keys").row("the operator")["state"] == "active"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_form_without_its_token_makes_nothing(filled: FilledGateway, operator:
 
 
 def test_what_keys_spent_is_exact(filled: FilledGateway, operator: PanelReader) -> None:
-    row = operator.page("/keys").table("Keys of clients").row("own")
+    row = operator.page("/keys").table("Client keys").row("own")
     told = usage(filled, filled.own_key).json()
     nanos = round(told["this_month"]["spent_usd"] * NANOS)
     assert row["spent this month"].startswith(exact_text(nanos))
@@ -122,7 +122,7 @@ def test_a_key_sees_its_own_page_alone(filled: FilledGateway, member: PanelReade
     page = member.page(f"/keys/{filled.own.id}")
     told = usage(filled, filled.own_key).json()
     assert "of $5.00" in page.text
-    models = page.table("Calls of this month").column("calls")
+    models = page.table("Calls this month").column("calls")
     assert sum(map(int, models[:-1])) == told["this_month"]["calls"] == int(models[-1])
     assert "usd_per_day" not in page.fields
     assert member.get(f"/keys/{filled.other.id}").status_code == 404
@@ -141,7 +141,7 @@ def test_a_configured_key_is_shown_and_not_changed(tmp_path: Path) -> None:
         page = reader.page("/keys/from-toml")
         answer = SeenPage(reader.send("/keys/from-toml", {"action": "limits", "concurrency": "1"}, at="/keys"))
         reader.close()
-    assert "change it under [[keys]]" in page.text
+    assert "Change it under [[keys]]" in page.text
     assert "concurrency" not in page.fields
     assert answer.status == 400
 
@@ -153,7 +153,7 @@ def test_the_first_key_is_made_on_this_machine(tmp_path: Path) -> None:
         answer = reader.send("/keys", {"name": "first of all", "operator": "yes"})
         reader.close()
         assert "There are no keys" in page.text
-        assert "once it is started again" in answer.text
+        assert "after the next restart" in answer.text
         with opened_keys(gateway.state) as store:
             made = store.load()[1][0].account
     assert (made.name, made.operator) == ("first of all", True)
@@ -167,4 +167,4 @@ def test_no_budget_without_a_log(tmp_path: Path) -> None:
         listed = reader.page("/keys")
         reader.close()
     assert "the log is off" in page.text
-    assert "nobody knows what keys spent" in listed.text
+    assert "spending per key is unknown" in listed.text

@@ -31,7 +31,7 @@ def test_the_cache_of_replies(filled: FilledGateway, operator: PanelReader) -> N
         totals = log.reply_cache_totals()
     page = operator.page("/reports", period="all")
     calls = sum(one.calls for one in totals)
-    seen = page.table("What the cache of replies did")
+    seen = page.table("Response cache")
     for one in totals:
         did, *cells = reply_cache_cells(one, calls)
         assert seen.row(did)["calls"] == cells[0]
@@ -42,7 +42,7 @@ def test_the_cache_of_replies(filled: FilledGateway, operator: PanelReader) -> N
 def test_prompt_caches(filled: FilledGateway, operator: PanelReader) -> None:
     with filled.log() as log:
         totals = log.cache_totals()
-    seen = operator.page("/reports", period="all").table("What prompt caches did")
+    seen = operator.page("/reports", period="all").table("Prompt caches")
     expected = [(*prompt_cache_cells(one)[3:],) for one in totals]
     assert [tuple(row[3:8]) for row in seen.rows] == expected
 
@@ -51,11 +51,9 @@ def test_a_key_sees_what_caches_did_for_it(filled: FilledGateway, member: PanelR
     page = member.page("/reports", period="all")
     with filled.log() as log:
         own = log.reply_cache_totals(key=filled.own.id)
-    assert sum(int(one) for one in page.table("What the cache of replies").column("calls")) == sum(
-        one.calls for one in own
-    )
-    assert set(page.table("What prompt caches did").column("key")) == {filled.own.id}
-    assert "The log" not in [text for _, text in page.headings]
+    assert sum(int(one) for one in page.table("Response cache").column("calls")) == sum(one.calls for one in own)
+    assert set(page.table("Prompt caches").column("key")) == {filled.own.id}
+    assert "Log" not in [text for _, text in page.headings]
     assert filled.other.id not in page.html
 
 
@@ -67,7 +65,7 @@ def test_the_log_says_what_it_holds_and_what_is_missing(filled: FilledGateway, o
         extent = log.extent()
     page = operator.page("/reports")
     assert f"{extent.rows:,}" in page.text
-    assert page.table("Rows that are missing").rows[0][1:] == ["3", "the disk was full"]
+    assert page.table("Rows missing").rows[0][1:] == ["3", "the disk was full"]
 
 
 def test_learned_routing_that_another_gateway_left_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +93,7 @@ def test_learned_routing_that_another_gateway_left_in_its_file(tmp_path: Path, m
         seen = reader.page("/reports").table("What routing has learned")
         reader.close()
     assert set(seen.column("model")) == {"deepseek/m1", "deepseek/m2"}
-    assert seen.column("cost of a call") == ["$0.010000"] * 2
+    assert seen.column("cost per call") == ["$0.010000"] * 2
 
 
 def test_similar_questions_with_the_interval_of_false_hits(tmp_path: Path) -> None:
@@ -112,8 +110,8 @@ def test_similar_questions_with_the_interval_of_false_hits(tmp_path: Path) -> No
         row = reader.page("/reports").table("Answers to similar").row("vectors-1")
         reader.close()
     low, high = figures.evidence.false_rate
-    assert row["share that is wrong (95 % interval)"] == f"{1 / 51:.1%} ({low:.1%} to {high:.1%})"
-    assert (row["answers compared"], row["wrong"], row["looked for"]) == ("51", "1", "50")
+    assert row["error rate (95 % interval)"] == f"{1 / 51:.1%} ({low:.1%} to {high:.1%})"
+    assert (row["answers compared"], row["wrong"], row["lookups"]) == ("51", "1", "50")
 
 
 CACHING = """
@@ -148,7 +146,12 @@ def test_an_empty_gateway_says_that_there_is_nothing(tmp_path: Path) -> None:
         page = reader.page("/reports")
         costs, health = reader.page("/costs"), reader.page("/health")
         reader.close()
-    for said in ("worked on no calls", "No calls the last 7 days", "Nothing is learned yet", "No similar questions"):
+    for said in (
+        "No calls used the response cache",
+        "No calls the last 7 days",
+        "Nothing has been learned yet",
+        "No lookups of similar questions",
+    ):
         assert said in page.text
     assert "No calls the last 30 days" in costs.text
     assert "No calls in the last 24 hours" in health.text

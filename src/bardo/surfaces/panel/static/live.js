@@ -81,7 +81,7 @@
     // A call that no provider was asked for has the model that the client named.
     const model = finished.model || finished.model_asked;
     if (model) row.model.textContent = clean((finished.provider ? finished.provider + "/" : "") + model);
-    if (!row.started) row.how.textContent = clean([finished.client_dialect, finished.provider ? "" : "no provider was asked"].filter(Boolean).join(" · "));
+    if (!row.started) row.how.textContent = clean([finished.client_dialect, finished.provider ? "" : "no provider was called"].filter(Boolean).join(" · "));
     const count = (number) => (number === null ? "–" : number.toLocaleString("en"));
     const words = [seconds(finished.seconds), count(finished.input_tokens) + " in", count(finished.output_tokens) + " out",
       finished.cost_usd === null ? "cost unknown" : dollars(finished.cost_usd),
@@ -94,7 +94,7 @@
       if (row.details.open) render(row);
     } else if (tokens) {
       const hidden = finished.visibility === "opaque";
-      row.hidden.textContent = (hidden ? "Reasoning performed (not visible)" : "Reasoning performed (its text is not kept here)") + " · " + plural(tokens, "token");
+      row.hidden.textContent = (hidden ? "Reasoning performed (not visible)" : "Reasoning performed (text not logged)") + " · " + plural(tokens, "token");
       row.hidden.hidden = false;
     }
   }
@@ -144,7 +144,7 @@
   function open() {
     source = new EventSource("/panel/events");
     source.addEventListener("open", () => tell("connected", "on"));
-    source.addEventListener("error", () => tell(source.readyState === EventSource.CLOSED ? "not connected; load the page again" : "connecting…", "off"));
+    source.addEventListener("error", () => tell(source.readyState === EventSource.CLOSED ? "disconnected; reload the page" : "connecting…", "off"));
     source.addEventListener("snapshot", (event) => {
       rows.clear(); list.replaceChildren(); waiting = [];
       Object.assign(totals, { running: 0, ended: 0, failed: 0, cost: 0 });
@@ -171,7 +171,7 @@
   setInterval(() => {
     if (!hasNews) return;
     hasNews = false;
-    const words = plural(totals.running, "request") + " running, " + totals.ended.toLocaleString("en") + " ended" + (totals.failed ? ", " + totals.failed.toLocaleString("en") + " not ok" : "");
+    const words = plural(totals.running, "request") + " running, " + totals.ended.toLocaleString("en") + " ended" + (totals.failed ? ", " + totals.failed.toLocaleString("en") + " failed" : "");
     if (words !== saidLast) find("news").textContent = saidLast = words;
   }, NEWS_SECONDS * 1000);
   setInterval(() => {

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from bardo.surfaces.panel.panel import Panel
 
 _PATH = "/panel/costs"
-_WORDS = {"key": "key", "subsystem": "subsystem", CAUSE: "cause of the cost"}
+_WORDS = {"key": "key", "subsystem": "subsystem", CAUSE: "cause"}
 _SPLITS = ("provider", "model", "key", "subsystem", "operation", CAUSE)
 
 
@@ -100,8 +100,8 @@ async def _values(
     values: dict[str, object] = {
         "question": question,
         "by_choices": [(one, _WORDS.get(one, one)) for one in words],
-        "split_choices": [("", "nothing"), *((one, _WORDS.get(one, one)) for one in words if one in _SPLITS)],
-        "period_choices": [*((name, words) for name, (words, _) in CHOICES.items()), (OWN, "from and to")],
+        "split_choices": [("", "none"), *((one, _WORDS.get(one, one)) for one in words if one in _SPLITS)],
+        "period_choices": [*((name, words) for name, (words, _) in CHOICES.items()), (OWN, "custom dates")],
         "figures": figures_of(sum_groups(groups)),
         "csv": f"{_PATH}.csv?{query_text(question.fields)}",
     }

@@ -66,7 +66,7 @@ def _figures(report: HealthReport, *, models: bool) -> list[tuple[str, str, str]
     found = [("Providers", str(len(report.providers)), _words(states))]
     if models:
         called = [model for provider in report.providers for model in models_of(provider)]
-        found.append(("Models that were called lately", str(len(called)), _words(Counter(one.state for one in called))))
+        found.append(("Models called recently", str(len(called)), _words(Counter(one.state for one in called))))
     return found
 
 

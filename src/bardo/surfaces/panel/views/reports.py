@@ -97,9 +97,9 @@ async def _held(panel: Panel, request: PanelRequest) -> str:
     try:
         found = None if pipeline is None else await pipeline.effects.perform(CountReplies(tenant))
     except EffectFailed:
-        return "No call of this gateway has used the cache of replies yet, so that its store is not open."
+        return "No call of this gateway has used the response cache yet, so its store is not open."
     if found is None:
-        return "What the store holds cannot be seen now."
+        return "The contents of the store are not available now."
     return f"The store holds {count(found[0])} entries, {size_text(found[1])}."
 
 

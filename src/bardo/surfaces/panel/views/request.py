@@ -65,7 +65,7 @@ async def show(panel: Panel, request: PanelRequest) -> Page:
         "comparison": None if before is None else _comparison(before, row),
         "of": None if before is None else before.request_id,
         "may_repeat": kept and row.operation == "generate" and past_request(row) is not None,
-        "efforts": [("", "as it was asked"), (_EFFORT_OFF, "off"), *((one, one) for one in EFFORTS)],
+        "efforts": [("", "as in the request"), (_EFFORT_OFF, "off"), *((one, one) for one in EFFORTS)],
     }
     return Page("request.html", f"Request {row.request_id}", values)
 
@@ -130,25 +130,25 @@ async def _read(panel: Panel, viewer: Viewer, own_id: str) -> tuple[LogRow, list
     key = viewer.key_id
     # Whose call it is, is not told to those who may not see it.
     if row is None or (key is not None and row.key_id != key):
-        raise NotStored("the log holds no such request", hint="a call that goes on is in the log once it has ended")
+        raise NotStored("the log has no such request", hint="a running call appears in the log when it ends")
     return row, feedback
 
 
 def _figures(row: LogRow) -> list[tuple[str, str, str]]:
-    first = "" if row.first_byte_seconds is None else f"first piece after {seconds(row.first_byte_seconds)}"
+    first = "" if row.first_byte_seconds is None else f"first byte after {seconds(row.first_byte_seconds)}"
     cached = f"{count(row.cached_input_tokens)} from the cache" if row.cached_input_tokens else ""
     return [
-        ("Took", seconds(row.seconds), first),
-        ("Input", count(row.input_tokens), cached),
-        ("Output", count(row.output_tokens), ""),
-        ("Thinking", count(row.reasoning_tokens, estimated=row.tokens_approx), _verdict(row)),
+        ("Duration", seconds(row.seconds), first),
+        ("Input tokens", count(row.input_tokens), cached),
+        ("Output tokens", count(row.output_tokens), ""),
+        ("Reasoning tokens", count(row.reasoning_tokens, estimated=row.tokens_approx), _verdict(row)),
         ("Cost", dollars(row.cost_usd), ""),
     ]
 
 
 def _verdict(row: LogRow) -> str:
     """Write what became of what was asked of the thinking; nothing where it is not known."""
-    return "" if row.reasoning_verdict in (None, "unknown") else f"as asked: {row.reasoning_verdict}"
+    return "" if row.reasoning_verdict in (None, "unknown") else f"requested effort: {row.reasoning_verdict}"
 
 
 def _groups(words: list[tuple[str, str]]) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -175,7 +175,7 @@ def _degraded(row: LogRow) -> Iterator[str]:
 def _attempts(row: LogRow) -> Table:
     rows = []
     for number, one in enumerate(row.attempt_records, start=1):
-        ended = one.error or ("ok" if one.seconds is not None else "not seen to its end")
+        ended = one.error or ("ok" if one.seconds is not None else "incomplete")
         why = f"{one.cause}; {one.why}" if one.why else one.cause
         rows.append(
             (
@@ -188,11 +188,11 @@ def _attempts(row: LogRow) -> Table:
             )
         )
     heads = (
-        Head("Nr"),
+        Head("No."),
         Head("Sent to", wrap=True),
         Head("Ended", wrap=True),
         Head("Why", wrap=True),
-        Head("After", number=True),
+        Head("Duration", number=True),
         Head("Cost", number=True),
     )
     return Table(name="attempts", caption="Attempts", heads=heads, rows=tuple(rows))
@@ -200,7 +200,7 @@ def _attempts(row: LogRow) -> Table:
 
 def _costs(row: LogRow) -> Table:
     parts = tuple((cause, dollars(usd(nanos))) for cause, nanos in (row.cost_parts or {}).items())
-    total = (Cell("Together"), Cell(dollars(row.cost_usd), below=f"by {row.price_source}" if row.price_source else ""))
+    total = (Cell("Total"), Cell(dollars(row.cost_usd), below=f"by {row.price_source}" if row.price_source else ""))
     heads = (Head("Cause"), Head("US dollars", number=True))
     return Table(name="costs", caption="Cost by cause", heads=heads, rows=parts, foot=total)
 

@@ -79,7 +79,7 @@ def _form(panel: Panel, query: Mapping[str, str]) -> dict[str, Any]:
         "query": {name: query.get(name, "") for name in _FIELDS},
         "providers": [("", "any"), *((one.id, one.id) for one in panel.context.runner.directory.providers)],
         "outcomes": [("", "any"), *((one, one) for one in OUTCOMES)],
-        "spans": [("", "ever"), *((name, words) for name, (words, _) in _SPANS.items())],
+        "spans": [("", "any time"), *((name, words) for name, (words, _) in _SPANS.items())],
     }
 
 
@@ -99,10 +99,10 @@ def _table(rows: tuple[LogRow, ...], now: float, keys: Mapping[str, str] | None,
         Head("Id"),
         Head("Model", wrap=True),
         Head("Outcome"),
-        Head("Took", number=True),
+        Head("Duration", number=True),
         Head("In", number=True),
         Head("Out", number=True),
-        Head("Thinking", number=True),
+        Head("Reasoning", number=True),
         Head("Cost", number=True),
         Head("Dialects"),
         *([] if keys is None else [Head("Key")]),
@@ -112,7 +112,7 @@ def _table(rows: tuple[LogRow, ...], now: float, keys: Mapping[str, str] | None,
         caption="Requests, newest first",
         heads=heads,
         rows=tuple(_row(row, now, keys) for row in rows),
-        empty="No request matches." if filtered else "The log holds no request yet.",
+        empty="No request matches these filters." if filtered else "The log has no requests yet.",
     )
 
 
