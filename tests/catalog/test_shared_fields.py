@@ -120,3 +120,27 @@ def test_openrouter_takes_its_mode_of_reasoning_from_a_client_of_responses() -> 
 def test_a_mode_of_reasoning_is_reported_where_it_is_not_taken() -> None:
     found = explained(RESPONSES, CHAT, {"input": "hi", "reasoning": {"mode": "pro"}}, preset="deepseek")
     assert "mode" in str([one.what for one in found.degraded])
+
+
+@pytest.mark.parametrize("preset", ["anthropic", "gemini", "deepseek", "vllm", "bedrock", "cohere"])
+def test_what_every_reply_has_is_not_reported_as_lost(preset: str) -> None:
+    asked = {
+        "reasoning": {"summary": "auto"},
+        "store": False,
+        "include": ["reasoning.encrypted_content"],
+        "metadata": {},
+        "model": "m",
+        "input": "hi",
+    }
+    assert bardo.explain(asked, RESPONSES, preset).degraded == ()
+
+
+def test_what_else_a_field_asks_for_is_reported() -> None:
+    asked = {"store": True, "include": ["reasoning.encrypted_content", "x.y"], "metadata": {"a": 1}, "input": "hi", "model": "m"}
+    found = bardo.explain({**asked, "reasoning": {"summary": "detailed"}}, RESPONSES, "anthropic")
+    assert [(one.what, one.asked) for one in found.degraded] == [
+        ("reasoning.summary", "detailed"),
+        ("store", True),
+        ("include", ["x.y"]),
+        ("metadata", {"a": 1}),
+    ]

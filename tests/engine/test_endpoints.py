@@ -91,6 +91,20 @@ def test_a_client_of_anthropic_gets_its_own_dialect_where_the_provider_speaks_it
     assert explained(MESSAGES, model, provider).path == path
 
 
+@pytest.mark.parametrize("client", [CHAT, RESPONSES])
+def test_bankr_is_asked_for_claude_where_thinking_is_signed(client: str) -> None:
+    assert explained(client, "claude-opus-4-8", "bankr").path == "/v1/messages"
+    assert explained(client, "gpt-5.2", "bankr").path == "/v1/chat/completions"
+
+
+@pytest.mark.parametrize("provider", ["deepseek", "moonshot", "zai", "minimax"])
+def test_a_developer_message_is_no_reason_for_another_endpoint(provider: str) -> None:
+    turns = [{"role": "developer", "content": "Be brief."}, *TURN]
+    found = bardo.explain({"model": "m", "messages": turns}, CHAT, provider)
+    assert found.route.dialect == CHAT
+    assert [one.what for one in found.degraded] == ["messages.role.developer"]
+
+
 def test_a_budget_that_a_host_does_not_heed_is_no_reason_for_its_endpoint() -> None:
     found = explained(CHAT, "kimi-k2.6", "moonshot", reasoning_effort="low")
     assert found.path == "/v1/chat/completions"
@@ -113,7 +127,8 @@ def test_losses_are_ranked_by_what_they_do() -> None:
         "cache",
         "cosmetic",
     ]
-    assert loss_counts([Degradation("n"), Degradation("user"), Degradation("unlisted", sent=7)]) == (8, 0, 0, 1)
+    renamed = Degradation("tool_call.id")
+    assert loss_counts([Degradation("n"), Degradation("user"), renamed, Degradation("unlisted", sent=7)]) == (8, 0, 0, 1)
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ DEVELOPER: list[Body] = [{"role": "developer", "content": "Be brief."}, ASK]
 def test_the_role_developer_goes_only_where_it_is_known(preset: str) -> None:
     sent = put(preset, "m", messages=DEVELOPER)
     assert [message["role"] for message in body_of(sent)["messages"]] == ["system", "user"]
-    assert lost(sent)["messages.role"] == ("developer", "system")
+    assert lost(sent)["messages.role.developer"] == ("developer", "system")
 
 
 def test_openai_gets_the_role_developer_as_it_came() -> None:

@@ -17,9 +17,12 @@ import msgspec
 from bardo.catalog.matching import matches_any
 from bardo.values.degradation import UNLISTED, Degradation
 
-LossRank = Literal["answer", "reasoning", "cache", "cosmetic"]
+LossRank = Literal["answer", "reasoning", "cache", "cosmetic", "none"]
 RANKS: tuple[LossRank, ...] = ("answer", "reasoning", "cache", "cosmetic")
-"""The ranks, the most severe first: the answer changes; thinking or signatures are lost; cache markers are lost; only metadata is."""
+"""The ranks, the most severe first: the answer changes; thinking or signatures are lost; cache markers are lost; only metadata is.
+
+What is renamed and says the same is of the rank `none`, and not counted.
+"""
 LossCounts = tuple[int, int, int, int]
 """How many differences there are of each rank, in the order of `RANKS`: of two plans the one that compares less loses less."""
 
@@ -41,7 +44,9 @@ def loss_counts(degraded: Iterable[Degradation]) -> LossCounts:
     counts = [0] * len(RANKS)
     for one in degraded:
         unlisted = one.what == UNLISTED and type(one.sent) is int
-        counts[RANKS.index(loss_rank(one.what))] += one.sent if unlisted else 1
+        rank = loss_rank(one.what)
+        if rank != "none":
+            counts[RANKS.index(rank)] += one.sent if unlisted else 1
     return (counts[0], counts[1], counts[2], counts[3])
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from functools import cache
 from importlib.resources import files
+from typing import Any
 
 import msgspec
 
@@ -49,6 +50,29 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return [*((path, path) for path in self.same), *((one[source], one[target]) for one in self.moved)]
 
 
+class GrantedField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Values of a field of `dialects`, or items of its list, that ask for what a reply of any provider has: nothing is lost without them."""
+
+    dialects: tuple[str, ...]
+    name: str
+    values: tuple[Any, ...]
+
+
+class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    group: tuple[SharedFields, ...]
+    granted: tuple[GrantedField, ...]
+
+
+def not_granted(dialect: str, name: str, value: Any) -> Any:
+    """Return what of a field's value is lost where another dialect has no such field; None where nothing is."""
+    row = _granted().get((dialect, name))
+    if row is None:
+        return value
+    if isinstance(value, list):
+        return [one for one in value if one not in row.values] or None
+    return None if any(type(value) is type(one) and value == one for one in row.values) else value
+
+
 def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
     """Return the rows that say what two dialects have in common."""
     return _by_pair().get((source, target), ())
@@ -57,8 +81,18 @@ def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
 @cache
 def shared_rows() -> tuple[SharedFields, ...]:
     """Return the rows that come with bardo."""
+    return _rows().group
+
+
+@cache
+def _rows() -> _Rows:
     text = files("bardo.catalog").joinpath("data/shared_fields.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["group"], list[SharedFields]))
+    return msgspec.convert(tomllib.loads(text), _Rows)
+
+
+@cache
+def _granted() -> dict[tuple[str, str], GrantedField]:
+    return {(dialect, row.name): row for row in _rows().granted for dialect in row.dialects}
 
 
 @cache

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from bardo.catalog.shared_fields import not_granted
 from bardo.dialects.declaration import Check, Checks, Declaration
 from bardo.values.blocks import Block, Carried, Opaque, ReasoningBlock, ToolCallBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import Degradation
@@ -74,8 +75,8 @@ class Losses:
             for name, value in carried.fields.items():
                 if value is not None and name in self._markers:
                     self._offered[name] = self._offered.get(name, 0) + 1
-                elif value is not None:
-                    self.lose(name, value, f"a field of {carried.dialect}")
+                elif (lost := not_granted(carried.dialect, name, value)) is not None:
+                    self.lose(name, lost, f"a field of {carried.dialect}")
 
     def lose_unplaced_markers(self) -> None:
         """Report markers of other dialects that stood where this one has no place for them. To be called once all is written."""
@@ -172,7 +173,9 @@ def _plain(value: Any) -> Any:
 def _report_foreign(request: Request, losses: Losses) -> None:
     why = f"{losses.declaration.title} has no such field"
     for name, value in request.extra.items():
-        losses.lose(name, value, why)
+        lost = not_granted(request.dialect, name, value)
+        if lost is not None:
+            losses.lose(name, lost, why)
     for name, value in request.headers.items():
         losses.lose(name, value, f"a header of {request.dialect}")
 

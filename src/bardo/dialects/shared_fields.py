@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.catalog.fragments import merge_fields
 from bardo.catalog.rows import ProviderRow
-from bardo.catalog.shared_fields import ListSwitch, SharedFields, shared_between
+from bardo.catalog.shared_fields import ListSwitch, SharedFields, not_granted, shared_between
 from bardo.dialects.losses import Losses
 from bardo.values.request import Request
 
@@ -31,7 +31,7 @@ def carry_shared(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
             why = _refused(shared, row, path, value)
             if not why:
                 fields = merge_fields(fields, nested(path, value))
-            elif value not in shared.silent:
+            elif value not in shared.silent and not_granted(request.dialect, path, value) is not None:
                 losses.lose(path, value, why)
     return (request if untouched else msgspec.structs.replace(request, extra=extra)), fields
 

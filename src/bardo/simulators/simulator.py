@@ -148,8 +148,8 @@ class Simulator:
         """Return the one of the server's dialects at whose path a model is asked."""
         path = incoming.path.rstrip("/")
         for other in self._beside:
-            below = path.removeprefix(_prefix(other))
-            if below != path and other.answers(incoming, below):
+            prefix = _prefix(other)
+            if path.startswith(f"{prefix}/") and other.answers(incoming, path.removeprefix(prefix)):
                 return other
         return self.provider
 

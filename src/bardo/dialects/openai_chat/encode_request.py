@@ -52,7 +52,7 @@ def encode_body(request: Request, row: ProviderRow, losses: Losses) -> dict[str,
     """Return the body for one provider."""
     quirks = row.quirks
     if not quirks.developer_role and _names_developer(request):
-        losses.lose("messages.role", DEVELOPER, "this provider calls that role system", sent="system")
+        losses.lose("messages.role.developer", DEVELOPER, "this provider calls that role system", sent="system")
     writer = MessageWriter(quirks, losses, own=request.dialect == NAME)
     messages = [written for message in request.messages for written in writer.write(message)]
     waive_signatures(request.model, messages, quirks, losses)
