@@ -26,6 +26,7 @@ from typing import Any, NamedTuple, get_args, get_type_hints
 import bardo
 from bardo.catalog.models import builtin_models
 from bardo.catalog.replay import builtin_replay
+from bardo.surfaces.gateway.openapi.document import openapi_document
 from bardo.values.request import EFFORTS
 
 SOURCE = Path(bardo.__file__).parent
@@ -148,10 +149,8 @@ def endpoints(sdk: str) -> list[str]:
 
 
 def _served() -> set[str]:
-    """Return the paths that the gateway has a route for."""
-    tree = ast.parse((SOURCE / "surfaces" / "gateway" / "routes.py").read_text(encoding="utf-8"))
-    texts = (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-    return {re.sub(r"\{[^}]+\}", "{id}", text).removeprefix("/v1") for text in texts if text.startswith("/")}
+    """Return the paths that the gateway has a route for, with `{id}` for what varies."""
+    return {re.sub(r"\{[^}]+\}", "{id}", path).removeprefix("/v1") for path in openapi_document()["paths"]}
 
 
 @cache
@@ -207,11 +206,7 @@ def differences() -> Iterator[Difference]:
         )
     served = _served()
     for sdk in RESOURCES:
-        yield from (
-            Difference(sdk, "endpoint", path)
-            for path in endpoints(sdk)
-            if not {path, path.removesuffix("{id}")} & served
-        )
+        yield from (Difference(sdk, "endpoint", path) for path in endpoints(sdk) if path not in served)
     yield from _of_bedrock()
 
 

@@ -136,7 +136,13 @@ def test_what_every_reply_has_is_not_reported_as_lost(preset: str) -> None:
 
 
 def test_what_else_a_field_asks_for_is_reported() -> None:
-    asked = {"store": True, "include": ["reasoning.encrypted_content", "x.y"], "metadata": {"a": 1}, "input": "hi", "model": "m"}
+    asked = {
+        "store": True,
+        "include": ["reasoning.encrypted_content", "x.y"],
+        "metadata": {"a": 1},
+        "input": "hi",
+        "model": "m",
+    }
     found = bardo.explain({**asked, "reasoning": {"summary": "detailed"}}, RESPONSES, "anthropic")
     assert [(one.what, one.asked) for one in found.degraded] == [
         ("reasoning.summary", "detailed"),

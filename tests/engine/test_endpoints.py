@@ -128,7 +128,12 @@ def test_losses_are_ranked_by_what_they_do() -> None:
         "cosmetic",
     ]
     renamed = Degradation("tool_call.id")
-    assert loss_counts([Degradation("n"), Degradation("user"), renamed, Degradation("unlisted", sent=7)]) == (8, 0, 0, 1)
+    assert loss_counts([Degradation("n"), Degradation("user"), renamed, Degradation("unlisted", sent=7)]) == (
+        8,
+        0,
+        0,
+        1,
+    )
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ class SharedFields(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
 
 class GrantedField(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Values of a field of `dialects`, or items of its list, that ask for what a reply of any provider has: nothing is lost without them."""
+    """Values of a field of `dialects`, or items of its list, that ask for what every reply has: nothing is lost without them."""
 
     dialects: tuple[str, ...]
     name: str
