@@ -19,6 +19,7 @@ from bardo.simulators import Simulator
 from bardo.simulators.faults import Fault
 from bardo.simulators.incoming import Incoming
 from bardo.simulators.provider import Provider
+from bardo.simulators.refusal import Refusal
 from bardo.simulators.reply import Reply
 from bardo.surfaces.gateway.main import gateway_of
 from surfaces.cli.support import Ran, bardo
@@ -74,20 +75,17 @@ def test_bardo_keeps_the_laws(dialect: str, preset: str, tmp_path: Path, monkeyp
     assert "sk-right" not in ran.out + ran.err + page.read_text()
 
 
-def without_end(body: bytes) -> bytes:
-    return body.replace(b"data: [DONE]\n\n", b"")
+# Each change is of a reply on its way, and gets the request as well.
+Change = Callable[[Incoming, Reply], Reply]
 
 
-def without_call_ids(body: bytes) -> bytes:
-    return re.sub(rb'"id":"call_[^"]*",', b"", body)
+def of_bytes(change: Callable[[bytes], bytes]) -> Change:
+    """Return a change that looks at the bytes of a reply alone."""
+    return lambda _, reply: replace(reply, frames=(change(reply.body),))
 
 
-def thinking_in_text(body: bytes) -> bytes:
-    return body.replace(b'"reasoning_content":', b'"content":"<think>","other":')
-
-
-def without_usage(body: bytes) -> bytes:
-    return re.sub(rb'"usage":\{', b'"used":{', body)
+def replaced(before: bytes, after: bytes) -> Change:
+    return of_bytes(lambda body: re.sub(before, after, body))
 
 
 def two_ids(body: bytes) -> bytes:
@@ -95,41 +93,105 @@ def two_ids(body: bytes) -> bytes:
     return re.sub(rb'"id":"(?!call_)[^"]*"', lambda _: b'"id":"c%d"' % next(count), body)
 
 
-class Faulty(Simulator):
-    """A server of Chat Completions whose replies are changed on their way."""
+def refuses_results(incoming: Incoming, reply: Reply) -> Reply:
+    messages = incoming.fields.get("messages")
+    has_result = isinstance(messages, list) and any(one["role"] == "tool" for one in messages)
+    return replace(reply, status=400) if has_result else reply
 
-    def __init__(self, change: Callable[[bytes], bytes]) -> None:
-        super().__init__("deepseek", models=("m1",))
+
+def with_status(status: int) -> Change:
+    return lambda _, reply: replace(reply, status=status)
+
+
+def unchanged(_: Incoming, reply: Reply) -> Reply:
+    return reply
+
+
+class Faulty(Simulator):
+    """A server whose replies are changed on their way."""
+
+    def __init__(self, change: Change, preset: str = "deepseek") -> None:
+        super().__init__(preset, models=(MODELS[preset],))
         self._change = change
 
     def _answer(self, provider: Provider, incoming: Incoming) -> tuple[Reply, Fault | None]:
-        reply, fault = super()._answer(provider, incoming)
-        return replace(reply, frames=(self._change(reply.body),)), fault
+        fault = None
+        try:
+            reply, fault = super()._answer(provider, incoming)
+        except Refusal as refusal:
+            reply = provider.refuse(refusal)
+        return self._change(incoming, reply), fault
+
+
+THINKING_IN_TEXT = replaced(rb'"reasoning_content":', b'"content":"<think>","other":')
+WITHOUT_USAGE = replaced(rb'"usage":\{', b'"used":{')
+WITHOUT_CALL_IDS = replaced(rb'"id":"call_[^"]*",', b"")
+FAULTS: list[tuple[str, Change, tuple[str, ...]]] = [
+    ("reply.whole", replaced(rb'"finish_reason":"[a-z]+"', b'"finish_reason":7'), ()),
+    ("usage.whole", WITHOUT_USAGE, ()),
+    ("usage.whole", replaced(rb'"total_tokens":\d', b'"total_tokens":9'), ()),
+    ("reply.stream", replaced(rb"data: \[DONE\]\n\n", b""), ()),
+    ("reply.stream", of_bytes(two_ids), ()),
+    ("usage.stream", WITHOUT_USAGE, ()),
+    ("limit.told", replaced(b'"length"', b'"stop"'), ()),
+    ("thinking.whole", THINKING_IN_TEXT, ()),
+    ("thinking.stream", THINKING_IN_TEXT, ()),
+    ("thinking.counted", replaced(b'"reasoning_tokens":', b'"other_tokens":'), ()),
+    ("tools.whole", WITHOUT_CALL_IDS, ()),
+    ("tools.whole", replaced(rb'"arguments":"[{]', b'"arguments":"['), ()),
+    ("tools.stream", WITHOUT_CALL_IDS, ()),
+    ("tools.loop", refuses_results, ()),
+    ("error.json", with_status(500), ()),
+    ("error.value", replaced(b'"error":', b'"detail":'), ()),
+    ("error.model", with_status(200), ()),
+    ("error.key", lambda _, reply: replace(reply, status=200), ()),
+    ("error.overflow", unchanged, ("--overflow", "200")),
+    ("cut.loud", unchanged, ("--cut-model", MODELS["deepseek"])),
+]
 
 
 @pytest.mark.parametrize(
-    ("change", "law"),
-    [
-        (without_end, "reply.stream"),
-        (two_ids, "reply.stream"),
-        (without_call_ids, "tools.whole"),
-        (without_call_ids, "tools.stream"),
-        (thinking_in_text, "thinking.whole"),
-        (thinking_in_text, "thinking.stream"),
-        (without_usage, "usage.whole"),
-        (without_usage, "usage.stream"),
-    ],
+    ("law", "change", "options"), FAULTS, ids=[f"{law}-{at}" for at, (law, *_) in enumerate(FAULTS)]
 )
 def test_a_fault_of_a_server_is_found(
-    change: Callable[[bytes], bytes], law: str, monkeypatch: pytest.MonkeyPatch
+    law: str, change: Change, options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("K", "any")
     with Faulty(change).running() as server:
-        ran = bardo("conform", server.base_url, "--model", "m1", "--key-env", "K", "--only", law, "--json")
+        ran = bardo("conform", server.base_url, "--model", "m1", "--key-env", "K", "--only", law, "--json", *options)
     (finding,) = ran.json["findings"]
     assert (finding["law"], finding["status"], ran.code) == (law, "broken", 1), finding
-    assert not any("status" in fault for fault in finding["faults"]), finding
+    assert finding["faults"]
     assert finding["evidence"]
+    assert "auth header" not in finding["evidence"], "the fault that was meant is another one"
+
+
+def test_every_law_is_shown_to_be_broken_by_some_server() -> None:
+    assert [law.id for law in LAWS if law.id not in {law for law, *_ in FAULTS}] == []
+
+
+@pytest.mark.parametrize(
+    ("dialect", "change"),
+    [
+        ("anthropic_messages", replaced(rb"event: message_stop\ndata: [^\n]*\n\n", b"")),
+        ("openai_responses", replaced(rb"event: response.completed\ndata: [^\n]*\n\n", b"")),
+        ("gemini", replaced(rb'"finishReason": ?"[A-Z_]+"', b'"finish":"x"')),
+    ],
+)
+@pytest.mark.parametrize("law", ["reply.stream", "usage.stream"])
+def test_a_stream_without_its_end_or_its_tokens_is_found_in_every_dialect(
+    dialect: str, change: Change, law: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("K", "any")
+    preset = {"anthropic_messages": "anthropic"}.get(dialect, dialect)
+    if law == "usage.stream":
+        change = replaced(rb'"(usage|usageMetadata)":', b'"used":')
+    with Faulty(change, preset).running() as server:
+        options = ("--dialect", dialect, "--model", MODELS[preset], "--key-env", "K", "--only", law, "--json")
+        ran = bardo("conform", server.base_url, *options)
+    (finding,) = ran.json["findings"]
+    assert (finding["status"], ran.code) == ("broken", 1), finding
+    assert not any("status" in fault for fault in finding["faults"]), finding
 
 
 def test_a_server_without_faults_breaks_none_of_these(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,3 +222,9 @@ def test_a_server_that_is_not_there_breaks_laws_and_is_told() -> None:
     ran = bardo("conform", "http://127.0.0.1:1/v1", "-m", "m", "--only", "reply", "--json")
     assert ran.code == 1
     assert {one["status"] for one in json.loads(ran.out)["findings"]} == {"broken"}
+
+
+def test_a_model_that_is_refused_shows_nothing_of_streams_that_break_off() -> None:
+    with Simulator("deepseek", models=("m1",)).running() as server:
+        ran = bardo("conform", server.base_url, "-m", "m1", "--cut-model", "m1", "--only", "cut", "--json")
+    assert [one["status"] for one in ran.json["findings"]] == ["unclear"]

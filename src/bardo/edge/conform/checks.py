@@ -186,6 +186,9 @@ class Checker:
             yield Finding(law="cut.loud", status="skipped", faults=("no model was named whose streams break off",))
             return
         heard = await self._ask(self._wire.question(model, QUESTION, stream=True), stream=True, model=model)
+        if heard.status in (401, 403, 404):
+            yield Finding(law="cut.loud", status="unclear", faults=("the model is refused",), evidence=heard.shown)
+            return
         reading = self._wire.read_stream(heard.frames)
         quiet = heard.status == 200 and not heard.cut and not reading.error and reading.ended
         yield _judged("cut.loud", heard, ["the stream ends as if it were whole"] if quiet else [], any_status=True)
