@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test lint types layers unit second servers docs lock bench fuzz serve clean
+.PHONY: demo test lint types layers unit second servers docs lock bench fuzz soak chaos serve clean
 
 demo: $(READY)
 	$(BIN)/bardo demo
@@ -70,6 +70,14 @@ MINUTES ?= 1
 SEED ?= 0
 fuzz: $(READY)
 	$(BIN)/python -m fuzzing --minutes $(MINUTES) --seed $(SEED)
+
+# Mixed requests at a gateway with two workers, with a plot of what these hold; and processes that are killed under load.
+REQUESTS ?= 1000000
+soak: $(READY)
+	$(BIN)/python -m benchmarks soak --requests $(REQUESTS) --plot soak.svg --json soak.json --strict
+
+chaos: $(READY)
+	$(BIN)/python -m benchmarks chaos --strict
 
 serve: $(READY)
 	$(BIN)/bardo serve

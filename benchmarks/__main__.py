@@ -174,6 +174,7 @@ def main() -> None:
         help="soak with --requests: end after so many minutes at most",
     )
     parser.add_argument("--plot", type=Path, metavar="FILE", help="soak with --requests: draw what is held, as SVG")
+    parser.add_argument("--strict", action="store_true", help="end with 1 where a target is missed")
     given = parser.parse_args()
     unknown = [subject for subject in given.subjects if subject not in SUBJECTS]
     if unknown:
@@ -194,7 +195,7 @@ def main() -> None:
     print(report.ending())
     if given.json is not None:
         given.json.write_bytes(msgspec.json.format(msgspec.json.encode(report)))
-    if report.failed:
+    if report.failed or (given.strict and any(target.met is False for target in report.targets)):
         sys.exit(1)
 
 
