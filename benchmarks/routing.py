@@ -10,8 +10,8 @@ from functools import partial
 import msgspec
 
 from bardo.catalog.features import features
-from bardo.engine.aliases import Found
-from bardo.engine.workload_requests import Needs, needs_of
+from bardo.engine.aliases import ResolvedModel
+from bardo.engine.workload_requests import CallNeeds, needs_of
 from bardo.routing.candidate_index import CandidateIndex
 from bardo.routing.candidates import Candidate, Prices
 from bardo.routing.decision import decide
@@ -61,7 +61,7 @@ def works() -> dict[str, Callable[[], object]]:
     named = Intent(model="lab/model-7", require=("visible_thinking", "privacy"))
     nobody = Intent(require=("nobody_has_it",), max_latency_ms=1)
     request = Request(model="m", messages=(Message("user", (TextBlock("2+2?"),)),))
-    found, workloads = Found("m"), builtin_workloads()
+    found, workloads = ResolvedModel("m"), builtin_workloads()
     return {
         RESOLVED: lambda: resolve(index, NEEDS),
         NAMED: lambda: resolve(index, named),
@@ -90,7 +90,7 @@ def candidates() -> CandidateIndex:
     )
 
 
-def _plain(request: Request, found: Found, workloads: Workloads) -> Needs | None:
+def _plain(request: Request, found: ResolvedModel, workloads: Workloads) -> CallNeeds | None:
     options = request.options
     _ENCODE((options.intent, options.intent_fields, options.profile, options.private))
     return needs_of(request, found, workloads)

@@ -14,7 +14,7 @@ from bardo.dialects import dialect
 from bardo.edge.model_facts import ModelFacts
 from bardo.engine.endpoints import endpoint_targets
 from bardo.engine.exchange import attempts, first_attempt
-from bardo.engine.kept_choices import KeptChoices, kinds_of
+from bardo.engine.kept_choices import CachedChoices, kinds_of
 from bardo.engine.knowledge import Knowledge, MissingEndpoint
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.route import Provider, Target
@@ -175,7 +175,7 @@ def test_a_call_that_loses_something_else_than_an_earlier_one_is_planned_anew(mo
     at, known = target("openai", "gpt-5"), ModelFacts()
     knowledge = known.knowledge([at])
     first_attempt(chat(), [at], knowledge=knowledge)
-    kept = KeptChoices(chat(), endpoint_targets(at, "openai_chat"), knowledge, may_forward=True)
+    kept = CachedChoices(chat(), endpoint_targets(at, "openai_chat"), knowledge, may_forward=True)
     found = kept.find()
     assert found is not None
     kept.keep(found.dialect, found.why, (Degradation("more"),))

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.catalog.load import builtin
 from bardo.catalog.rows import ProviderRow
-from bardo.engine.text_formats import PLAIN, Beginning, TextFormats, seen_start, text_formats_of
+from bardo.engine.text_formats import PLAIN, ReplyOpening, TextFormats, seen_start, text_formats_of
 from bardo.reasoning import ReasoningFormat
 from bardo.reasoning.registry import builtin_formats
 from bardo.values.request import Tool
@@ -32,60 +32,60 @@ def test_text_is_text_where_the_provider_separates_thinking() -> None:
 
 DECIDED, UNDECIDED = False, True
 OFF, ON = {"enable_thinking": False}, {"enable_thinking": True}
-STREAMS: dict[str, tuple[str, str, Beginning, tuple[bool, bool]]] = {
-    "only the format says inside": ("vllm", "deepseek-r1", Beginning(), (True, UNDECIDED)),
+STREAMS: dict[str, tuple[str, str, ReplyOpening, tuple[bool, bool]]] = {
+    "only the format says inside": ("vllm", "deepseek-r1", ReplyOpening(), (True, UNDECIDED)),
     "only the format says inside, and the server separates": (
         "llama-server",
         "deepseek-r1",
-        Beginning(),
+        ReplyOpening(),
         (False, UNDECIDED),
     ),
-    "an answer in a schema": ("vllm", "deepseek-r1", Beginning(schema=True), (False, UNDECIDED)),
-    "nothing is known": ("llama-server", "Qwen3.5-9B", Beginning(), (False, DECIDED)),
-    "the prompt opens the thinking": ("vllm", "Qwen3.5-9B", Beginning(rendered=True), (True, UNDECIDED)),
+    "an answer in a schema": ("vllm", "deepseek-r1", ReplyOpening(schema=True), (False, UNDECIDED)),
+    "nothing is known": ("llama-server", "Qwen3.5-9B", ReplyOpening(), (False, DECIDED)),
+    "the prompt opens the thinking": ("vllm", "Qwen3.5-9B", ReplyOpening(rendered=True), (True, UNDECIDED)),
     "the prompt does not, though the format says so": (
         "llama-server",
         "deepseek-r1",
-        Beginning(rendered=False),
+        ReplyOpening(rendered=False),
         (False, DECIDED),
     ),
     "the prompt of a request that says off is closed": (
         "llama-server",
         "Qwen3.5-9B",
-        Beginning(toggles=OFF, off=True, rendered=False),
+        ReplyOpening(toggles=OFF, off=True, rendered=False),
         (False, DECIDED),
     ),
     "off was asked, and the prompt opens the thinking all the same": (
         "vllm",
         "deepseek-r1",
-        Beginning(off=True, rendered=True),
+        ReplyOpening(off=True, rendered=True),
         (False, UNDECIDED),
     ),
-    "off was asked of a model that thinks": ("ollama", "qwen3:4b", Beginning(off=True), (False, UNDECIDED)),
-    "off was asked of a model that nobody knows": ("vllm", "llama-3.1", Beginning(off=True), (False, DECIDED)),
-    "the request turns it on": ("vllm", "Qwen3.5-9B", Beginning(toggles=ON), (True, UNDECIDED)),
-    "earlier replies began inside": ("vllm", "lab-model", Beginning(seen="inside"), (True, UNDECIDED)),
+    "off was asked of a model that thinks": ("ollama", "qwen3:4b", ReplyOpening(off=True), (False, UNDECIDED)),
+    "off was asked of a model that nobody knows": ("vllm", "llama-3.1", ReplyOpening(off=True), (False, DECIDED)),
+    "the request turns it on": ("vllm", "Qwen3.5-9B", ReplyOpening(toggles=ON), (True, UNDECIDED)),
+    "earlier replies began inside": ("vllm", "lab-model", ReplyOpening(seen="inside"), (True, UNDECIDED)),
     "earlier replies began inside, and a schema is asked": (
         "vllm",
         "deepseek-r1",
-        Beginning(seen="inside", schema=True),
+        ReplyOpening(seen="inside", schema=True),
         (False, UNDECIDED),
     ),
     "earlier replies were separated": (
         "vllm",
         "deepseek-r1",
-        Beginning(seen="separated", rendered=True),
+        ReplyOpening(seen="separated", rendered=True),
         (False, DECIDED),
     ),
-    "off was honoured before": ("ollama", "qwen3:4b", Beginning(off=True, seen="outside"), (False, DECIDED)),
-    "a host may hide it": ("together", "deepseek-r1", Beginning(rendered=True), (False, DECIDED)),
-    "an unknown server": ("openai-compatible", "deepseek-r1", Beginning(), (True, UNDECIDED)),
+    "off was honoured before": ("ollama", "qwen3:4b", ReplyOpening(off=True, seen="outside"), (False, DECIDED)),
+    "a host may hide it": ("together", "deepseek-r1", ReplyOpening(rendered=True), (False, DECIDED)),
+    "an unknown server": ("openai-compatible", "deepseek-r1", ReplyOpening(), (True, UNDECIDED)),
 }
 
 
 @pytest.mark.parametrize(("preset", "model", "known", "expected"), STREAMS.values(), ids=STREAMS)
 def test_a_stream_is_held_only_where_the_evidence_leaves_its_beginning_open(
-    preset: str, model: str, known: Beginning, expected: tuple[bool, bool]
+    preset: str, model: str, known: ReplyOpening, expected: tuple[bool, bool]
 ) -> None:
     found = reading(preset, model, beginning=msgspec.structs.replace(known, streamed=True))
     assert (found.starts_inside, found.undecided) == expected
@@ -94,12 +94,12 @@ def test_a_stream_is_held_only_where_the_evidence_leaves_its_beginning_open(
 @pytest.mark.parametrize(("preset", "model"), [("vllm", "any"), ("ollama", "qwen3:4b"), ("together", "deepseek-r1")])
 def test_a_whole_reply_is_decided_by_its_own_text(preset: str, model: str) -> None:
     assert reading(preset, model).undecided
-    assert not reading(preset, model, beginning=Beginning(seen="separated")).undecided
+    assert not reading(preset, model, beginning=ReplyOpening(seen="separated")).undecided
 
 
 def test_less_is_held_of_a_stream_the_more_is_known_and_all_of_a_whole_reply() -> None:
     def limit(**known: Any) -> int | None:
-        return reading("vllm", "deepseek-r1", beginning=Beginning(**known)).hold_limit
+        return reading("vllm", "deepseek-r1", beginning=ReplyOpening(**known)).hold_limit
 
     assert limit() is None
     seen, guessed, answer = (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from bardo.edge.settings_affinity import AffinitySettings
 
 _LAYER = "affinity"
-_Told = tuple[str, str, int, int, str, float]
+_CallKey = tuple[str, str, int, int, str, float]
 """A place of a session as other processes are told of it: server, model, tokens, messages, the label of a key, and when."""
 _MOST_PLACES = 1024
 _FIRST_GUESS = 1000.0
@@ -68,7 +68,7 @@ class _LatestCall(NamedTuple):
     expected: dict[Place, ExpectedTokens]
 
 
-_NOTHING = _LatestCall("", None, NO_PREFIX, {})
+_NO_CALL = _LatestCall("", None, NO_PREFIX, {})
 
 
 class Affinity:
@@ -96,14 +96,14 @@ class Affinity:
         self._kinds: dict[Place, Place] = {}
         self._turns_ahead = turns_ahead
         self._counts_reads: set[Place] = set()
-        self._latest = _NOTHING
+        self._latest = _NO_CALL
 
     async def recall(self, session: str) -> None:
         """Learn where other processes sent the calls of a session."""
         raw = None if self._shared is None or not session else await self._shared.find(_LAYER, session)
         if raw:
             with suppress(msgspec.DecodeError):
-                told = msgspec.msgpack.decode(raw, type=tuple[_Told, ...])
+                told = msgspec.msgpack.decode(raw, type=tuple[_CallKey, ...])
                 self.warm.adopt(
                     session,
                     {
@@ -143,7 +143,7 @@ class Affinity:
 
     async def look(self, effect: FindServerStates) -> Servers:
         """Return what is known of the targets of a call."""
-        latest, targets, self._latest = self._latest, effect.targets, _NOTHING
+        latest, targets, self._latest = self._latest, effect.targets, _NO_CALL
         if latest.request is effect.request and latest.session == effect.session:
             prefix = latest.prefix
             found = [latest.expected.get(_place(one), NOTHING_EXPECTED) for one in targets]

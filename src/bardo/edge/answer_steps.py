@@ -18,12 +18,12 @@ from bardo.edge.upstream_reply import UpstreamReply, open_reply
 from bardo.engine.hosted_search import SearchWeb
 from bardo.engine.kept_budget.answer import BudgetedAnswer, ContinueThought
 from bardo.engine.knowledge import Knowledge
-from bardo.engine.own_calls import GoOn, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
+from bardo.engine.own_calls import ContinueWithResults, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
 from bardo.engine.own_calls.arguments import argument_failures
 from bardo.engine.planning import Attempt, asked_again, continued
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import FoldStage
-from bardo.engine.typed.retry import AskAgain, SlowWork, TypedAnswer
+from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Failed, ReplyStart, UsageUpdate
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 ReplyAnswer = TypedAnswer | OwnCallsAnswer | BudgetedAnswer
 """What does the steps that end a reply."""
-FurtherReply = AskAgain | GoOn | ContinueThought
+FurtherReply = RetryRequest | ContinueWithResults | ContinueThought
 """The wish for one more reply within the call."""
 
 
@@ -116,7 +116,7 @@ class AnswerStepRunner:
                         result = await self._perform(step)
                     except EffectFailed as problem:
                         failed = problem
-                case AskAgain() | GoOn() | ContinueThought():
+                case RetryRequest() | ContinueWithResults() | ContinueThought():
                     self._turns = self._turns_of(step)
                     try:
                         async for events in self._ask_again(step, stamp):
@@ -128,7 +128,7 @@ class AnswerStepRunner:
 
     def _note_sent(self, step: FurtherReply) -> SentAttempt:
         note, key = self._recorder.note_sent, self._key
-        if isinstance(step, AskAgain):
+        if isinstance(step, RetryRequest):
             return note(self._attempt, cause="repair", why="the answer did not fit its schema", key=key)
         if isinstance(step, ContinueThought):
             return note(self._attempt, cause="repair", why="the thinking had used its budget", key=key)
@@ -136,7 +136,7 @@ class AnswerStepRunner:
 
     def _turns_of(self, step: FurtherReply) -> tuple[Message, ...]:
         """Return the turns behind the request: what the model said last, and what it gets back, as layers mask it."""
-        if isinstance(step, AskAgain | ContinueThought):
+        if isinstance(step, RetryRequest | ContinueThought):
             return self._masked(step.turns)
         return (*self._turns, *self._masked((self._said(step.reply), Message("user", step.results))))
 
@@ -168,7 +168,7 @@ class AnswerStepRunner:
     def _stages(self, step: FurtherReply) -> tuple[Stage[Event, Event], ...]:
         """Return the stages of a further reply: those that layers have for each reply, and those of the step."""
         own = () if self._layers is None else tuple(self._layers.stages())
-        if not own or not isinstance(step, GoOn):
+        if not own or not isinstance(step, ContinueWithResults):
             return (*own, *step.stages)
         step.next.said = ResponseFold()
         return (FoldStage(step.next.said), *own, *step.stages)

@@ -74,14 +74,14 @@ class CallAttempts:
 
     def send(self, target: Target, *, cause: AttemptCause, why: str = "", key: str = "") -> SentAttempt:
         """Note an attempt that is about to be sent: it may cost money from then on."""
-        sent = SentAttempt(target, cause, why, key, self._watch())
-        self._sent.append(sent)
+        attempt = SentAttempt(target, cause, why, key, self._watch())
+        self._sent.append(attempt)
         self._cost = None
-        return sent
+        return attempt
 
     def end(
         self,
-        sent: SentAttempt | None = None,
+        attempt: SentAttempt | None = None,
         *,
         error: BardoError | None = None,
         usage: Usage | None = None,
@@ -90,7 +90,7 @@ class CallAttempts:
         lost: bool = False,
     ) -> None:
         """Note how an attempt ended: by default the latest that is open. One that has ended stays as it is."""
-        one = sent or self._latest_open()
+        one = attempt or self._latest_open()
         if one is None or not one.open:
             return
         one.open, one.lost = False, lost
@@ -112,7 +112,7 @@ class CallAttempts:
         usage = one.usage
         if one.paid_nanos:
             # What was paid is the bill, whatever the provider counts besides.
-            usage = msgspec.structs.replace(usage or _NOTHING, cost_usd=usd(one.paid_nanos))
+            usage = msgspec.structs.replace(usage or _NO_USAGE, cost_usd=usd(one.paid_nanos))
         if usage is None or not (usage.reported or usage.cost_usd is not None):
             return UNKNOWN_COST if one.may_have_cost else NO_COST
         cost = self._prices.cost(one.target.provider, one.target.model, usage, self._now)
@@ -131,8 +131,8 @@ class CallAttempts:
 
     def logged_records(self) -> tuple[AttemptRecord, ...]:
         """Return the attempts for the log, which tells of a single one only where it says which server it went to."""
-        sent = self._sent
-        return self.records() if len(sent) > 1 or (sent and sent[0].target.provider.address) else ()
+        attempt = self._sent
+        return self.records() if len(attempt) > 1 or (attempt and attempt[0].target.provider.address) else ()
 
     def records(self) -> tuple[AttemptRecord, ...]:
         """Return the attempts in the order in which they were sent."""
@@ -168,7 +168,7 @@ def _attempt_cost(one: SentAttempt) -> AttemptCost:
 
 
 def _record(one: SentAttempt) -> AttemptRecord:
-    usage, error = one.usage or _NOTHING, one.error
+    usage, error = one.usage or _NO_USAGE, one.error
     return AttemptRecord(
         cause=one.cause,
         provider=one.target.provider.id,
@@ -189,4 +189,4 @@ def _record(one: SentAttempt) -> AttemptRecord:
     )
 
 
-_NOTHING = Usage()
+_NO_USAGE = Usage()

@@ -130,10 +130,10 @@ async def _begin(
 
 async def _begin_stale(live: LiveReply, request: Request, problem: BardoError) -> None:
     """Begin the reply to an earlier, equal request. Raises `problem` if there is none, or if the error is the caller's own."""
-    kept = None if live.stale_place is None else live.stale_place.find(request.options.allow_stale)
-    if kept is None or not moves_on(problem):
+    cached = None if live.stale_place is None else live.stale_place.find(request.options.allow_stale)
+    if cached is None or not moves_on(problem):
         raise problem
-    await live.begin_stale(kept, problem)
+    await live.begin_stale(cached, problem)
 
 
 def _admission(runner: BeginningContext, live: LiveReply, call: CallOptions, *, first: bool) -> Admission | None:
@@ -163,31 +163,31 @@ async def _answer(
     live: LiveReply,
     call: CallOptions,
     admit: Admission | None,
-    kept: KeptReply,
+    cached: KeptReply,
     request: Request,
 ) -> None:
     """Answer with a reply that was kept, where the caller's key may ask for it.
 
     Raises EffectFailed for a reply that cannot be read any more, and Forbidden, RateLimited and OverBudget.
     """
-    target = _target_of(runner, kept)
+    target = _target_of(runner, cached)
     if admit is not None:
         await admit(request, Placement(targets=(target,)), free=True)
     knowledge = runner.facts.knowledge((target,), call.tenant)
     try:
         attempt = plan(request, target, knowledge=knowledge, may_forward=False)
-        await live.begin_kept(attempt, knowledge, kept)
+        await live.begin_kept(attempt, knowledge, cached)
     except BardoError as problem:
         raise EffectFailed("a kept reply cannot be read") from problem
 
 
-def _target_of(runner: BeginningContext, kept: KeptReply) -> Target:
+def _target_of(runner: BeginningContext, cached: KeptReply) -> Target:
     """Return who gave a kept reply, at the endpoint of its dialect. Raises EffectFailed where the provider is configured no more."""
     for provider in runner.directory.providers:
-        if provider.id == kept.provider:
+        if provider.id == cached.provider:
             for at in provider.endpoints:
-                if at.row.dialect == kept.dialect:
-                    return Target(provider=at, model=kept.model)
+                if at.row.dialect == cached.dialect:
+                    return Target(provider=at, model=cached.model)
     raise EffectFailed("the provider of a kept reply is not configured")
 
 

@@ -11,7 +11,7 @@ from bardo.edge.event_bus import EventBus
 from bardo.edge.health import HealthKeeper
 from bardo.edge.http_calls import Deadlines, Transport
 from bardo.edge.keys import Keyring
-from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
 from bardo.edge.web_search import WebSearcher
@@ -86,14 +86,14 @@ class CallContext(Protocol):
         shown: Response | None = None,
     ) -> None: ...
 
-    def note_begun(self, call: CallBegun) -> None:
+    def note_begun(self, call: PendingCall) -> None:
         """Note a call before it is sent."""
         ...
 
     def write(self, row: LogRow) -> None: ...
 
-    def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
-        """Take every secret of this process, and `further` ones, out of an error."""
+    def clean(self, error: BardoError, extra_secrets: Sequence[str] = ()) -> None:
+        """Take every secret of this process, and `extra_secrets` ones, out of an error."""
         ...
 
 

@@ -12,7 +12,7 @@ from bardo.accounting.payments import Payer
 from bardo.edge.call_attempts import CallAttempts, SentAttempt
 from bardo.edge.call_context import CallContext
 from bardo.edge.call_row import Timing, log_row, said_in, subsystem_of
-from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
+from bardo.edge.log.row import CallOutcome, LogRow, PendingCall
 from bardo.engine.planning import Attempt
 from bardo.engine.reply_reader import ReplyReader
 from bardo.values.attempts import AttemptCause
@@ -81,7 +81,7 @@ class CallRecorder:
         sent = self.attempts.send(target, cause=cause, why=why, key=key)
         self._context.facts.searches.note(attempt)
         self._context.note_begun(
-            CallBegun(
+            PendingCall(
                 self._request_id,
                 self.started_at,
                 request.dialect,

@@ -155,7 +155,7 @@ class CallReply:
 
     def _cleaner(self) -> Callable[[BardoError], None]:
         """Return what cleans an error and does not hold this call: a call in a circle of references waits for the garbage collector."""
-        return partial(self._context.clean, further=(self._client_key, *self._recorder.payment_secrets()))
+        return partial(self._context.clean, extra_secrets=(self._client_key, *self._recorder.payment_secrets()))
 
     def log(self, outcome: CallOutcome, error: BardoError | None = None) -> None:
         """Write the call into the log, once."""

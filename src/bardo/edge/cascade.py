@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from bardo.edge.live_reply import LiveReply
-from bardo.engine.aliases import Found
+from bardo.engine.aliases import ResolvedModel
 from bardo.engine.route import RouteRecord
 from bardo.routing.cascade import WORDS, EscalatedCall, Verdict, judge
 from bardo.routing.workloads import Workloads
@@ -21,7 +21,7 @@ from bardo.values.errors import BardoError, ProviderError
 from bardo.values.intent import Intent
 from bardo.values.request import Request, StructuredOptions
 
-HELD = Degradation(
+HELD_STREAM = Degradation(
     "stream",
     sent="held until the answer is judged",
     why="the workload asks a better model where the answer is not good enough",
@@ -34,10 +34,10 @@ class OpenCall(Protocol):
     async def __call__(self, request: Request, *, earlier: tuple[EscalatedCall, ...], judged: bool) -> LiveReply: ...
 
 
-def escalations_of(request: Request, found: Found, workloads: Workloads) -> tuple[str, ...]:
+def escalations_of(request: Request, resolved: ResolvedModel, workloads: Workloads) -> tuple[str, ...]:
     """Return the models that are asked after the first one where an answer is not good enough; none where the caller names the model."""
     intent = request.options.intent
-    named = workloads.find(found.model)
+    named = workloads.find(resolved.model)
     if intent is not None:
         if intent.model is not None:
             return ()
@@ -108,7 +108,7 @@ def _judged(request: Request) -> Request:
     """Return the request of a call whose answer is judged: a schema that it does not fit leads to the next model at once."""
     structured = msgspec.structs.replace(request.options.structured or StructuredOptions(), retries=0)
     options = msgspec.structs.replace(request.options, structured=structured)
-    held = (HELD,) if request.stream else ()
+    held = (HELD_STREAM,) if request.stream else ()
     return msgspec.structs.replace(request, options=options, degraded=(*request.degraded, *held))
 
 

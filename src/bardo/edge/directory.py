@@ -20,7 +20,7 @@ from bardo.edge.list_models import ASKING, list_models_of
 from bardo.edge.listings import Listings
 from bardo.edge.settings import Settings, provider_of
 from bardo.edge.settings_routing import workloads_of
-from bardo.engine.aliases import Aliases, Found
+from bardo.engine.aliases import Aliases, ResolvedModel
 from bardo.engine.route import MAX_MODEL_NAME, Provider, RouteRecord, Target, resolve
 from bardo.routing.workloads import PREFIX, Workload, Workloads, builtin_workloads, unknown_workload
 from bardo.values.degradation import Degradation
@@ -81,7 +81,7 @@ class ProviderDirectory:
         self._unlisted: dict[str, str] = {}
         self._asking: asyncio.Lock | None = None
         # What names stand for and who serves them, as long as nothing changes.
-        self._names: dict[str, Found] = {}
+        self._names: dict[str, ResolvedModel] = {}
         self._placed: dict[str, list[Target]] = {}
         self._placements: dict[str, Placement] = {}
 
@@ -154,14 +154,14 @@ class ProviderDirectory:
                 skipped.append(Degradation("model", asked=name, why=problem.message))
         return Placement(tuple(targets), tuple(problems), tuple(skipped))
 
-    def found(self, model: str) -> Found:
+    def found(self, model: str) -> ResolvedModel:
         """Return what a name stands for; one that a provider lists stands for itself, whatever its ending."""
         known = self._names.get(model)
         if known is not None:
             return known
         found = self.aliases.find(model)
         listed = found.suffix is not None and any(provider.lists(model) for provider in self._providers)
-        return _kept(self._names, model, Found(model) if listed else found)
+        return _kept(self._names, model, ResolvedModel(model) if listed else found)
 
     def workload(self, model: str) -> Workload | None:
         """Return the workload that a model's name stands for, None where it stands for models."""

@@ -94,7 +94,7 @@ class EventFeed:
         """Wait until a reader is told what happens in all workers, but not long."""
         await self._bus.connected()
 
-    async def read(self, wanted: EventFilter, after: str = "") -> AsyncGenerator[FeedEvent, None]:
+    async def read(self, event_filter: EventFilter, after: str = "") -> AsyncGenerator[FeedEvent, None]:
         """Yield the events that are wanted: those after an id, where it is given, else those from now on."""
         came = asyncio.Event()
         self._start()
@@ -111,7 +111,7 @@ class EventFeed:
                 while place < self._last and place >= self._last - len(self._kept):
                     event = self._kept[place - (self._last - len(self._kept))]
                     place += 1
-                    if event is None or wanted.takes(event):
+                    if event is None or event_filter.takes(event):
                         yield FeedEvent(self._id(place), event)
                 if place >= self._last:
                     came.clear()

@@ -30,12 +30,12 @@ class Failover:
         self.budget = HedgeBudget(self.settings.hedge_share)
         self.bounds_tokens = bool(self.settings.first_token_seconds or self.settings.first_token_seconds_at)
 
-    def deadline(self, asked: float | None) -> float | None:
-        """Return within how many seconds a call has to be answered: what its caller `asked`, and no more than the operator allows."""
+    def deadline(self, deadline: float | None) -> float | None:
+        """Return within how many seconds a call has to be answered: what its caller `deadline`, and no more than the operator allows."""
         own = self.settings.deadline_seconds or None
-        if asked is None or own is None:
-            return own if asked is None else asked
-        return min(own, asked)
+        if deadline is None or own is None:
+            return own if deadline is None else deadline
+        return min(own, deadline)
 
     def first_token(self, provider: str) -> float | None:
         """Return how long a streamed reply may take to its first token; None where nothing is set."""

@@ -49,11 +49,11 @@ class FakeTransport:
         self.calls.append(call)
         self.open_calls.append(call)
         try:
-            given = await self._answer(call, deadlines)
+            reply = await self._answer(call, deadlines)
         except BaseException as failure:
             self.finished(call, whole=isinstance(failure, BardoError))
             raise
-        return _FakeOpenReply(self, call, given, deadlines.idle)
+        return _FakeOpenReply(self, call, reply, deadlines.idle)
 
     async def close(self) -> None:
         self._closed = True
@@ -65,24 +65,24 @@ class FakeTransport:
             self.abandoned.append(call)
 
     async def _answer(self, call: Call, deadlines: Deadlines) -> FakeReply:
-        given = self._handler(call)
-        if not inspect.isawaitable(given):
-            return given
+        reply = self._handler(call)
+        if not inspect.isawaitable(reply):
+            return reply
         try:
             async with asyncio.timeout(deadlines.first_byte):
-                return await given
+                return await reply
         except TimeoutError:
             raise problems.no_first_byte(call, deadlines) from None
 
 
 class _FakeOpenReply:
-    def __init__(self, transport: FakeTransport, call: Call, given: FakeReply, idle: float) -> None:
-        self.status = given.status
+    def __init__(self, transport: FakeTransport, call: Call, reply: FakeReply, idle: float) -> None:
+        self.status = reply.status
         self.resent = False
-        self.headers = {name.lower(): value for name, value in given.headers.items()}
+        self.headers = {name.lower(): value for name, value in reply.headers.items()}
         self._transport = transport
         self._call = call
-        self._coming = list(reversed(given.chunks))
+        self._coming = list(reversed(reply.chunks))
         self._idle = idle
         self._done = False
 

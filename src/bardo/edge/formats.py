@@ -82,22 +82,22 @@ def _format_of(point: EntryPoint) -> ReasoningFormat:
         ) from problem
 
 
-def _as_format(name: str, given: Any) -> ReasoningFormat:
-    if isinstance(given, ReasoningFormat):
-        return given
-    if isinstance(given, Mapping):
-        return msgspec.convert({"name": name, **given}, ReasoningFormat)
-    if not isinstance(given, type):
+def _as_format(name: str, value: Any) -> ReasoningFormat:
+    if isinstance(value, ReasoningFormat):
+        return value
+    if isinstance(value, Mapping):
+        return msgspec.convert({"name": name, **value}, ReasoningFormat)
+    if not isinstance(value, type):
         raise TypeError(
-            f"a value of type {type(given).__name__} is neither a ReasoningFormat, nor a mapping, nor a class"
+            f"a value of type {type(value).__name__} is neither a ReasoningFormat, nor a mapping, nor a class"
         )
-    missing = [method for method in METHODS if not callable(getattr(given, method, None))]
+    missing = [method for method in METHODS if not callable(getattr(value, method, None))]
     if missing:
         raise TypeError(f"its class has no method {missing[0]}")
-    patterns, aliases = getattr(given, "patterns", ()), getattr(given, "aliases", ())
-    given()  # One is made for each reply; a class that makes none is refused now.
+    patterns, aliases = getattr(value, "patterns", ()), getattr(value, "aliases", ())
+    value()  # One is made for each reply; a class that makes none is refused now.
     if isinstance(patterns, str) or isinstance(aliases, str):
         raise TypeError("its class has a text for patterns or aliases, which are lists of texts")
     if not all(pattern.strip() for pattern in patterns):
         raise TypeError("its class has an empty pattern, which fits every model")
-    return ClassFormat(name=name, creator=given, patterns=tuple(patterns), aliases=tuple(aliases))
+    return ClassFormat(name=name, creator=value, patterns=tuple(patterns), aliases=tuple(aliases))

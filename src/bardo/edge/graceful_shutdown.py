@@ -144,10 +144,10 @@ class GracefulShutdown:
         """Handle a signal in addition to its present handler."""
         before = signal.getsignal(number)
 
-        def handle(given: int, frame: FrameType | None) -> None:
-            loop.call_soon_threadsafe(self._signalled, given)
+        def handle(signal_number: int, frame: FrameType | None) -> None:
+            loop.call_soon_threadsafe(self._signalled, signal_number)
             if callable(before):
-                before(given, frame)
+                before(signal_number, frame)
 
         signal.signal(number, handle)
 

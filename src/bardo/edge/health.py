@@ -116,8 +116,8 @@ class HealthKeeper:
 
     def rest_until(self, provider: str, model: str, now: float) -> float | None:
         """Return when the first key of a provider may be used again at a model; None where one may be used now."""
-        rest = self.store.rests.rest_of_all(provider, model, now)
-        return None if rest is None else rest.until
+        key_rest = self.store.rests.rest_of_all(provider, model, now)
+        return None if key_rest is None else key_rest.until
 
     def latency(self, provider: str, model: str) -> Latency:
         """Return how long the latest calls to a target took."""
@@ -134,8 +134,8 @@ class HealthKeeper:
 
     def is_out(self, provider: str, model: str, now: float) -> bool:
         """Whether a target is down and not due to be tried, or its keys are refused."""
-        due, rest = self.store.down(provider, model, now), self.store.rests.rest_of_all(provider, model, now)
-        return (due is not None and due > now) or (rest is not None and rest.refused)
+        due, key_rest = self.store.down(provider, model, now), self.store.rests.rest_of_all(provider, model, now)
+        return (due is not None and due > now) or (key_rest is not None and key_rest.refused)
 
     def ordered(self, targets: Sequence[Target], now: float) -> tuple[Sequence[Target], tuple[Degradation, ...]]:
         """Return targets in the order in which they are asked, all of them, and why some that came first do not.
@@ -171,11 +171,11 @@ class HealthKeeper:
     def _waits_until(self, target: Target, now: float, *, may_claim: bool) -> float | None:
         """Return until when a target is passed over; None where it keeps its place."""
         provider, model = target.provider.place, target.model
-        rest = self.rest_until(provider, model, now)
+        key_rest = self.rest_until(provider, model, now)
         due = self.store.down(provider, model, now)
-        if due is None or (due <= now and may_claim and rest is None and self.store.claim(provider, model, now)):
-            return rest
-        return max(due, rest or due)
+        if due is None or (due <= now and may_claim and key_rest is None and self.store.claim(provider, model, now)):
+            return key_rest
+        return max(due, key_rest or due)
 
     def _passed_over(self, targets: Sequence[Target], first: Target, now: float) -> tuple[Degradation, ...]:
         names, found = target_names(targets), []
@@ -195,13 +195,13 @@ class HealthKeeper:
                 what = f"{provider}/{model}" if name else provider
                 waits = f", and is tried again in {max(0.0, circuit.due_at - now):.0f} s"
                 return f"{what} is down: {window.failed} of {window.calls} calls failed ({circuit.last_fault}){waits}"
-        rest = self.store.rests.rest_of_all(provider, model, now)
-        return "" if rest is None else _words_of(rest, provider, now)
+        key_rest = self.store.rests.rest_of_all(provider, model, now)
+        return "" if key_rest is None else _words_of(key_rest, provider, now)
 
     def _warn_of_key(self, provider: str, model: str, outcome: AttemptOutcome, now: float) -> None:
         """Warn once of a key that is refused, until it is taken again."""
-        rest, which = self.store.rests.rest(provider, outcome.key, model, now), (provider, outcome.key)
-        if rest is None or not rest.refused or which in self._refused:
+        key_rest, which = self.store.rests.rest(provider, outcome.key, model, now), (provider, outcome.key)
+        if key_rest is None or not key_rest.refused or which in self._refused:
             return
         self._refused.add(which)
         name = f"the key in {outcome.key}" if outcome.key else "the key"
@@ -219,8 +219,8 @@ class HealthKeeper:
         return found
 
 
-def _words_of(rest: Rest, provider: str, now: float) -> str:
-    return f"{provider} waits {max(0.0, rest.until - now):.0f} s more: {rest.why}"
+def _words_of(key_rest: Rest, provider: str, now: float) -> str:
+    return f"{provider} waits {max(0.0, key_rest.until - now):.0f} s more: {key_rest.why}"
 
 
 class AttemptContext(Protocol):

@@ -21,7 +21,7 @@ from bardo.values.errors import BardoError, Unreachable, UpstreamTimeout
 
 _ASKING = Deadlines(connect=5.0, first_byte=10.0, idle=10.0)
 _AT_ONCE = 8
-_LOST = AttemptOutcome(error="connection")
+_UNREACHABLE = AttemptOutcome(error="connection")
 # A refusal says that there is a server, as a list does.
 _THERE = AttemptOutcome(error="caller")
 
@@ -74,7 +74,7 @@ class HealthPings:
             try:
                 await list_models(provider, self._transport, self._keyring, _ASKING)
             except (Unreachable, UpstreamTimeout):
-                outcome = _LOST
+                outcome = _UNREACHABLE
             except BardoError:
                 outcome = _THERE
             else:

@@ -75,16 +75,16 @@ class HealthSharing:
         """Exchange news once, and return whether the server answered."""
         store, now, was_alone = self._store, self._watch(), not self._store.in_step
         news = store.standing(now) if was_alone else store.outgoing(now)
-        asked, back = ([], []) if was_alone else store.trials(now)
+        targets, back = ([], []) if was_alone else store.trials(now)
         data = encode_news(news) if news else b""
-        found = await self._ask(data, asked, back)
-        if found is None:
+        result = await self._ask(data, targets, back)
+        if result is None:
             store.leave()
             return False
         store.in_step = True
-        self._take(found)
-        held = [name for name in asked if _text(name) in set(found.held)]
-        store.set_trials(asked, held, self._watch())
+        self._take(result)
+        held = [name for name in targets if _text(name) in set(result.held)]
+        store.set_trials(targets, held, self._watch())
         return True
 
     async def _run(self) -> None:
@@ -106,16 +106,16 @@ class HealthSharing:
         data = encode_news(self._store.outgoing(now))
         await self._calls.ask(lambda exchange: exchange.exchange(data, give_back=trials), _ANSWER_SECONDS)
 
-    async def _ask(self, data: bytes, asked: list[TargetName], back: list[TargetName]) -> ExchangeResult | None:
-        hold, give_back = [_text(name) for name in asked], [_text(name) for name in back]
+    async def _ask(self, data: bytes, targets: list[TargetName], back: list[TargetName]) -> ExchangeResult | None:
+        hold, give_back = [_text(name) for name in targets], [_text(name) for name in back]
         return await self._calls.ask(
             lambda exchange: exchange.exchange(data, hold=hold, give_back=give_back), _ANSWER_SECONDS
         )
 
-    def _take(self, found: ExchangeResult) -> None:
+    def _take(self, result: ExchangeResult) -> None:
         now, first, self._is_new = self._watch(), self._is_new, False
         first = first and next(self._store.targets(), None) is None
-        for age, data in found.messages:
+        for age, data in result.messages:
             try:
                 news = decode_news(data)
             except ValueError:

@@ -50,7 +50,7 @@ class Session:
             max_field_size=_HEADER_BYTES,
         )
 
-    async def send(self, call: Call, deadlines: Deadlines) -> PieceByPiece:
+    async def send(self, call: Call, deadlines: Deadlines) -> AiohttpReply:
         """Send `call` and return its reply once the head is there. Raises what `Transport.send` may raise."""
         total, first_byte = deadlines.total, deadlines.first_byte
         begun = asyncio.get_running_loop().time() if total else 0.0
@@ -58,7 +58,7 @@ class Session:
         try:
             async with asyncio.timeout(min(total, first_byte) if total else first_byte):
                 response, resent = await self._reply(call, deadlines.connect)
-            reply = PieceByPiece(response, call, deadlines.idle, self._unfinished, resent=resent)
+            reply = AiohttpReply(response, call, deadlines.idle, self._unfinished, resent=resent)
             if total:
                 reply.end_by(begun + total, total)
             return reply
@@ -140,7 +140,7 @@ def _timeout(connect: float) -> ClientTimeout:
     return ClientTimeout(total=None, connect=connect)
 
 
-class PieceByPiece(TimedReply):
+class AiohttpReply(TimedReply):
     """One reply over aiohttp."""
 
     __slots__ = ("_content", "_response")

@@ -28,9 +28,9 @@ from bardo.engine.knowledge import (
     Lesson,
     MissingEndpoint,
     PlaceName,
+    RejectedField,
     RenderedPrompt,
     TargetFacts,
-    UntakenField,
     control_target,
     place_name,
 )
@@ -161,7 +161,7 @@ class ModelFacts:
             _put(self._missing, place[:2], self.today())
             return
         self._resolved.pop(place, None)
-        if isinstance(lesson, UntakenField):
+        if isinstance(lesson, RejectedField):
             _put(self._refused_fields, place, (*self._refused_fields.get(place, ()), lesson.field)[-_MOST_FIELDS:])
             return
         _put(self._refused_forms, place, self._refused_forms.get(place, frozenset()) | {lesson.form})

@@ -36,9 +36,9 @@ class PersonalDataSearch:
         keys = [_key(text) for text in effect.texts]
         known = {key: self._known[key] for key in keys if key in self._known}
         new = {key: text for key, text in zip(keys, effect.texts, strict=True) if key not in known}
-        found = {**known, **await self._search(new)}
-        self._remember(new, found)
-        return [found[key] for key in keys]
+        spans = {**known, **await self._search(new)}
+        self._remember(new, spans)
+        return [spans[key] for key in keys]
 
     async def _search(self, texts: dict[bytes, str]) -> dict[bytes, tuple[Span, ...]]:
         if not texts:
@@ -50,10 +50,10 @@ class PersonalDataSearch:
     def _all(self, texts: dict[bytes, str]) -> dict[bytes, tuple[Span, ...]]:
         return {key: tuple(self._find(text)) for key, text in texts.items()}
 
-    def _remember(self, texts: dict[bytes, str], found: dict[bytes, tuple[Span, ...]]) -> None:
+    def _remember(self, texts: dict[bytes, str], spans: dict[bytes, tuple[Span, ...]]) -> None:
         for key, text in texts.items():
             if len(text) >= _REMEMBERED_CHARS:
-                self._known[key] = found[key]
+                self._known[key] = spans[key]
         while len(self._known) > _MOST_REMEMBERED:
             self._known.popitem(last=False)
 

@@ -16,7 +16,7 @@ from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, ExchangeResult, Me
 
 _AT_ONCE = 500
 _MOST_ROUNDS = MOST_MESSAGES // _AT_ONCE
-_HOLD = """
+_TAKE_LEASE = """
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
@@ -48,7 +48,7 @@ class RedisExchange:
             for name in given:
                 pipeline.eval(_GIVE_BACK, 1, self._lease(name), self._own)
             for name in asked:
-                pipeline.eval(_HOLD, 1, self._lease(name), self._own, int(LEASE_SECONDS * 1000))
+                pipeline.eval(_TAKE_LEASE, 1, self._lease(name), self._own, int(LEASE_SECONDS * 1000))
             if data:
                 self._add(pipeline, data)
             pipeline.time()

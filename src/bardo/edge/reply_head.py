@@ -95,9 +95,9 @@ async def _page(reply: Reply, provider: Provider, kind: str) -> MalformedReply:
     return MalformedReply(message, hint="check base_url", provider=provider.id)
 
 
-def is_streamed(reply: Reply, *, asked: bool) -> bool:
-    """Whether a reply is a stream: its content type tells, else what was `asked`."""
-    return _STREAMED.get(_kind(reply), asked)
+def is_streamed(reply: Reply, *, requested: bool) -> bool:
+    """Whether a reply is a stream: its content type tells, else what was `requested`."""
+    return _STREAMED.get(_kind(reply), requested)
 
 
 def _kind(reply: Reply) -> str:

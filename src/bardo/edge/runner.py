@@ -19,7 +19,7 @@ from bardo.edge.failover import Failover
 from bardo.edge.http import Transport
 from bardo.edge.keys import Keyring
 from bardo.edge.live_reply import LiveReply
-from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 from bardo.edge.log_filter import SecretHolder, cover
 from bardo.edge.model_facts import ModelFacts
 from bardo.edge.price_book import PriceBook
@@ -33,7 +33,7 @@ from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import judge_of, with_verification
 from bardo.engine.vitality import without_workload
-from bardo.engine.workload_requests import NOTHING_FOUND, Needs, check_contradiction, needs_of, with_found
+from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
 from bardo.routing.cascade import EscalatedCall
 from bardo.values.error_cleaning import clean_error
 from bardo.values.errors import BardoError, BrokenStream, InternalError, ProviderError, Unreachable
@@ -207,7 +207,7 @@ class Runner(SecretHolder):
             await self.server_facts.ask_before(placed.targets)
         return placed
 
-    async def routed(self, needs: Needs, request_id: str = "", session: str = "") -> Placement:
+    async def routed(self, needs: CallNeeds, request_id: str = "", session: str = "") -> Placement:
         """Return who is asked for what a request needs, in order, and why. Raises UnknownModel, Unsupported and Unavailable."""
         placed = await self.directory.placement(*needs.models) if needs.models else None
         targets, steps = (placed.targets, {}) if placed is not None else await self._in_steps(needs)
@@ -224,7 +224,7 @@ class Runner(SecretHolder):
             await self.server_facts.ask_before(made.targets)
         return made
 
-    async def _in_steps(self, needs: Needs) -> tuple[Sequence[Target], Steps]:
+    async def _in_steps(self, needs: CallNeeds) -> tuple[Sequence[Target], Steps]:
         """Return the targets that the steps of a workload lead to, with the step of each; none where they lead nowhere."""
         if needs.workload is not None and needs.workload.route:
             await self.directory.discover()
@@ -255,20 +255,20 @@ class Runner(SecretHolder):
         if self.replay is not None:
             await self.replay.remember(response, request, attempt, tenant, reply=reply, fields=fields, shown=shown)
 
-    def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
-        """Take every secret of this process, and `further` ones, out of an error, and note a server that was not there."""
+    def clean(self, error: BardoError, extra_secrets: Sequence[str] = ()) -> None:
+        """Take every secret of this process, and `extra_secrets` ones, out of an error, and note a server that was not there."""
         if self.server_facts is not None and isinstance(error, Unreachable | BrokenStream):
             for provider in self.directory.providers:
                 if provider.id == error.provider:
                     self.server_facts.lost(provider)
-        clean_error(error, self.secrets(further), now=self.clock())
+        clean_error(error, self.secrets(extra_secrets), now=self.clock())
 
-    def secrets(self, further: Sequence[str] = ()) -> Secrets:
-        """Return every secret of this process, and `further` ones."""
+    def secrets(self, extra_secrets: Sequence[str] = ()) -> Secrets:
+        """Return every secret of this process, and `extra_secrets` ones."""
         own = () if self.payments is None else self.payments.wallet.signer.secrets
-        return self.keyring.secrets(self.directory.providers, (*own, *further))
+        return self.keyring.secrets(self.directory.providers, (*own, *extra_secrets))
 
-    def note_begun(self, call: CallBegun) -> None:
+    def note_begun(self, call: PendingCall) -> None:
         """Note a call before it is sent, so that it is not lost with this process."""
         if self._journal is not None:
             self._journal.begin(call)

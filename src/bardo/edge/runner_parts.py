@@ -8,7 +8,7 @@ from typing import NamedTuple, Protocol
 
 from bardo.edge.accounts.account import Account
 from bardo.edge.event_bus import EventBus
-from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 from bardo.edge.prompt_watch import PromptTracker
 from bardo.engine.prompt_estimates import PromptEstimates
 from bardo.engine.route import Provider, Target
@@ -25,7 +25,7 @@ class LogSink(Protocol):
 class CallJournal(Protocol):
     """Where calls are noted before they are sent: the log itself, as a rule."""
 
-    def begin(self, call: CallBegun) -> None: ...
+    def begin(self, call: PendingCall) -> None: ...
 
 
 class ServerFacts(Protocol):

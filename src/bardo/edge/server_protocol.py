@@ -31,7 +31,7 @@ from bardo.edge.server_reply import RequestCycle
 from bardo.values.errors import BardoError, InvalidRequest, RequestTimeout
 
 
-class _Refused(Exception):
+class _RequestRefused(Exception):
     """Ends the parsing of a request that was refused."""
 
 
@@ -53,7 +53,7 @@ class BoundedProtocol(RefusingProtocol):
         self._head_size = 0
         self._empty_size = 0
         self._message_ended = False
-        self._early: EarlyAnswer | None = None
+        self._early: EarlyReply | None = None
 
     # The connection
 
@@ -207,7 +207,7 @@ class BoundedProtocol(RefusingProtocol):
             seconds, unused = bounds.head_seconds, self._head_size
         else:
             if self._early is None:
-                self._early = EarlyAnswer(self.cycle, self.transport, self._linger)
+                self._early = EarlyReply(self.cycle, self.transport, self._linger)
             self._empty_size += self._read_size
             seconds, unused = bounds.body_seconds, self._empty_size
         if len(self.headers) > bounds.max_headers:
@@ -234,7 +234,7 @@ class BoundedProtocol(RefusingProtocol):
     def _refuse_now(self, problem: BardoError) -> NoReturn:
         """Refuse a request from within a callback of the parser."""
         self._refuse(problem)
-        raise _Refused
+        raise _RequestRefused
 
 
 def _size_of_head(url: bytes, headers: Headers) -> int:
@@ -242,7 +242,7 @@ def _size_of_head(url: bytes, headers: Headers) -> int:
     return len(url) + sum(len(name) + len(value) + 4 for name, value in headers)
 
 
-class EarlyAnswer:
+class EarlyReply:
     """Makes a reply close its connection if it is sent before its request has wholly arrived. `revoke` once it has.
 
     The rest of the request would otherwise have to be read before the next one. `close` is called instead of the transport's own.

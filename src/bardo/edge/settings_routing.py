@@ -13,7 +13,7 @@ from bardo.catalog.load import builtin
 from bardo.edge.settings_problems import Place, explain
 from bardo.edge.settings_providers import ProviderEntry
 from bardo.edge.settings_rows import choices_of
-from bardo.engine.aliases import Alias, Aliases, Found
+from bardo.engine.aliases import Alias, Aliases, ResolvedModel
 from bardo.engine.model_features import candidate_of
 from bardo.engine.route import Provider, target_at
 from bardo.engine.workload_requests import PRIVACY, near_feature
@@ -100,7 +100,7 @@ def check_names(rows: Mapping[str, WorkloadRow], aliases: Mapping[str, Alias], t
                 raise ConfigError(f"{place.inside(name).of('model')}: {message}", hint=hint)
 
 
-def _check_alias(name: str, found: Found, workloads: Workloads, place: Place) -> None:
+def _check_alias(name: str, found: ResolvedModel, workloads: Workloads, place: Place) -> None:
     """Raise ConfigError for an alias that mixes a workload with models, or names one that is not there."""
     for model in (found.model, *found.fallbacks):
         if workloads.find(model) is not None and found.fallbacks:

@@ -85,9 +85,9 @@ def check_headers(entry: Entry, where: Callable[[str], str]) -> None:
             raise ConfigError(f"{place} names a variable, and is sent as it is", hint=hint)
 
 
-def how_to_remove(entry: Entry, found: Sequence[str], known: Sequence[str]) -> str:
-    """Say what to do about the secrets of a provider's table: `found` are their places, `known` the variables that its key is read from."""
-    if any(place.partition(".")[2].lower() in _KEY_HEADERS for place in found):
+def how_to_remove(entry: Entry, places: Sequence[str], known: Sequence[str]) -> str:
+    """Say what to do about the secrets of a provider's table: `places` are their places, `known` the variables of its key."""
+    if any(place.partition(".")[2].lower() in _KEY_HEADERS for place in places):
         variable = next(iter((*variables_of(entry), *known)), "") or variable_for(entry.id)
         return f"leave it out: {how_to_give_a_key(variable)}"
     return ADVICE
@@ -113,7 +113,7 @@ def means_a_key(name: str) -> bool:
 
 def secrets_of(entry: Entry) -> list[str]:
     """Return where secrets stand in a provider's table, each as it is called there."""
-    found = [
+    places = [
         f"headers.{name}" for name, value in entry.headers.items() if isinstance(value, str) and is_secret(name, value)
     ]
     for url in (entry.base_url, *entry.base_urls):
@@ -123,7 +123,7 @@ def secrets_of(entry: Entry) -> list[str]:
         except ValueError:
             continue
         if "@" in address.netloc:
-            found.append(f"the user and password of {key}")
+            places.append(f"the user and password of {key}")
         if address.query:
-            found.append(f"the query of {key}")
-    return list(dict.fromkeys(found))
+            places.append(f"the query of {key}")
+    return list(dict.fromkeys(places))

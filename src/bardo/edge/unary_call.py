@@ -18,7 +18,7 @@ from bardo.edge.failover import Recovery
 from bardo.edge.graceful_shutdown import shutdown_of
 from bardo.edge.health import AttemptWatch
 from bardo.edge.key_turns import KeyTurns
-from bardo.edge.log.row import CallBegun, CallOutcome, LogRow
+from bardo.edge.log.row import CallOutcome, LogRow, PendingCall
 from bardo.edge.pipeline.sent_texts import run_on_inputs, run_on_request
 from bardo.edge.reply_head import send_wire
 from bardo.edge.runner import Runner
@@ -215,9 +215,9 @@ class UnaryCall(Generic[Result]):
         """Return what no error of this call may hold."""
         return (self.client_key, *(() if self._payments is None else self._payments.secrets))
 
-    def _begun(self, target: Target) -> CallBegun:
+    def _begun(self, target: Target) -> PendingCall:
         request = self.request
-        return CallBegun(
+        return PendingCall(
             self.request_id,
             self._started_at,
             request.dialect,

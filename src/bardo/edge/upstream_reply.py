@@ -53,7 +53,7 @@ class UpstreamReply:
         self._context = context
         self._request = request
         self._reply: Reply | None = reply
-        self._streamed = is_streamed(reply, asked=request.stream)
+        self._streamed = is_streamed(reply, requested=request.stream)
         # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
         self.forward = attempt.forward and self._streamed is request.stream
         self._reader: ReplyReader | None = None

@@ -37,7 +37,7 @@ _STATUS_ERRORS: dict[int, SearchError] = {400: "invalid_input", 422: "invalid_in
 class WebSearcher(Protocol):
     """Searches the web."""
 
-    async def search(self, wanted: SearchWeb) -> SearchResults:
+    async def search(self, search: SearchWeb) -> SearchResults:
         """Return what a search gave. Raises nothing: what failed is an error of the results."""
         ...
 
@@ -83,9 +83,9 @@ class ServiceSearch:
     def __repr__(self) -> str:
         return f"ServiceSearch({self._row.id})"
 
-    async def search(self, wanted: SearchWeb) -> SearchResults:
+    async def search(self, search: SearchWeb) -> SearchResults:
         """Return what a search gave."""
-        if len(wanted.query) > self._row.longest_query:
+        if len(search.query) > self._row.longest_query:
             return SearchResults(error="query_too_long")
         key = self._key()
         if self._row.key_header and not key:
@@ -95,15 +95,15 @@ class ServiceSearch:
             first_byte=self._settings.seconds, idle=self._settings.seconds, total=self._settings.seconds
         )
         try:
-            reply = await self._transport.send(search_call(self._row, self._settings, wanted, key), deadlines)
-            return await self._results(reply, wanted, key)
+            reply = await self._transport.send(search_call(self._row, self._settings, search, key), deadlines)
+            return await self._results(reply, search, key)
         except BardoError as problem:
             _log.warning(
                 "%s could not search: %s", self._row.id, type(problem).__name__, extra={"service": self._row.id}
             )
             return SearchResults(error="unavailable")
 
-    async def _results(self, reply: Reply, wanted: SearchWeb, key: str) -> SearchResults:
+    async def _results(self, reply: Reply, search: SearchWeb, key: str) -> SearchResults:
         try:
             if reply.status != 200:
                 _log.warning("%s answered a search with status %d", self._row.id, reply.status)
@@ -115,7 +115,7 @@ class ServiceSearch:
         if pages is None:
             _log.warning("%s answered a search with what is not a list of pages", self._row.id)
             return SearchResults(error="unavailable")
-        kept = [_without(page, key) for page in pages if _may_be_shown(page, wanted)]
+        kept = [_without(page, key) for page in pages if _may_be_shown(page, search)]
         return SearchResults(pages=tuple(kept[: self._settings.pages]))
 
     def _key(self) -> str:
@@ -130,13 +130,13 @@ class ModelSearch:
         self._settings = settings
         self._opener = opener
 
-    async def search(self, wanted: SearchWeb) -> SearchResults:
+    async def search(self, search: SearchWeb) -> SearchResults:
         """Return the pages that the model's answer cites, the first of them with the answer as its text."""
         known = hosted_tool("web_search")
         request = Request(
             model=self._settings.model,
-            messages=(Message("user", (TextBlock(f"Search the web and report what you find: {wanted.query}"),)),),
-            tools=(hosted_as(known, known.asked_in, {"allowed_domains": [*wanted.allowed]} if wanted.allowed else {}),),
+            messages=(Message("user", (TextBlock(f"Search the web and report what you find: {search.query}"),)),),
+            tools=(hosted_as(known, known.asked_in, {"allowed_domains": [*search.allowed]} if search.allowed else {}),),
             dialect=known.asked_in,
             options=BardoOptions(hosted_only=True),
         )
@@ -147,7 +147,7 @@ class ModelSearch:
             _log.warning("%s could not search: %s", self._settings.model, type(problem).__name__)
             return SearchResults(error="unavailable")
         response = live.response()
-        pages = [page for page in _cited_pages(response, known.asked_in) if _may_be_shown(page, wanted)]
+        pages = [page for page in _cited_pages(response, known.asked_in) if _may_be_shown(page, search)]
         text = response.text.strip()
         if not text:
             return SearchResults(error="unavailable")
@@ -155,12 +155,12 @@ class ModelSearch:
         return SearchResults(pages=(first, *pages[: self._settings.pages]))
 
 
-def search_call(row: SearchApi, settings: SearchSettings, wanted: SearchWeb, key: str) -> Call:
+def search_call(row: SearchApi, settings: SearchSettings, search: SearchWeb, key: str) -> Call:
     """Return the HTTP request of a search."""
-    asked: dict[str, Any] = {row.query: wanted.query}
+    asked: dict[str, Any] = {row.query: search.query}
     if row.count:
         asked[row.count] = min(settings.pages, row.most)
-    for name, domains in ((row.allowed_domains, wanted.allowed), (row.blocked_domains, wanted.blocked)):
+    for name, domains in ((row.allowed_domains, search.allowed), (row.blocked_domains, search.blocked)):
         if name and domains:
             asked[name] = [*domains]
     asked = merge_fields(asked, row.fields)
@@ -222,12 +222,12 @@ def _host(url: str) -> str | None:
         return None
 
 
-def _may_be_shown(page: WebPage, wanted: SearchWeb) -> bool:
+def _may_be_shown(page: WebPage, search: SearchWeb) -> bool:
     """Whether a page is on a domain that is allowed, or on one of its subdomains."""
     host = _host(page.url) or ""
-    if any(_is_on(host, domain) for domain in wanted.blocked):
+    if any(_is_on(host, domain) for domain in search.blocked):
         return False
-    return not wanted.allowed or any(_is_on(host, domain) for domain in wanted.allowed)
+    return not search.allowed or any(_is_on(host, domain) for domain in search.allowed)
 
 
 def _is_on(host: str, domain: str) -> bool:

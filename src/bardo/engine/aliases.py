@@ -42,7 +42,7 @@ class Alias(ThinkingRules, frozen=True, kw_only=True, forbid_unknown_fields=True
     fallbacks: tuple[str, ...] = ()
 
 
-class Found(msgspec.Struct, frozen=True):
+class ResolvedModel(msgspec.Struct, frozen=True):
     """The model that a name stands for, and the aliases on the way to it, the client's own name first.
 
     `fallbacks` are the models that are asked in order where this one does not answer.
@@ -76,7 +76,7 @@ class Aliases:
         """The names that are no globs."""
         return tuple(self._exact)
 
-    def find(self, model: str) -> Found:
+    def find(self, model: str) -> ResolvedModel:
         """Return what a name stands for.
 
         Raises ConfigError for aliases that lead to each other, for fallbacks with efforts of their own, and for too many models.
@@ -87,7 +87,7 @@ class Aliases:
         while waiting:
             name, path = waiting.pop()
             # A fallback called like its own alias is the model of that name.
-            one, further = (Found(name), []) if path is None else self._follow(name, path)
+            one, further = (ResolvedModel(name), []) if path is None else self._follow(name, path)
             _check_effort(name, one, model)
             models.append(one.model)
             if len(models) > MOST_MODELS:
@@ -96,7 +96,7 @@ class Aliases:
         others = tuple(dict.fromkeys(name for name in models[1:] if name != found.model))
         return msgspec.structs.replace(found, fallbacks=others) if others else found
 
-    def _follow(self, model: str, path: frozenset[str]) -> tuple[Found, list[_Waiting]]:
+    def _follow(self, model: str, path: frozenset[str]) -> tuple[ResolvedModel, list[_Waiting]]:
         """Return the first model that a name stands for, and the fallbacks on the way to it, those of the last alias first.
 
         `path` are the names that led here.
@@ -115,14 +115,14 @@ class Aliases:
                     model, suffix = bare, behind
                     seen.add(model)
                     continue
-                return Found(model, tuple(steps), suffix), fallbacks
+                return ResolvedModel(model, tuple(steps), suffix), fallbacks
             alias, further = step
             steps.append(alias)
             here = frozenset(seen)
             names = self._fallbacks(alias, model)
             fallbacks[:0] = [(name, None if name == model else here) for name in names]
             if further == model:
-                return Found(model, tuple(steps), suffix), fallbacks
+                return ResolvedModel(model, tuple(steps), suffix), fallbacks
             if further in seen or len(steps) > _LONGEST_CHAIN:
                 raise _circle(model)
             seen.add(further)
@@ -154,7 +154,7 @@ def _circle(model: str) -> ConfigError:
     return ConfigError(f"the aliases of {model!r} refer to each other", hint="let one of them name a model")
 
 
-def _check_effort(name: str, found: Found, asked: str) -> None:
+def _check_effort(name: str, found: ResolvedModel, asked: str) -> None:
     """Raise ConfigError for a fallback that names an effort: an effort is that of the whole call."""
     efforts = (effort for step in found.steps for effort in (step.effort, step.forced_effort, step.max_effort))
     if found.suffix is None and not any(efforts):
@@ -163,7 +163,7 @@ def _check_effort(name: str, found: Found, asked: str) -> None:
     raise ConfigError(f"the fallback {name!r} of {asked!r} sets an effort of its own", hint=hint)
 
 
-def with_display(request: Request, found: Found, rules: Sequence[ThinkingRules] = ()) -> Request:
+def with_display(request: Request, found: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
     """Return the request with how thinking is shown, by `rules` or else by its aliases, where the caller did not say."""
     options = request.options
     shown = next((rule.reasoning for rule in (*rules, *found.steps) if rule.reasoning is not None), None)
@@ -175,7 +175,7 @@ def with_display(request: Request, found: Found, rules: Sequence[ThinkingRules] 
     return msgspec.structs.replace(request, options=options)
 
 
-def with_effort(request: Request, found: Found, rules: Sequence[ThinkingRules] = ()) -> Request:
+def with_effort(request: Request, found: ResolvedModel, rules: Sequence[ThinkingRules] = ()) -> Request:
     """Return the request with the effort that its model's name says, its aliases set, or further `rules`; a name says it for one call."""
     asked = request.options.reasoning or request.reasoning
     amount = found.suffix or _amount(asked)

@@ -28,7 +28,7 @@ from bardo.values.errors import UpstreamRefused
 from bardo.values.request import Control, Message, ReasoningPolicy, Request
 
 
-class Controlled(msgspec.Struct, frozen=True):
+class ControlledRequest(msgspec.Struct, frozen=True):
     """A request that fits its target, how it came to that, and what differs. It does not depend on the content of the messages."""
 
     request: Request
@@ -73,7 +73,7 @@ class Controlled(msgspec.Struct, frozen=True):
 
 def control(
     request: Request, target: Target, facts: TargetFacts, budgets: PortableBudgets, *, prompt_words: bool = False
-) -> Controlled:
+) -> ControlledRequest:
     """Return the request as the target takes it; with `prompt_words`, models without a control are told in the system prompt.
 
     Raises InvalidRequest and Unsupported, as planning does.
@@ -102,7 +102,7 @@ def repaired(
     target: Target,
     facts: TargetFacts,
     knowledge: Knowledge,
-) -> tuple[Controlled, RouteFact] | None:
+) -> tuple[ControlledRequest, RouteFact] | None:
     """Return the request written again by what a refusal says of the model's thinking, and what that is.
 
     None: it says nothing new of it. Raises CannotTurnOff, as planning does.
@@ -134,7 +134,7 @@ def _policy(request: Request) -> ReasoningPolicy | None:
 
 def _fitted(
     request: Request, plan: ControlPlan, policy: ReasoningPolicy | None, of_profile: TargetFields
-) -> Controlled:
+) -> ControlledRequest:
     fitted = fit_parameters(request, plan)
     plan = fitted.plan
     fields = merge_fields(plan.fields, fitted.fields) if fitted.fields else plan.fields
@@ -144,7 +144,7 @@ def _fitted(
     changed = msgspec.structs.replace(
         fitted.request, reasoning=policy, control=Control(fields=fields, thinks=plan.thinks)
     )
-    return Controlled(changed, plan, (*plan.degraded, *fitted.degraded, *of_profile.degraded, *replaced))
+    return ControlledRequest(changed, plan, (*plan.degraded, *fitted.degraded, *of_profile.degraded, *replaced))
 
 
 def _replaced(request: Request, fields: dict[str, Any]) -> Iterator[Degradation]:

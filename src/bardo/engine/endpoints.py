@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from bardo.catalog.endpoint_choice import LossCounts, loss_counts, names_missing_endpoint
-from bardo.engine.kept_choices import KeptChoice, KeptChoices, names_of
+from bardo.engine.kept_choices import CachedChoice, CachedChoices, names_of
 from bardo.engine.planning import Attempt, Draft, EndpointChoice
 from bardo.engine.route import Target, endpoints_of
 from bardo.values.errors import Unsupported, UpstreamRefused
@@ -22,7 +22,7 @@ _NOT_FOUND = 404
 _MOST_NAMED = 5
 
 
-class Planned(NamedTuple):
+class PlannedAttempt(NamedTuple):
     """A draft, and the attempt that it was frozen into."""
 
     draft: Draft
@@ -30,7 +30,7 @@ class Planned(NamedTuple):
 
 
 class _Candidate(NamedTuple):
-    planned: Planned
+    planned: PlannedAttempt
     losses: LossCounts
 
 
@@ -48,8 +48,8 @@ def endpoint_targets(target: Target, dialect: str) -> list[Target]:
 
 
 def plan_at_best(
-    targets: Sequence[Target], plan: Callable[[Target], Planned], kept: KeptChoices | None = None
-) -> Planned:
+    targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt], kept: CachedChoices | None = None
+) -> PlannedAttempt:
     """Return what `plan` makes of the endpoint where the call loses least. Raises Unsupported where it is refused at all of them.
 
     `kept` are the choices for earlier calls that were like it.
@@ -68,7 +68,9 @@ def plan_at_best(
     return planned
 
 
-def _as_before(targets: Sequence[Target], plan: Callable[[Target], Planned], known: KeptChoice) -> Planned | None:
+def _as_before(
+    targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt], known: CachedChoice
+) -> PlannedAttempt | None:
     """Return the plan at the endpoint that was taken before; None where this call loses something else there."""
     target = next(at for at in targets if at.provider.row.dialect == known.dialect)
     try:
@@ -78,10 +80,10 @@ def _as_before(targets: Sequence[Target], plan: Callable[[Target], Planned], kno
     if names_of(attempt.degraded) != known.lost:
         return None
     choice = EndpointChoice(dialect=known.dialect, why=known.why)
-    return Planned(draft, msgspec.structs.replace(attempt, endpoint=choice))
+    return PlannedAttempt(draft, msgspec.structs.replace(attempt, endpoint=choice))
 
 
-def _at_best(targets: Sequence[Target], plan: Callable[[Target], Planned]) -> Planned:
+def _at_best(targets: Sequence[Target], plan: Callable[[Target], PlannedAttempt]) -> PlannedAttempt:
     refused: dict[str, Unsupported] = {}
     found: list[_Candidate] = []
     for target in targets:
@@ -106,7 +108,7 @@ def is_missing_endpoint(problem: UpstreamRefused) -> bool:
     return problem.status == _NOT_FOUND and (not problem.message or names_missing_endpoint(problem.message))
 
 
-def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[str, Unsupported]) -> Planned:
+def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[str, Unsupported]) -> PlannedAttempt:
     draft, attempt = best.planned
     own = {one.what for one in attempt.degraded}
     reasons = [
@@ -118,7 +120,7 @@ def _with_reason(best: _Candidate, others: Sequence[_Candidate], refused: dict[s
         reasons = ["nothing is lost there" if not any(best.losses) else "no other loses less"]
         reasons += ["it is the client's own dialect"] if same else []
     choice = EndpointChoice(dialect=attempt.target.provider.row.dialect, why="; ".join(reasons))
-    return Planned(draft, msgspec.structs.replace(attempt, endpoint=choice))
+    return PlannedAttempt(draft, msgspec.structs.replace(attempt, endpoint=choice))
 
 
 def _why_not(other: _Candidate, own: Collection[str]) -> str:

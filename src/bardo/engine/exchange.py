@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
-from bardo.engine.endpoints import Planned, endpoint_targets, is_missing_endpoint, plan_at_best
+from bardo.engine.endpoints import PlannedAttempt, endpoint_targets, is_missing_endpoint, plan_at_best
 from bardo.engine.failover import moves_on
-from bardo.engine.kept_choices import KeptChoices
-from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, UntakenField
+from bardo.engine.kept_choices import CachedChoices
+from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, RejectedField
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.profiles import apply_profile
 from bardo.engine.refused_fields import refused_field
@@ -47,17 +47,17 @@ def attempts(
         stepped = with_effort_of_step(request, route, target)
         wanted = laid if stepped is request else apply_profile(stepped)
 
-        def plan(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> Planned:
+        def plan(at: Target, wanted: Request = wanted, lost: tuple[Degradation, ...] = lost) -> PlannedAttempt:
             draft = Draft(wanted, at, knowledge, may_forward=may_forward, degraded=lost, route=route)
             draft.restore_history(recalled)
             draft.settle()
-            return Planned(draft, draft.freeze())
+            return PlannedAttempt(draft, draft.freeze())
 
         try:
             endpoints = _endpoints(target, wanted, knowledge)
             # What was lost before, or is known of the history, is in no choice that was kept.
             like = len(endpoints) > 1 and not lost and not recalled.found
-            kept = KeptChoices(wanted, endpoints, knowledge, may_forward=may_forward) if like else None
+            kept = CachedChoices(wanted, endpoints, knowledge, may_forward=may_forward) if like else None
             failure = yield from _asked(endpoints, plan, kept)
         except Unsupported as problem:
             if target is targets[-1]:
@@ -78,7 +78,7 @@ def _endpoints(target: Target, request: Request, knowledge: Knowledge) -> list[T
 
 
 def _asked(
-    endpoints: list[Target], plan: Callable[[Target], Planned], kept: KeptChoices | None = None
+    endpoints: list[Target], plan: Callable[[Target], PlannedAttempt], kept: CachedChoices | None = None
 ) -> Generator[Attempt | Lesson, BardoError | None, BardoError | None]:
     """Yield the attempts at one target, at the best of its endpoints, and at the next where the server does not have that one."""
     draft, attempt = plan_at_best(endpoints, plan, kept)
@@ -129,7 +129,7 @@ def _without_field(
     if field is None:
         return None
     if field.for_good:
-        yield UntakenField(attempt.target, field)
+        yield RejectedField(attempt.target, field)
     draft.refused_fields = (*draft.refused_fields, field)
     return draft.freeze()
 

@@ -19,7 +19,7 @@ from bardo.values.degradation import Degradation
 from bardo.values.request import Message, Request
 
 
-class KeptChoice(NamedTuple):
+class CachedChoice(NamedTuple):
     """Which endpoint was taken, by its dialect, and why; what was lost there, and what was known of every endpoint."""
 
     dialect: str
@@ -28,7 +28,7 @@ class KeptChoice(NamedTuple):
     facts: tuple[TargetFacts, ...]
 
 
-class KeptChoices:
+class CachedChoices:
     """The choices for requests like one. They are kept with the plans of `knowledge`, and hold as long as those do.
 
     Nothing is looked for where the first endpoint has lost nothing of any call yet: it is planned first, and taken at once.
@@ -43,13 +43,13 @@ class KeptChoices:
         self._row, self._first = own.provider.row, knowledge.of(own)
         self._route: tuple[Hashable, ...] = (own.provider.place, own.model, request.dialect, may_forward)
 
-    def find(self) -> KeptChoice | None:
+    def find(self) -> CachedChoice | None:
         """Return the choice that was made for a request of this kind, with all that is known now; None where there is none."""
         plans = self._knowledge.plans
         if plans.find(self._route, self._row, self._first) is None:
             return None
         place = self._place()
-        found: KeptChoice | None = None if place is None else plans.find(place, self._row, self._first)
+        found: CachedChoice | None = None if place is None else plans.find(place, self._row, self._first)
         same = found is not None and all(map(is_, found.facts, self._facts()))
         return found if same else None
 
@@ -58,7 +58,7 @@ class KeptChoices:
         plans, place = self._knowledge.plans, self._place()
         if place is not None:
             plans.keep(self._route, self._row, self._first, True)
-            plans.keep(place, self._row, self._first, KeptChoice(dialect, why, names_of(degraded), self._facts()))
+            plans.keep(place, self._row, self._first, CachedChoice(dialect, why, names_of(degraded), self._facts()))
 
     def _facts(self) -> tuple[TargetFacts, ...]:
         return tuple(map(self._knowledge.of, self._targets))

@@ -13,7 +13,7 @@ from bardo.engine.refused_fields import RefusedField
 from bardo.engine.request_shape import PlanCache
 from bardo.engine.route import Target
 from bardo.engine.text_formats import SeenStart
-from bardo.reasoning.control import PORTABLE, ControlTarget, Known, Layer, PortableBudgets, RouteFact, know
+from bardo.reasoning.control import PORTABLE, ControlTarget, Layer, PortableBudgets, ResolvedFacts, RouteFact, know
 from bardo.reasoning.registry import FormatRegistry
 from bardo.reasoning.starting import SWITCHES, toggles_thinking
 from bardo.structured import StructuredSettings
@@ -55,7 +55,7 @@ class TargetFacts(msgspec.Struct, frozen=True, kw_only=True):
     tokens a prompt and its answer may have together, None where nobody says it.
     """
 
-    known: Known
+    known: ResolvedFacts
     layers: tuple[Layer, ...] = ()
     prompt: RenderedPrompt | None = None
     seen_start: SeenStart | None = None
@@ -132,14 +132,14 @@ class MissingEndpoint(msgspec.Struct, frozen=True):
     target: Target
 
 
-class UntakenField(msgspec.Struct, frozen=True):
+class RejectedField(msgspec.Struct, frozen=True):
     """A field that a target refuses whatever its value is."""
 
     target: Target
     field: RefusedField
 
 
-Lesson = RouteFact | RefusedForm | MissingEndpoint | UntakenField
+Lesson = RouteFact | RefusedForm | MissingEndpoint | RejectedField
 """What a provider's refusal taught: it holds for later calls too."""
 
 

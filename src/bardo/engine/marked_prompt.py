@@ -22,7 +22,7 @@ _MARKER = b'{"type":"ephemeral"}'
 _POINT = b'{"cachePoint":{"type":"default"}}'
 
 
-class Marked(NamedTuple):
+class MarkedFields(NamedTuple):
     """The fields of a body that markers changed, and the places in which they stand."""
 
     changes: dict[str, Any]
@@ -47,7 +47,7 @@ _read_block = msgspec.json.Decoder(_Block).decode
 _read_turn = msgspec.json.Decoder(_Turn).decode
 
 
-def marked(fields: dict[str, msgspec.Raw], rule: CachingRule, least: int) -> Marked:
+def marked(fields: dict[str, msgspec.Raw], rule: CachingRule, least: int) -> MarkedFields:
     """Return what markers change in a body, where its prefix has at least so many tokens, by estimate."""
     return _Marker(fields, rule, least).run()
 
@@ -62,7 +62,7 @@ class _Marker:
         self._changes: dict[str, Any] = {}
         self._places: list[str] = []
 
-    def run(self) -> Marked:
+    def run(self) -> MarkedFields:
         """Mark what may be marked, the places that save most first where not all may be."""
         if self._rule.form == "chat":
             self._mark_chat()
@@ -73,7 +73,7 @@ class _Marker:
             self._mark_turns("messages", before, room=max(0, self._rule.most - bool(tools) - bool(system)))
             self._mark_head("system", system, before)
             self._mark_tools(tools)
-        return Marked(self._changes, tuple(reversed(self._places)))
+        return MarkedFields(self._changes, tuple(reversed(self._places)))
 
     def _may(self, place: CachePlace, size: int) -> bool:
         return place in self._rule.places and size >= self._least and len(self._places) < self._rule.most

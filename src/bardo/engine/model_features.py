@@ -14,7 +14,7 @@ from bardo.catalog.routing_rows import routing_rows
 from bardo.engine.knowledge import TargetFacts, control_target
 from bardo.engine.profile_fields import form_at
 from bardo.engine.route import Provider, Target, endpoints_of
-from bardo.reasoning.control import Known, know
+from bardo.reasoning.control import ResolvedFacts, know
 from bardo.routing.candidate_index import spelled
 from bardo.routing.candidates import Candidate, Prices
 from bardo.structured.modes import SchemaTarget, rungs_of
@@ -70,7 +70,7 @@ def on_own_machine(provider: Provider) -> bool:
     return (urlsplit(provider.base_url).hostname or "") in _LOOPBACK
 
 
-def _facts(target: Target, known: Known) -> Iterator[Fact]:
+def _facts(target: Target, known: ResolvedFacts) -> Iterator[Fact]:
     """Yield what holds of a target by what other rows and its server say; a mere assumption by its provider's kind says nothing."""
     if known.row is not None or known.classified:
         if set(known.control) - {"none"} or known.facts.omit == "on":

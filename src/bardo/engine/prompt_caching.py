@@ -16,7 +16,7 @@ from bardo.catalog.prompt_caching import CachingRule, caching_rules, least_cache
 from bardo.dialects.wire import encode_json
 from bardo.engine.forwarded_body import with_fields
 from bardo.engine.knowledge import CachingPolicy
-from bardo.engine.marked_prompt import Marked, marked, role_of
+from bardo.engine.marked_prompt import MarkedFields, marked, role_of
 from bardo.engine.route import Target
 from bardo.values.wire import WireRequest
 
@@ -71,7 +71,7 @@ def _hinted(
         return {rule.field: key}, msgspec.structs.replace(hints, key=key)
     if not policy.markers or any(own in body for own in _OWN_HINTS):
         return {}, hints
-    found: Marked = marked(fields, rule, least_cached(target.model))
+    found: MarkedFields = marked(fields, rule, least_cached(target.model))
     return found.changes, msgspec.structs.replace(hints, markers=found.places)
 
 

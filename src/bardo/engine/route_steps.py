@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from bardo.engine.route import Provider, RouteRecord, Target
-from bardo.engine.workload_requests import Needs
+from bardo.engine.workload_requests import CallNeeds
 from bardo.routing.fallback_route import FallbackRoute, Offer, RouteStep, follow
 from bardo.routing.workloads import Workload
 from bardo.values.degradation import Degradation
@@ -33,7 +33,7 @@ def targets_in_steps(
     return targets, {(one.offer.provider, one.offer.model): one.step for one in found}
 
 
-def record_of(record: RouteRecord, needs: Needs, steps: Steps) -> RouteRecord:
+def record_of(record: RouteRecord, needs: CallNeeds, steps: Steps) -> RouteRecord:
     """Return the record of a route with the workload that it is for, the agent's vitality, and the steps that led to its targets."""
     if needs.workload is None:
         return record

@@ -13,11 +13,11 @@ import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
-from bardo.engine.controlling import Controlled, control
+from bardo.engine.controlling import ControlledRequest, control
 from bardo.engine.knowledge import Knowledge, TargetFacts
 from bardo.engine.request_shape import bare, shape_of
 from bardo.engine.route import Target
-from bardo.engine.text_formats import Beginning, TextFormats, text_formats_of
+from bardo.engine.text_formats import ReplyOpening, TextFormats, text_formats_of
 from bardo.reasoning.starting import toggles_thinking
 from bardo.values.request import Request
 
@@ -30,7 +30,7 @@ class ShapePlan(msgspec.Struct, frozen=True, kw_only=True):
     its own dialect may be sent as they came; None where they may not.
     """
 
-    controlled: Controlled
+    controlled: ControlledRequest
     formats: TextFormats
     off: bool
     thinking: dict[str, Any] | None
@@ -57,7 +57,7 @@ def _made(request: Request, target: Target, facts: TargetFacts, knowledge: Knowl
     return settled(done, target, facts, knowledge)
 
 
-def settled(done: Controlled, target: Target, facts: TargetFacts, knowledge: Knowledge) -> ShapePlan:
+def settled(done: ControlledRequest, target: Target, facts: TargetFacts, knowledge: Knowledge) -> ShapePlan:
     """Return the plan that follows from how the target is told to think."""
     toggles = _toggles(done)
     off = done.plan.asks_for_none or done.plan.emitted == "off" or toggles_thinking(toggles) is False
@@ -67,13 +67,13 @@ def settled(done: Controlled, target: Target, facts: TargetFacts, knowledge: Kno
 
 
 def _beginning(
-    done: Controlled, row: ProviderRow, facts: TargetFacts, toggles: dict[str, Any], *, off: bool
-) -> Beginning:
+    done: ControlledRequest, row: ProviderRow, facts: TargetFacts, toggles: dict[str, Any], *, off: bool
+) -> ReplyOpening:
     """Return what is known of where the reply begins, beside the format of its text."""
     asked = done.request
     if not row.quirks.inline_reasoning:
-        return Beginning(streamed=asked.stream)
-    return Beginning(
+        return ReplyOpening(streamed=asked.stream)
+    return ReplyOpening(
         streamed=asked.stream,
         toggles=toggles,
         off=off and not done.plan.floored,
@@ -83,13 +83,13 @@ def _beginning(
     )
 
 
-def _toggles(done: Controlled) -> dict[str, Any]:
+def _toggles(done: ControlledRequest) -> dict[str, Any]:
     """Return the arguments of the chat template that are sent."""
     given, ours = done.request.extra.get("chat_template_kwargs"), done.plan.fields.get("chat_template_kwargs")
     return {**(given if isinstance(given, dict) else {}), **(ours or {})}
 
 
-def _own_thinking(done: Controlled, row: ProviderRow) -> dict[str, Any] | None:
+def _own_thinking(done: ControlledRequest, row: ProviderRow) -> dict[str, Any] | None:
     """Return what the target is told of thinking; None where it does not speak the request's dialect, or its fields must change."""
     request, language = done.request, dialect(row.dialect)
     if request.dialect != row.dialect or not done.unchanged:

@@ -34,7 +34,7 @@ SeenStart = Literal["separated", "inside", "outside"]
 """How earlier replies of a server began: it separates thinking from the text; its text began inside the thinking; or with the answer."""
 
 
-class Beginning(msgspec.Struct, frozen=True, kw_only=True):
+class ReplyOpening(msgspec.Struct, frozen=True, kw_only=True):
     """What is known of where a reply begins, beside its format.
 
     `streamed`: a client waits for each piece. `toggles` are the arguments of the chat template that the request sets, None where nothing
@@ -51,7 +51,7 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     seen: SeenStart | None = None
 
 
-UNKNOWN = Beginning()
+UNKNOWN = ReplyOpening()
 
 
 class TextFormats(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +111,7 @@ def text_formats_of(
     model: str,
     *,
     formats: FormatRegistry | None = None,
-    beginning: Beginning = UNKNOWN,
+    beginning: ReplyOpening = UNKNOWN,
     tools: Sequence[Tool] = (),
 ) -> TextFormats:
     """Return how the replies of a model are read at a provider.
@@ -205,7 +205,9 @@ def seen_start(place: ThinkingPlace | None, *, off: bool) -> SeenStart | None:
     return None
 
 
-def _beginning(found: ReasoningFormat, choice: FormatChoice, row: ProviderRow, known: Beginning) -> tuple[bool, bool]:
+def _beginning(
+    found: ReasoningFormat, choice: FormatChoice, row: ProviderRow, known: ReplyOpening
+) -> tuple[bool, bool]:
     """Return whether a reply begins inside its thinking, and whether that is undecided.
 
     A whole reply is always decided by its own text, which costs nobody time. A stream is held only where the evidence leaves both open.
@@ -233,7 +235,7 @@ def _beginning(found: ReasoningFormat, choice: FormatChoice, row: ProviderRow, k
     return likely, inside or (known.off and choice.by == "pattern")
 
 
-def _hold_limit(known: Beginning, *, likely_inside: bool) -> int | None:
+def _hold_limit(known: ReplyOpening, *, likely_inside: bool) -> int | None:
     if not known.streamed:
         return None
     if not likely_inside:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.engine.aliases import Found
+from bardo.engine.aliases import ResolvedModel
 from bardo.engine.route import Target
 from bardo.engine.workload_requests import PRIVACY
 from bardo.routing.workloads import Workloads
@@ -91,7 +91,7 @@ class Verification(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def judge_of(request: Request, found: Found, workloads: Workloads) -> Judge | None:
+def judge_of(request: Request, found: ResolvedModel, workloads: Workloads) -> Judge | None:
     """Return who judges the answer to a request: whom the caller names, else its workload's; None where nobody does.
 
     `found` is what the name of its model stands for.

@@ -23,25 +23,27 @@ _OF_INTENT = ("quality", "cost_sensitivity")
 _OF_PROFILE = ("reasoning_effort", "temperature")
 
 
-class Pressed(NamedTuple):
+class PressedWorkload(NamedTuple):
     """A workload at a vitality, and what differs by it."""
 
     workload: Workload | None
     degraded: tuple[Degradation, ...] = ()
 
 
-def at_vitality(workload: Workload | None, request: Request, workloads: Workloads) -> Pressed:
+def at_vitality(workload: Workload | None, request: Request, workloads: Workloads) -> PressedWorkload:
     """Return the workload of a request at the vitality that the request says, and what that changes.
 
     Raises InvalidRequest where no agent is configured.
     """
     vitality = request.options.vitality
     if vitality is None:
-        return Pressed(workload)
+        return PressedWorkload(workload)
     if workload is None or workload.pressure is None:
-        return Pressed(workload, not_honoured(vitality, workloads))
+        return PressedWorkload(workload, not_honoured(vitality, workloads))
     pressed = _at(workload, workload.pressure, vitality)
-    return Pressed(pressed, tuple(_changes(workload, pressed, request, f"the agent's vitality is {vitality:g}")))
+    return PressedWorkload(
+        pressed, tuple(_changes(workload, pressed, request, f"the agent's vitality is {vitality:g}"))
+    )
 
 
 def not_honoured(vitality: float | None, workloads: Workloads) -> tuple[Degradation, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from bardo.catalog.features import features
-from bardo.engine.aliases import Found
+from bardo.engine.aliases import ResolvedModel
 from bardo.engine.vitality import at_vitality
 from bardo.routing.decision import Decision
 from bardo.routing.profiles import override_profile
@@ -32,7 +32,7 @@ ANY_MODEL = "auto"
 """The workload that asks for nothing: a caller names it to have a model chosen by an intent alone."""
 
 
-class Needs(msgspec.Struct, frozen=True, kw_only=True):
+class CallNeeds(msgspec.Struct, frozen=True, kw_only=True):
     """A request with its intent and profile complete, and the workload that it is, None where it is none.
 
     `models` are the names to look for in order; empty where any model will do. `vitality` is that of the agent that asks: the workload,
@@ -46,7 +46,7 @@ class Needs(msgspec.Struct, frozen=True, kw_only=True):
     own_effort: bool = False
 
 
-def needs_of(request: Request, found: Found, workloads: Workloads) -> Needs | None:
+def needs_of(request: Request, found: ResolvedModel, workloads: Workloads) -> CallNeeds | None:
     """Return what a request needs; None for one that only names models. Raises UnknownModel and InvalidRequest.
 
     `found` is what the name of its model stands for.
@@ -71,10 +71,10 @@ def needs_of(request: Request, found: Found, workloads: Workloads) -> Needs | No
     )
     request = msgspec.structs.replace(request, options=merged, degraded=(*request.degraded, *pressed, *refused))
     own = not locked and options.profile is not None and options.profile.reasoning_effort is not None
-    return Needs(request=request, workload=workload, models=models, vitality=options.vitality, own_effort=own)
+    return CallNeeds(request=request, workload=workload, models=models, vitality=options.vitality, own_effort=own)
 
 
-def with_found(needs: Needs, found: Mapping[str, Any]) -> Needs:
+def with_found(needs: CallNeeds, found: Mapping[str, Any]) -> CallNeeds:
     """Return needs with fields of the intent that layers found, where neither the caller nor the workload says anything else."""
     options = needs.request.options
     intent = options.intent or Intent()
@@ -98,7 +98,7 @@ def check_features(intent: Intent) -> None:
                 raise InvalidRequest(f"no feature is called {name!r}", hint=near_feature(name), param=param)
 
 
-def check_contradiction(needs: Needs, decision: Decision) -> None:
+def check_contradiction(needs: CallNeeds, decision: Decision) -> None:
     """Raise InvalidRequest where privacy is required of models that only providers have that are not private.
 
     Other features are given up where nobody has them, and reported; a call that is sent to a provider that keeps it cannot be taken back.
@@ -143,7 +143,7 @@ def _workload(asked: Intent, named: Workload | None, workloads: Workloads) -> Wo
 
 
 def _models(
-    asked: Intent, options: BardoOptions, found: Found, named: Workload | None, workload: Workload | None
+    asked: Intent, options: BardoOptions, found: ResolvedModel, named: Workload | None, workload: Workload | None
 ) -> tuple[str, ...]:
     """Return the models to look for: the caller's own, then the workload's."""
     if "model" in options.intent_fields or asked.model is not None:

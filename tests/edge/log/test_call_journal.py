@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bardo.edge.log import CallBegun, LogReader, LogRow, LogWriter
+from bardo.edge.log import LogReader, LogRow, LogWriter, PendingCall
 from bardo.edge.log import journal as journal_module
 from bardo.edge.log.journal import CallJournal, journal_folder
 from bardo.edge.log.problems import RowsRefused, StoreUnavailable
@@ -46,8 +46,8 @@ class Stored:
         return frozenset(self.ids) & frozenset(request_ids)
 
 
-def begun(request_id: str, **fields: Any) -> CallBegun:
-    return CallBegun(request_id, 5.0, "openai_chat", "p", "gemini", "asked", "m", True, **fields)
+def begun(request_id: str, **fields: Any) -> PendingCall:
+    return PendingCall(request_id, 5.0, "openai_chat", "p", "gemini", "asked", "m", True, **fields)
 
 
 def ended(request_id: str, **fields: Any) -> LogRow:
@@ -99,7 +99,7 @@ def test_the_last_attempt_counts(tmp_path: Path) -> None:
     store = Stored()
     journal = CallJournal(tmp_path)
     journal.begin(begun("a"))
-    journal.begin(CallBegun("a", 5.0, "openai_chat", "second", "gemini", "asked", "m", True, 2))
+    journal.begin(PendingCall("a", 5.0, "openai_chat", "second", "gemini", "asked", "m", True, 2))
     journal.abandon()
     recover(tmp_path, store)
     assert [(row.provider, row.attempts) for row in store.rows] == [("second", 2)]
@@ -308,7 +308,7 @@ def test_one_call_is_one_small_write_at_each_end(tmp_path: Path) -> None:
 
     journal = CallJournal(tmp_path, write=write)
     journal.begin(
-        CallBegun(
+        PendingCall(
             "req_" + "0" * 24,
             1795350000.123456,
             "anthropic_messages",

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from bardo.edge.probe.cells import BASELINE, EASY, Cell
 from bardo.edge.probe.samples import Trial
 from bardo.reasoning.control import ControlTarget, know
-from bardo.reasoning.control.target import Known
+from bardo.reasoning.control.target import ResolvedFacts
 
 CELLS = (
     Cell(id=EASY, question="easy"),
@@ -39,5 +39,5 @@ def refusals(*cells: str) -> list[Trial]:
     return [Trial(cell=cell, round=0, outcome="refused", status=400, message="not supported") for cell in cells]
 
 
-def known(provider: str = "openrouter", model: str = "qwen/qwen3.6-27b", dialect: str = "openai_chat") -> Known:
+def known(provider: str = "openrouter", model: str = "qwen/qwen3.6-27b", dialect: str = "openai_chat") -> ResolvedFacts:
     return know(ControlTarget(provider, dialect, model))

@@ -16,7 +16,7 @@ from bardo.edge.probe.overlay import overlay_row, overlay_toml
 from bardo.edge.probe.verdicts import Decision, SettingVerdict, Verdict
 from bardo.edge.settings import parse_settings
 from bardo.reasoning.control import ControlTarget, know, plan_reasoning
-from bardo.reasoning.control.target import Known
+from bardo.reasoning.control.target import ResolvedFacts
 from bardo.values.request import ReasoningPolicy
 from edge.probe.support import known
 
@@ -31,7 +31,7 @@ def decision(form: str, unasked: bool | None = True, **verdicts: Verdict) -> Dec
     return Decision(measure="reported", verdicts=found, thinks_unasked=unasked)
 
 
-def laid_over(place: Known, row: dict[str, Any]) -> Known:
+def laid_over(place: ResolvedFacts, row: dict[str, Any]) -> ResolvedFacts:
     """Return what is known once the row's file is loaded over the catalog."""
     tables = tomllib.loads(overlay_toml(row, "found out"))["models"]
     return know(place.target, models=builtin_models().over(tables))

@@ -64,7 +64,7 @@ class Broken:
     def remove(self, tenant: str, key: str) -> NoReturn:
         raise sqlite3.OperationalError("disk I/O error")
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         return 1, 1
 
     def close(self) -> None:
@@ -129,7 +129,7 @@ def test_what_a_store_does_not_take_is_held_here_and_written_when_it_answers() -
         assert await calls.find("a", ["x"], now=0) == {"x": b"value"}
         await calls.write_held()
         assert not calls.unwritten
-        assert store.held("a") == (1, 6)
+        assert store.totals("a") == (1, 6)
         calls.close()
 
     run(check())
@@ -145,7 +145,7 @@ def test_without_a_store_nothing_is_kept() -> None:
 def test_a_reply_without_state_leaves_the_store_empty() -> None:
     store = MemoryStore()
     run(ReplayKeeper(store).remember(Response(blocks=(TextBlock("Sunny."),)), FIRST, ATTEMPT))
-    assert store.held() == (0, 0)
+    assert store.totals() == (0, 0)
 
 
 def test_the_settings_say_where_and_how_much() -> None:

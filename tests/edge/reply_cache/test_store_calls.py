@@ -23,11 +23,11 @@ class Broken(MemoryReplies):
     broken = True
     asked = 0
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         self.asked += 1
         if self.broken:
             raise ConnectionError("the server says: secret")
-        return super().held(tenant)
+        return super().totals(tenant)
 
 
 class Watch:
@@ -53,8 +53,8 @@ def run(work: Awaitable[None]) -> None:
     asyncio.run(bounded())
 
 
-def held(store: ReplyStore) -> tuple[int, int]:
-    return store.held()
+def totals(store: ReplyStore) -> tuple[int, int]:
+    return store.totals()
 
 
 def test_a_store_that_fails_rests_and_is_asked_again(caplog: pytest.LogCaptureFixture) -> None:
@@ -63,10 +63,10 @@ def test_a_store_that_fails_rests_and_is_asked_again(caplog: pytest.LogCaptureFi
     async def check(calls: StoreCalls[ReplyStore]) -> None:
         for now, asked in ((0.0, 1), (0.9, 1), (1.0, 2), (2.9, 2), (3.0, 3), (6.9, 3), (7.0, 4)):
             watch.now = now
-            assert await calls.ask(held, PATIENCE) is None
+            assert await calls.ask(totals, PATIENCE) is None
             assert store.asked == asked, f"at {now} s"
         watch.now, store.broken = 100.0, False
-        assert await calls.ask(held, PATIENCE) == (0, 0)
+        assert await calls.ask(totals, PATIENCE) == (0, 0)
 
     with calls_of(lambda: store, watch) as calls:
         run(check(calls))
@@ -80,12 +80,12 @@ def test_a_store_that_takes_too_long_is_passed_over() -> None:
 
     def slow(store: ReplyStore) -> tuple[int, int]:
         goes_on.wait(PATIENCE)
-        return store.held()
+        return store.totals()
 
     async def check(calls: StoreCalls[ReplyStore]) -> None:
-        assert await calls.ask(held, PATIENCE) == (0, 0)
+        assert await calls.ask(totals, PATIENCE) == (0, 0)
         assert await calls.ask(slow, 0.001) is None
-        assert await calls.ask(held, PATIENCE) is None, "it rests"
+        assert await calls.ask(totals, PATIENCE) is None, "it rests"
         goes_on.set()
 
     with calls_of(MemoryReplies, Watch()) as calls:
@@ -103,9 +103,9 @@ def test_a_store_that_cannot_be_opened_is_tried_again() -> None:
         return MemoryReplies()
 
     async def check(calls: StoreCalls[ReplyStore]) -> None:
-        assert await calls.ask(held, PATIENCE) is None
+        assert await calls.ask(totals, PATIENCE) is None
         watch.now = 2
-        assert await calls.ask(held, PATIENCE) == (0, 0)
+        assert await calls.ask(totals, PATIENCE) == (0, 0)
 
     with calls_of(opening, watch) as calls:
         run(check(calls))
@@ -118,7 +118,7 @@ def test_a_mistake_in_bardo_is_no_problem_of_the_store() -> None:
     async def check(calls: StoreCalls[ReplyStore]) -> None:
         with pytest.raises(ZeroDivisionError):
             await calls.ask(wrong, PATIENCE)
-        assert await calls.ask(held, PATIENCE) == (0, 0)
+        assert await calls.ask(totals, PATIENCE) == (0, 0)
 
     with calls_of(MemoryReplies, Watch()) as calls:
         run(check(calls))
@@ -132,10 +132,10 @@ def test_a_store_that_is_being_opened_is_not_left_alone(caplog: pytest.LogCaptur
         return MemoryReplies()
 
     async def check(calls: StoreCalls[ReplyStore]) -> None:
-        assert await calls.ask(held, 0.001) is None
-        assert await calls.ask(held, 0.001) is None
+        assert await calls.ask(totals, 0.001) is None
+        assert await calls.ask(totals, 0.001) is None
         goes_on.set()
-        assert await calls.ask(held, PATIENCE) == (0, 0)
+        assert await calls.ask(totals, PATIENCE) == (0, 0)
         assert not caplog.records
 
     with calls_of(opening, watch) as calls:
@@ -151,9 +151,9 @@ def test_a_store_that_does_not_open_is_left_alone() -> None:
 
     async def check(calls: StoreCalls[ReplyStore]) -> None:
         watch.now = 6
-        assert await calls.ask(held, 0.001) is None
+        assert await calls.ask(totals, 0.001) is None
         goes_on.set()
-        assert await calls.ask(held, PATIENCE) is None
+        assert await calls.ask(totals, PATIENCE) is None
 
     with calls_of(opening, watch) as calls:
         run(check(calls))

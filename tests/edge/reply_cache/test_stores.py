@@ -64,7 +64,7 @@ def test_a_later_reply_takes_the_place_of_an_earlier_one(make: Make) -> None:
     store.put(entry("a", value=b"old"), now=0)
     store.put(entry("a", value=b"newer"), now=1)
     assert store.find("t", identity("a"), now=2) == b"newer"
-    assert store.held() == (1, entry("a", value=b"newer").size)
+    assert store.totals() == (1, entry("a", value=b"newer").size)
 
 
 def test_nobody_finds_what_another_tenant_keeps(make: Make) -> None:
@@ -72,7 +72,7 @@ def test_nobody_finds_what_another_tenant_keeps(make: Make) -> None:
     store.put(entry("a", tenant="one"), now=0)
     assert store.find("two", identity("a", "one"), now=1) is None
     assert store.find("one", identity("a", "one"), now=1) == b"reply"
-    assert store.held("two") == (0, 0)
+    assert store.totals("two") == (0, 0)
 
 
 def test_the_oldest_make_room_of_their_own_tenant_first(make: Make) -> None:
@@ -83,7 +83,7 @@ def test_the_oldest_make_room_of_their_own_tenant_first(make: Make) -> None:
     found = [store.find("t", identity(name), now=5) is not None for name in "abc"]
     assert found == [False, True, True]
     assert store.find("other", identity("x", "other"), now=5) is not None
-    assert store.held("t")[0] == 2
+    assert store.totals("t")[0] == 2
 
 
 def test_no_more_bytes_are_held_than_allowed(make: Make) -> None:
@@ -91,10 +91,10 @@ def test_no_more_bytes_are_held_than_allowed(make: Make) -> None:
     store = make(CacheBounds(tenant_bytes=2 * one, bytes=3 * one))
     for name in "abc":
         assert store.put(entry(name, value=b"x" * 100), now=0)
-    assert store.held("t") == (2, 2 * one)
+    assert store.totals("t") == (2, 2 * one)
     for name in "ab":
         store.put(entry(name, tenant="u", value=b"x" * 100), now=1)
-    assert store.held()[1] <= 3 * one
+    assert store.totals()[1] <= 3 * one
     assert not store.put(entry("big", value=b"x" * (3 * one)), now=2)
     assert store.find("t", identity("big"), now=2) is None
 
@@ -115,7 +115,7 @@ def test_entries_are_removed_by_tag_model_and_tenant(make: Make) -> None:
     assert store.purge(Selection(tag="news", tenant="u")) == 1
     assert store.purge(Selection(model="gpt-5")) == 1
     assert store.purge(Selection(model="anthropic/claude")) == 1
-    assert store.held() == (0, 0)
+    assert store.totals() == (0, 0)
 
 
 @pytest.mark.parametrize("selection", [Selection(), Selection(tenant="t")], ids=["all", "tenant"])
@@ -124,7 +124,7 @@ def test_everything_can_be_removed(make: Make, selection: Selection) -> None:
     for place in range(20):
         store.put(entry(str(place), tags=("x",)), now=0)
     assert store.purge(selection) == 20
-    assert store.held() == (0, 0)
+    assert store.totals() == (0, 0)
     assert store.find("t", identity("3"), now=1) is None
 
 
@@ -149,7 +149,7 @@ def test_expired_entries_do_not_stay_for_ever(make: Make) -> None:
         store.put(entry(str(place), expires=10), now=0)
     for place in range(5):
         store.put(entry(f"later{place}", expires=100), now=20 + place)
-    assert store.held()[0] == 5
+    assert store.totals()[0] == 5
 
 
 names = st.sampled_from("abcdefgh")
@@ -168,11 +168,11 @@ def test_figures_are_those_of_what_is_held(steps: list[tuple[str, str, str, int]
             store.put(entry(name, tenant, b"x" * size, expires=now + 9, tags=(name,)), now=now)
         else:
             store.purge(Selection(tag=name, tenant=tenant))
-        kept = [store.held("t"), store.held("u")]
-        assert tuple(map(sum, zip(*kept, strict=True))) == store.held()
+        kept = [store.totals("t"), store.totals("u")]
+        assert tuple(map(sum, zip(*kept, strict=True))) == store.totals()
         assert all(entries <= bounds.tenant_entries and size <= bounds.tenant_bytes for entries, size in kept)
-        assert store.held()[0] <= bounds.entries
-        assert store.held()[1] <= bounds.bytes
+        assert store.totals()[0] <= bounds.entries
+        assert store.totals()[1] <= bounds.bytes
 
 
 kept_replies = st.builds(

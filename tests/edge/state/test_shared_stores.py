@@ -39,7 +39,7 @@ def test_two_machines_share_values_and_bounds(address: str) -> None:
     for place in range(4):
         (one if place % 2 else other).put("a", [f"k{place}"], b"v", now=place)
     assert sorted(one.find("a", ["k0", "k1", "k2", "k3"], now=4)) == ["k1", "k2", "k3"]
-    assert one.held() == other.held()
+    assert one.totals() == other.totals()
     one.close()
     other.close()
 
@@ -51,7 +51,7 @@ def test_two_stores_at_one_address_know_nothing_of_each_other(address: str) -> N
     replay.put("a", ["x"], b"reasoning", now=0)
     responses.put("a", ["y"], b"response", now=0)
     assert replay.find("a", ["x", "y"], now=1) == {"x": b"reasoning"}
-    assert responses.held() == (1, 9)
+    assert responses.totals() == (1, 9)
     replay.close()
     responses.close()
 
@@ -166,7 +166,7 @@ def test_a_slow_database_holds_no_call_up(postgres_url: str) -> None:
             await calls.find("a", ["x"], now=0)
             await calls.write_held()
         assert store.find("a", ["x", "y"], now=0) == {"x": b"before", "y": b"meanwhile"}
-        assert store.held("a")[0] == 2, "what was written late is there once"
+        assert store.totals("a")[0] == 2, "what was written late is there once"
         calls.close()
 
     run(check())

@@ -20,7 +20,7 @@ def test_what_was_put_in_is_there_after_a_restart(tmp_path: Path) -> None:
     first.close()
     second = SqliteStore(tmp_path / "replay.db")
     assert second.find("a", ["x"], now=1) == {"x": b"value"}
-    assert second.held("a") == (1, 6)
+    assert second.totals("a") == (1, 6)
     second.close()
 
 

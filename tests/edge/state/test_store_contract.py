@@ -74,7 +74,7 @@ def test_no_tenant_finds_what_another_put_in(make: Make, tenant: str) -> None:
     assert store.find(tenant, ["x"], now=0) == {}
     store.put(tenant, ["x"], b"of the other", now=0)
     assert store.find("a", ["x"], now=0) == {"x": b"of a"}
-    assert store.held("a")[0] == store.held(tenant)[0] == 1
+    assert store.totals("a")[0] == store.totals(tenant)[0] == 1
 
 
 def test_a_value_is_gone_when_its_time_is_over(make: Make) -> None:
@@ -83,7 +83,7 @@ def test_a_value_is_gone_when_its_time_is_over(make: Make) -> None:
     assert store.find("a", ["x"], now=159.9)
     assert not store.find("a", ["x"], now=160)
     store.put("a", ["y"], b"other", now=160)
-    assert store.held()[0] == 1
+    assert store.totals()[0] == 1
 
 
 @pytest.mark.parametrize("bound", [{"entries": 3}, {"tenant_entries": 3}])
@@ -91,7 +91,7 @@ def test_the_oldest_value_gives_way_where_there_are_too_many(make: Make, bound: 
     store = make(**bound)
     for place in range(10):
         store.put("a", [f"k{place}"], b"v", now=place)
-        assert store.held()[0] <= 3
+        assert store.totals()[0] <= 3
     assert sorted(store.find("a", [f"k{place}" for place in range(10)], now=10)) == ["k7", "k8", "k9"]
 
 
@@ -100,7 +100,7 @@ def test_the_oldest_value_gives_way_where_they_are_too_large(make: Make, bound: 
     store = make(**bound)
     for place in range(10):
         store.put("a", [f"k{place}"], b"v" * 30, now=place)
-        assert store.held()[1] <= 100
+        assert store.totals()[1] <= 100
     assert sorted(store.find("a", [f"k{place}" for place in range(10)], now=10)) == ["k7", "k8", "k9"]
 
 
@@ -117,20 +117,20 @@ def test_a_busy_tenant_drives_out_its_own_values_before_those_of_others(make: Ma
     for place in range(100):
         store.put("busy", [f"k{place}"], b"v", now=place)
     assert store.find("quiet", ["x"], now=100) == {"x": b"value"}
-    assert store.held("busy")[0] == 5
+    assert store.totals("busy")[0] == 5
 
 
 def test_what_is_held_counts_keys_and_values(make: Make) -> None:
     store = make()
-    assert store.held() == store.held("a") == (0, 0)
+    assert store.totals() == store.totals("a") == (0, 0)
     store.put("a", ["xy", "z"], b"12345", now=0)
-    assert store.held() == store.held("a") == (1, 8)
+    assert store.totals() == store.totals("a") == (1, 8)
 
 
 def test_nothing_is_kept_under_no_key(make: Make) -> None:
     store = make()
     store.put("a", [], b"value", now=0)
-    assert store.held() == (0, 0)
+    assert store.totals() == (0, 0)
     assert store.find("a", [], now=0) == {}
 
 
@@ -158,7 +158,7 @@ def test_several_threads_put_and_find_side_by_side(make: Make) -> None:
     for thread in threads:
         thread.join()
     assert failed == []
-    assert store.held()[0] <= 50
+    assert store.totals()[0] <= 50
 
 
 def test_a_value_is_removed_with_all_its_keys_for_its_tenant_alone(make: Make) -> None:
@@ -168,7 +168,7 @@ def test_a_value_is_removed_with_all_its_keys_for_its_tenant_alone(make: Make) -
     assert store.remove("a", "y")
     assert not store.remove("a", "x")
     assert store.find("a", ["x", "y"], now=1) == {}
-    assert store.held("a") == (0, 0)
+    assert store.totals("a") == (0, 0)
     assert store.find("b", ["x"], now=1) == {"x": b"value"}
 
 
@@ -176,7 +176,7 @@ def test_a_later_value_of_a_reply_takes_the_place_of_the_earlier(make: Make) -> 
     store = make()
     for number in range(5):
         store.put("a", ["x"], b"%d" % number, now=0, reply="r")
-    assert store.held("a") == (1, 2)
+    assert store.totals("a") == (1, 2)
     store.put("a", ["x", "y"], b"5", now=0, reply="r")
     store.put("a", ["y"], b"6", now=0, reply="r")
     assert store.find("a", ["x", "y"], now=1) == {"x": b"5", "y": b"6"}
@@ -196,7 +196,7 @@ def test_a_value_takes_the_place_of_another_one_only_where_that_is_still_there(m
     assert not store.put("a", ["x"], b"3", now=1, reply="r", before=b"1"), "somebody else was quicker"
     assert not store.put("b", ["x"], b"3", now=1, reply="r", before=b"2"), "another tenant has none"
     assert store.find("a", ["x"], now=2) == {"x": b"2"}
-    assert store.held("a") == (1, 2)
+    assert store.totals("a") == (1, 2)
     assert store.put("a", ["x"], b"", now=2, reply="r", before=b"2")
     assert store.put("a", ["x"], b"4", now=2, reply="r", before=b"")
 

@@ -9,7 +9,7 @@ import pytest
 
 from bardo.engine.typed.buffer import AnswerBuffer
 from bardo.engine.typed.plan import AnswerPlan
-from bardo.engine.typed.retry import AskAgain, SlowWork, TypedAnswer
+from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
 from bardo.structured import SchemaTarget, checker, plan
 from bardo.values.errors import BardoError, Unreachable
 from bardo.values.events import ContentChunk, Degraded, Event, Failed, Finish
@@ -45,7 +45,7 @@ def run(typed: TypedAnswer, *replies: Any) -> tuple[list[Event], int]:
         result = None
         if isinstance(step, SlowWork):
             result = step.run()
-        elif isinstance(step, AskAgain):
+        elif isinstance(step, RetryRequest):
             asked, reply = asked + 1, waiting.pop(0)
             if isinstance(reply, BardoError):
                 result = reply

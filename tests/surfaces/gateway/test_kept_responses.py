@@ -203,7 +203,7 @@ def test_a_response_that_is_too_large_to_be_kept_says_so(stream: bool) -> None:
     with keeping("anthropic", store=store) as running, client_of(running) as client:
         made = ask(client, stream=stream, model=model_of("anthropic"), input="Hello", tools=[TOOL])
         assert made.model_dump()["store"] is False
-        assert store.held() == (0, 0)
+        assert store.totals() == (0, 0)
 
 
 def test_a_file_outlives_the_gateway(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ class ReplyStore(Protocol):
         """Remove entries, and return how many there were."""
         ...
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return how many entries and bytes are kept, of one tenant or of all. Expired ones may count until they are removed."""
         ...
 

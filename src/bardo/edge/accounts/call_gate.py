@@ -65,28 +65,28 @@ class CallGate:
         return placed
 
     def facts(
-        self, account: Account, request: Request | EmbedRequest, targets: Sequence[Target], known: CallFacts
+        self, account: Account, request: Request | EmbedRequest, targets: Sequence[Target], call_facts: CallFacts
     ) -> CallFacts:
         """Return what a call may take. Raises Forbidden where its cost must be known and is not."""
-        given, most, wanted = _tokens(request)
+        value, most, wanted = _tokens(request)
         nanos = None
         if account.has_budget:
             bounded = self._settings.assumed_output_tokens * wanted if most is None else most
-            nanos = self._most_nanos(targets, given, bounded)
+            nanos = self._most_nanos(targets, value, bounded)
             if nanos is None and self._settings.unknown_cost == "refuse":
                 hint = "give its price under [[prices]], or ask a model whose price is known"
                 raise Forbidden(f"the key has a budget, and what {request.model!r} costs is not known", hint=hint)
-        return msgspec.structs.replace(known, tokens=given + (most or 0), nanos=nanos)
+        return msgspec.structs.replace(call_facts, tokens=value + (most or 0), nanos=nanos)
 
     def settle(self, row: LogRow) -> None:
         """Count what a call took, by its row in the log."""
         self.accounts.settle(row)
 
-    def _most_nanos(self, targets: Sequence[Target], given: int, most: int) -> int | None:
+    def _most_nanos(self, targets: Sequence[Target], value: int, most: int) -> int | None:
         """Return what a call may cost at the dearest of its targets; None where no price is known."""
         now, found = self._clock(), None
         for target in targets[:_MOST_PRICED]:
-            nanos = estimate(self._prices.price(target.provider, target.model, now), given, most)
+            nanos = estimate(self._prices.price(target.provider, target.model, now), value, most)
             if nanos is not None and (found is None or nanos > found):
                 found = nanos
         return found
@@ -119,7 +119,7 @@ def _tokens(request: Request | EmbedRequest) -> tuple[int, int | None, int]:
     return estimate_request(request), None if most is None else most * request.choices, request.choices
 
 
-def _tokens_of_input(given: EmbedInput) -> int:
-    if isinstance(given, str):
-        return estimate_tokens(given)
-    return len(given) if isinstance(given, tuple) else 0
+def _tokens_of_input(value: EmbedInput) -> int:
+    if isinstance(value, str):
+        return estimate_tokens(value)
+    return len(value) if isinstance(value, tuple) else 0

@@ -26,7 +26,7 @@ from bardo.values.errors import BardoError, InternalError, OverBudget, RateLimit
 
 # How long results are waited for after a batch's time is up: providers end a job a little late.
 _GRACE_SECONDS = 3600.0
-_DONE = ("collected", "lost")
+_FINAL_STATES = ("collected", "lost")
 _decode_row = msgspec.json.Decoder(LogRow).decode
 
 
@@ -140,25 +140,25 @@ class BatchSteps:
         stop = _stop_of(batch, now)
         due: list[float] = []
         jobs = await asyncio.to_thread(self._store.jobs, batch.id)
-        known = {job.upstream_id for job in jobs if job.upstream_id}
+        providers = {job.upstream_id for job in jobs if job.upstream_id}
         for job in jobs:
             current = job
-            while current.state not in _DONE and (current.due_at <= now or (stop and not current.cancel_sent)):
-                before, current = current, await self._step_or_wait(current, batch, stop, chance, known)
+            while current.state not in _FINAL_STATES and (current.due_at <= now or (stop and not current.cancel_sent)):
+                before, current = current, await self._step_or_wait(current, batch, stop, chance, providers)
                 if current.due_at > now or current == before:
                     break
-            if current.state not in _DONE:
+            if current.state not in _FINAL_STATES:
                 due.append(current.due_at)
         if await self._run_singles(batch, stop):
             due.append(now)
         return min(due) if due else None
 
     async def _step_or_wait(
-        self, job: JobRecord, batch: BatchRecord, stop: str, chance: float, known: set[str]
+        self, job: JobRecord, batch: BatchRecord, stop: str, chance: float, providers: set[str]
     ) -> JobRecord:
         """Do what is next for one job; wait where its provider is no longer configured, and give it up where the batch ends."""
         try:
-            return await self._step(job, batch, stop, chance, known)
+            return await self._step(job, batch, stop, chance, providers)
         except InternalError as problem:
             if stop:
                 return await self._collector.close(job, batch, stop)
@@ -166,7 +166,9 @@ class BatchSteps:
             await asyncio.to_thread(self._store.put_job, later)
             return later
 
-    async def _step(self, job: JobRecord, batch: BatchRecord, stop: str, chance: float, known: set[str]) -> JobRecord:
+    async def _step(
+        self, job: JobRecord, batch: BatchRecord, stop: str, chance: float, providers: set[str]
+    ) -> JobRecord:
         """Do what is next for one job. `stop` is why the batch ends early, empty where it does not."""
         now, wait = self._clock(), self._pause(job, chance)
         match job.state:
@@ -177,7 +179,7 @@ class BatchSteps:
             case "submitting":
                 if now > batch.expires_at + _GRACE_SECONDS:
                     return await self._collector.close(job, batch, "lost")
-                return await self._submitter.reconcile(job, now, wait, known - {job.upstream_id})
+                return await self._submitter.reconcile(job, now, wait, providers - {job.upstream_id})
             case "submitted":
                 if stop and not job.cancel_sent:
                     return await self._collector.cancel(job, now, wait)

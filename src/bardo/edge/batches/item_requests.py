@@ -45,10 +45,10 @@ def knowledge_of(runner: Runner, target: Target) -> Knowledge:
     return msgspec.structs.replace(runner.facts.knowledge([target]), search=None)
 
 
-Asked = TypeVar("Asked", Request, EmbedRequest)
+AnyRequest = TypeVar("AnyRequest", Request, EmbedRequest)
 
 
-def with_rules(request: Asked, batch: BatchRecord) -> Asked:
+def with_rules(request: AnyRequest, batch: BatchRecord) -> AnyRequest:
     """Return a request with the profile of layers that its key says: an item cannot leave it, since its key is not there any more."""
     named = next((rule.pipeline for rule in batch.rules if rule.pipeline), "")
     if not named:

@@ -73,21 +73,21 @@ class ItemPlanner:
         return await self._plan_reply(item, batch)
 
     async def _plan_reply(self, item: GenerateItem, batch: BatchRecord) -> PlannedItem | None:
-        _, asked = settled_request(item.request, self._runner.directory, batch)
-        asked, placed = await self._runner.placed(asked)
+        _, request = settled_request(item.request, self._runner.directory, batch)
+        request, placed = await self._runner.placed(request)
         placed = self._permitted(batch, item.request, placed)
-        asked, layers = await self._through_layers(asked, placed, batch)
+        request, layers = await self._through_layers(request, placed, batch)
         taking = [one for one in placed.targets if batch_row(one.provider.row) is not None]
         refused: list[Unsupported] = []
         for target in taking:
             try:
-                planned = self._at(target, asked, placed.route)
+                planned = self._at(target, request, placed.route)
             except Unsupported as problem:
                 refused.append(problem)
                 continue
             if planned is not None:
                 planned = msgspec.structs.replace(planned, layers=layers)
-                return self._priced(planned, batch, asked, target)
+                return self._priced(planned, batch, request, target)
         self._refuse_unless_alone(item.request.model, placed.targets, refused)
         return None
 
@@ -105,19 +105,19 @@ class ItemPlanner:
         after = await run_on_request(pipeline, layers, request, placed.targets)
         return after, layers.kept(after.degraded[len(request.degraded) :])
 
-    def _at(self, target: Target, asked: Request, route: RouteRecord | None) -> PlannedItem | None:
+    def _at(self, target: Target, request: Request, route: RouteRecord | None) -> PlannedItem | None:
         """Return an item as one target gets it; None where none of its endpoints takes batches."""
         row = batch_row(target.provider.row)
         assert row is not None
         knowledge = knowledge_of(self._runner, target)
-        attempt = first_attempt(asked, [target], knowledge=knowledge, may_forward=False, route=route)
+        attempt = first_attempt(request, [target], knowledge=knowledge, may_forward=False, route=route)
         others = [
             one for one in endpoints_of(target) if one.provider.row.dialect != attempt.target.provider.row.dialect
         ]
         while not row.takes(attempt.wire.path):
             if not others:
                 return None
-            attempt = plan(apply_profile(asked), others.pop(0), knowledge=knowledge, may_forward=False)
+            attempt = plan(apply_profile(request), others.pop(0), knowledge=knowledge, may_forward=False)
         return _planned(attempt, row)
 
     def _permitted(self, batch: BatchRecord, request: Request | EmbedRequest, placed: Placement) -> Placement:
@@ -162,11 +162,11 @@ class ItemPlanner:
             return
         if refused:
             raise refused[0]
-        asked = ", ".join(dict.fromkeys(one.provider.id for one in targets)) or "nobody"
+        request = ", ".join(dict.fromkeys(one.provider.id for one in targets)) or "nobody"
         able = sorted({one.id for one in self._runner.directory.providers if batch_row(one.row) is not None})
         here = f"of those configured here {', '.join(able)} can" if able else "none that is configured here can"
         raise NoBatchApi(
-            f"{model!r} is served by {asked}, without a batch API for such requests: {here}",
+            f"{model!r} is served by {request}, without a batch API for such requests: {here}",
             hint=f"ask a model of {', '.join(batch_providers())}; or allow single calls with run_without_api = true under [batches]",
             param="model",
         )

@@ -10,7 +10,7 @@ from bardo.edge.call_context import EpisodeSink
 from bardo.edge.health import HealthKeeper
 from bardo.edge.http_calls import Call, Deadlines, Transport
 from bardo.edge.keys import Keyring
-from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 from bardo.edge.price_book import PriceBook
 from bardo.edge.runner import Runner
 from bardo.edge.stored_reply import StoredReply
@@ -92,13 +92,13 @@ class StoredContext:
         """Keep what the turns to come need."""
         await self._runner.remember(response, request, attempt, tenant, reply=reply, fields=fields, shown=shown)
 
-    def note_begun(self, call: CallBegun) -> None:
+    def note_begun(self, call: PendingCall) -> None:
         """Note nothing: the item is in the state database since before its job was sent."""
 
     def write(self, row: LogRow) -> None:
         """Keep the row, which is stored with the item and then written."""
         self.row = row
 
-    def clean(self, error: BardoError, further: Sequence[str] = ()) -> None:
+    def clean(self, error: BardoError, extra_secrets: Sequence[str] = ()) -> None:
         """Take every secret of this process out of an error."""
-        self._runner.clean(error, further)
+        self._runner.clean(error, extra_secrets)

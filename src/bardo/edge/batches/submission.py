@@ -68,14 +68,14 @@ class Submitter:
             return await self._put(_refused(job, error, now, max(wait, self._settling), may_be_made=unsure))
         return await self.adopt(job, made, now, wait)
 
-    async def reconcile(self, job: JobRecord, now: float, wait: float, others: Collection[str]) -> JobRecord:
+    async def reconcile(self, job: JobRecord, now: float, wait: float, other_jobs: Collection[str]) -> JobRecord:
         """Find out whether a job was made, and return it: made, ready to be made again, or asked for later.
 
-        `others` are the provider's ids of our other jobs.
+        `other_jobs` are the provider's ids of our other jobs.
         """
         place = self._calls.place(job)
         try:
-            candidates, all_seen = await self._candidates(place, job, others)
+            candidates, all_seen = await self._candidates(place, job, other_jobs)
             if place.row.tagged:
                 found, unsure = next((one for one in candidates if one.tag == job.id), None), False
             else:
@@ -113,7 +113,7 @@ class Submitter:
         ]
 
     async def _candidates(
-        self, place: Place, job: JobRecord, others: Collection[str]
+        self, place: Place, job: JobRecord, other_jobs: Collection[str]
     ) -> tuple[list[UpstreamJob], bool]:
         """Return the provider's jobs that may be this one, and whether the list was read as far back as one could be."""
         call, found = place.form.jobs(), list[UpstreamJob]()
@@ -121,7 +121,7 @@ class Submitter:
             page = place.form.decode_page(await self._calls.ask(place, call))
             earliest = job.submitting_at - _SKEW_SECONDS
             recent = [one for one in page.jobs if one.created_at is None or one.created_at >= earliest]
-            found += [one for one in recent if one.id not in others]
+            found += [one for one in recent if one.id not in other_jobs]
             if not page.next_path or len(recent) < len(page.jobs):
                 return found, True
             call = BatchCall(method="GET", path=page.next_path)

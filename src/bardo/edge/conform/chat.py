@@ -109,19 +109,19 @@ class Chat:
         _check_calls(reading)
         return reading
 
-    def error_faults(self, heard: ReceivedReply) -> list[str]:
+    def error_faults(self, reply: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
-        return error_faults(heard)
+        return error_faults(reply)
 
-    def is_overflow(self, heard: ReceivedReply) -> bool:
+    def is_overflow(self, reply: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
-        return is_overflow(heard)
+        return is_overflow(reply)
 
 
-def error_faults(heard: ReceivedReply) -> list[str]:
+def error_faults(reply: ReceivedReply) -> list[str]:
     """Return what is wrong with an error in OpenAI's form."""
     reading = Reading()
-    error = reading.field(heard.json, "error", dict, "body")
+    error = reading.field(reply.json, "error", dict, "body")
     if error is not None:
         reading.field(error, "message", str, "error")
         reading.field(error, "type", str, "error")
@@ -130,9 +130,9 @@ def error_faults(heard: ReceivedReply) -> list[str]:
     return reading.faults
 
 
-def is_overflow(heard: ReceivedReply) -> bool:
+def is_overflow(reply: ReceivedReply) -> bool:
     """Return whether an error of OpenAI's form says that the prompt is too long."""
-    value = heard.json
+    value = reply.json
     error = value.get("error") if isinstance(value, dict) else None
     return isinstance(error, dict) and error.get("code") == "context_length_exceeded"
 

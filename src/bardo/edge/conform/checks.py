@@ -47,10 +47,10 @@ class CheckOptions(msgspec.Struct, frozen=True, kw_only=True):
 class Checker:
     """Checks one server by one dialect."""
 
-    def __init__(self, server: CheckedServer, wire: Wire, asked: CheckOptions) -> None:
+    def __init__(self, server: CheckedServer, wire: Wire, options: CheckOptions) -> None:
         self._server = server
         self._wire = wire
-        self._asked = asked
+        self._options = options
 
     async def findings(self, only: Sequence[str] = ()) -> AsyncIterator[Finding]:
         """Yield what is found, law by law, in the order of `LAWS`. Each reply is asked for once."""
@@ -61,14 +61,14 @@ class Checker:
                     yield finding
 
     async def _ask(self, body: dict[str, Any] | bytes, *, stream: bool = False, model: str = "") -> ReceivedReply:
-        path = self._wire.path(model or self._asked.model, stream=stream)
+        path = self._wire.path(model or self._options.model, stream=stream)
         try:
             return await self._server.ask(path, body)
         except ProviderError as problem:
             return ReceivedReply(status=0, content_type="", body=str(problem).encode(), cut=True)
 
     def _question(self, text: str = QUESTION, *, stream: bool = False, limit: int = 2048) -> dict[str, Any]:
-        return self._wire.question(self._asked.model, text, stream=stream, limit=limit)
+        return self._wire.question(self._options.model, text, stream=stream, limit=limit)
 
     async def _plain(self) -> AsyncIterator[Finding]:
         whole = await self._ask(self._question())
@@ -100,7 +100,7 @@ class Checker:
         yield _judged("limit.told", told, faults)
 
     async def _thinking(self) -> AsyncIterator[Finding]:
-        if not self._asked.thinks:
+        if not self._options.thinks:
             for law in ("thinking.whole", "thinking.stream", "thinking.counted"):
                 yield Finding(law=law, status="skipped", faults=("the model does not think",))
             return
@@ -134,7 +134,7 @@ class Checker:
         """Have a call answered with its result, with thinking where the model thinks."""
         question = self._question(TOOL_QUESTION)
         body = self._wire.with_tool(
-            self._wire.with_thinking(question) if self._asked.thinks else question, forced=False
+            self._wire.with_thinking(question) if self._options.thinks else question, forced=False
         )
         first = await self._ask(body)
         reading = self._read(first)
@@ -154,49 +154,49 @@ class Checker:
         yield await self._wrong_key()
         yield await self._overflow()
 
-    def _error(self, law: str, heard: ReceivedReply, statuses: frozenset[int]) -> Finding:
+    def _error(self, law: str, reply: ReceivedReply, statuses: frozenset[int]) -> Finding:
         faults = (
             []
-            if heard.status in statuses
-            else [f"the status is {heard.status or 'none: ' + heard.body.decode('utf-8', 'replace')}"]
+            if reply.status in statuses
+            else [f"the status is {reply.status or 'none: ' + reply.body.decode('utf-8', 'replace')}"]
         )
-        if "json" not in heard.content_type:
-            faults.append(f"the content type is {heard.content_type or 'missing'}")
-        return _judged(law, heard, [*faults, *self._wire.error_faults(heard)], any_status=True)
+        if "json" not in reply.content_type:
+            faults.append(f"the content type is {reply.content_type or 'missing'}")
+        return _judged(law, reply, [*faults, *self._wire.error_faults(reply)], any_status=True)
 
     async def _wrong_key(self) -> Finding:
-        if not self._asked.has_key:
+        if not self._options.has_key:
             return Finding(law="error.key", status="skipped", faults=("no key was given: the server may ask for none",))
-        path = self._wire.path(self._asked.model, stream=False)
-        heard = await self._server.ask(path, self._question(), self._wire.auth(_WRONG_KEY))
-        return self._error("error.key", heard, self._wire.key_statuses)
+        path = self._wire.path(self._options.model, stream=False)
+        reply = await self._server.ask(path, self._question(), self._wire.auth(_WRONG_KEY))
+        return self._error("error.key", reply, self._wire.key_statuses)
 
     async def _overflow(self) -> Finding:
-        if not self._asked.overflow_tokens:
+        if not self._options.overflow_tokens:
             return Finding(law="error.overflow", status="skipped", faults=("it was not said how long is too long",))
-        heard = await self._ask(self._question("word " * self._asked.overflow_tokens))
-        found = self._error("error.overflow", heard, frozenset({400, 413}))
-        if found.status == "broken" or self._wire.is_overflow(heard):
+        reply = await self._ask(self._question("word " * self._options.overflow_tokens))
+        found = self._error("error.overflow", reply, frozenset({400, 413}))
+        if found.status == "broken" or self._wire.is_overflow(reply):
             return found
-        return _judged("error.overflow", heard, ["the error is not in the words of the API"], any_status=True)
+        return _judged("error.overflow", reply, ["the error is not in the words of the API"], any_status=True)
 
     async def _cut(self) -> AsyncIterator[Finding]:
-        model = self._asked.cut_model
+        model = self._options.cut_model
         if not model:
             yield Finding(law="cut.loud", status="skipped", faults=("no model was named whose streams break off",))
             return
-        heard = await self._ask(self._wire.question(model, QUESTION, stream=True), stream=True, model=model)
-        if heard.status in (401, 403, 404):
-            yield Finding(law="cut.loud", status="unclear", faults=("the model is refused",), evidence=heard.shown)
+        reply = await self._ask(self._wire.question(model, QUESTION, stream=True), stream=True, model=model)
+        if reply.status in (401, 403, 404):
+            yield Finding(law="cut.loud", status="unclear", faults=("the model is refused",), evidence=reply.shown)
             return
-        reading = self._wire.read_stream(heard.frames)
-        quiet = heard.status == 200 and not heard.cut and not reading.error and reading.ended
-        yield _judged("cut.loud", heard, ["the stream ends as if it were whole"] if quiet else [], any_status=True)
+        reading = self._wire.read_stream(reply.frames)
+        quiet = reply.status == 200 and not reply.cut and not reading.error and reading.ended
+        yield _judged("cut.loud", reply, ["the stream ends as if it were whole"] if quiet else [], any_status=True)
 
-    def _read(self, heard: ReceivedReply, *, stream: bool = False) -> Reading:
-        if heard.status != 200:
+    def _read(self, reply: ReceivedReply, *, stream: bool = False) -> Reading:
+        if reply.status != 200:
             return Reading()
-        return self._wire.read_stream(heard.frames) if stream else self._wire.read_whole(heard.json)
+        return self._wire.read_stream(reply.frames) if stream else self._wire.read_whole(reply.json)
 
     def _call_faults(self, reading: Reading) -> list[str]:
         if not reading.calls:
@@ -221,37 +221,37 @@ def _value(text: str) -> Any:
         return None
 
 
-def _judged(law: str, heard: ReceivedReply, faults: Sequence[str], *, any_status: bool = False) -> Finding:
+def _judged(law: str, reply: ReceivedReply, faults: Sequence[str], *, any_status: bool = False) -> Finding:
     """Return that a law holds where there are no faults. A reply that is none leaves it open only where the server was not reached."""
     found = list(faults)
-    if not any_status and heard.status != 200:
-        found = [f"the status is {heard.status}" if heard.status else heard.body.decode("utf-8", "replace")]
+    if not any_status and reply.status != 200:
+        found = [f"the status is {reply.status}" if reply.status else reply.body.decode("utf-8", "replace")]
     status: Status = "broken" if found else "kept"
-    return Finding(law=law, status=status, faults=tuple(found), evidence=heard.shown if found else "")
+    return Finding(law=law, status=status, faults=tuple(found), evidence=reply.shown if found else "")
 
 
-def _thought(law: str, heard: ReceivedReply, reading: Reading) -> Finding:
+def _thought(law: str, reply: ReceivedReply, reading: Reading) -> Finding:
     marks = [mark for mark in _MARKS if mark in reading.text]
     if marks:
-        return _judged(law, heard, [f"{mark} stands in the answer" for mark in marks])
-    if heard.status == 200 and not reading.thinking and not reading.hidden_thinking:
+        return _judged(law, reply, [f"{mark} stands in the answer" for mark in marks])
+    if reply.status == 200 and not reading.thinking and not reading.hidden_thinking:
         return Finding(
-            law=law, status="unclear", faults=("no thinking came: the model may have had none",), evidence=heard.shown
+            law=law, status="unclear", faults=("no thinking came: the model may have had none",), evidence=reply.shown
         )
-    return _judged(law, heard, reading.faults)
+    return _judged(law, reply, reading.faults)
 
 
 def _nothing(reading: Reading) -> list[str]:
     return [] if reading.text.strip() or reading.calls else ["the reply says nothing"]
 
 
-def _stream_faults(heard: ReceivedReply) -> list[str]:
+def _stream_faults(reply: ReceivedReply) -> list[str]:
     faults = (
         []
-        if heard.content_type.startswith("text/event-stream")
-        else [f"the content type is {heard.content_type or 'missing'}"]
+        if reply.content_type.startswith("text/event-stream")
+        else [f"the content type is {reply.content_type or 'missing'}"]
     )
-    return [*faults, "the connection broke before the end"] if heard.cut else faults
+    return [*faults, "the connection broke before the end"] if reply.cut else faults
 
 
 def _usage_faults(reading: Reading) -> list[str]:

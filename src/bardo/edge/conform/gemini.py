@@ -86,21 +86,21 @@ class Gemini:
         reading.require(reading.ended or bool(reading.error), "no event has a finishReason")
         return reading
 
-    def error_faults(self, heard: ReceivedReply) -> list[str]:
+    def error_faults(self, reply: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
         reading = Reading()
-        error = reading.field(heard.json, "error", dict, "body")
+        error = reading.field(reply.json, "error", dict, "body")
         if error is not None:
             reading.field(error, "message", str, "error")
             reading.field(error, "status", str, "error")
             reading.require(
-                error.get("code") == heard.status, f"error.code is {error.get('code')!r}, the status {heard.status}"
+                error.get("code") == reply.status, f"error.code is {error.get('code')!r}, the status {reply.status}"
             )
         return reading.faults
 
-    def is_overflow(self, heard: ReceivedReply) -> bool:
+    def is_overflow(self, reply: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
-        return b"exceeds the maximum number of tokens allowed" in heard.body
+        return b"exceeds the maximum number of tokens allowed" in reply.body
 
 
 def _response(reading: Reading, value: Any) -> None:

@@ -89,9 +89,9 @@ class Messages:
         """Read a stream."""
         return _Stream().read(frames)
 
-    def error_faults(self, heard: ReceivedReply) -> list[str]:
+    def error_faults(self, reply: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
-        reading, value = Reading(), heard.json
+        reading, value = Reading(), reply.json
         reading.require(isinstance(value, dict) and value.get("type") == "error", "body.type is not error")
         error = reading.field(value, "error", dict, "body")
         if error is not None:
@@ -99,9 +99,9 @@ class Messages:
             reading.require(error.get("type") in _ERRORS, f"error.type is {error.get('type')!r}")
         return reading.faults
 
-    def is_overflow(self, heard: ReceivedReply) -> bool:
+    def is_overflow(self, reply: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
-        return b"prompt is too long" in heard.body
+        return b"prompt is too long" in reply.body
 
 
 class _Stream:

@@ -64,13 +64,13 @@ class Responses:
         """Read a stream."""
         return _Stream().read([frame for frame in frames if frame.data.strip() != "[DONE]"])
 
-    def error_faults(self, heard: ReceivedReply) -> list[str]:
+    def error_faults(self, reply: ReceivedReply) -> list[str]:
         """Return what is wrong with the form of an error."""
-        return error_faults(heard)
+        return error_faults(reply)
 
-    def is_overflow(self, heard: ReceivedReply) -> bool:
+    def is_overflow(self, reply: ReceivedReply) -> bool:
         """Return whether an error says that the prompt is too long."""
-        return is_overflow(heard)
+        return is_overflow(reply)
 
 
 class _Stream:

@@ -15,7 +15,7 @@ from bardo.edge.introspect.live import FactsAnswer, LiveFacts
 from bardo.engine.knowledge import control_target
 from bardo.engine.route import Provider, Target
 from bardo.reasoning.control import Layer, know
-from bardo.reasoning.control.target import Known, LayerName
+from bardo.reasoning.control.target import LayerName, ResolvedFacts
 
 _log = logging.getLogger("bardo.introspection")
 FIELDS = Facts.__struct_fields__
@@ -136,7 +136,7 @@ def merge(
     )
 
 
-def _catalog(known: Known) -> list[Layer]:
+def _catalog(known: ResolvedFacts) -> list[Layer]:
     """Return the lower layers as `know` lays them: the row, or what is assumed where there is none."""
     row = known.found.row
     if row is None:
@@ -145,7 +145,7 @@ def _catalog(known: Known) -> list[Layer]:
 
 
 def _fact(
-    field: str, layers: list[Layer], learned: FactsAnswer | None, known: Known, listed_on: datetime.date | None
+    field: str, layers: list[Layer], learned: FactsAnswer | None, known: ResolvedFacts, listed_on: datetime.date | None
 ) -> MergedFact | None:
     said = [
         _saying(layer, value, learned, known, listed_on)
@@ -156,7 +156,7 @@ def _fact(
 
 
 def _saying(
-    layer: Layer, value: Any, learned: FactsAnswer | None, known: Known, listed_on: datetime.date | None
+    layer: Layer, value: Any, learned: FactsAnswer | None, known: ResolvedFacts, listed_on: datetime.date | None
 ) -> LayerValue:
     if layer.name == "listing":
         return LayerValue(layer="listing", value=value, date=listed_on, source="the provider's list of models")

@@ -9,12 +9,11 @@ Importing this package is cheap. The database library loads when a log is opened
 from bardo.edge.log.problems import AmbiguousRequest, LogMissing, LogNewer, LogProblem, LogUnusable
 from bardo.edge.log.reader import LogReader
 from bardo.edge.log.rollup import CallSums, CostGroup, Dimension, SpendTotal
-from bardo.edge.log.row import CallBegun, CallOutcome, Feedback, LogGap, LogRow, NewRows
+from bardo.edge.log.row import CallOutcome, Feedback, LogGap, LogRow, NewRows, PendingCall
 from bardo.edge.log.writer import LogWriter
 
 __all__ = [
     "AmbiguousRequest",
-    "CallBegun",
     "CallOutcome",
     "CallSums",
     "CostGroup",
@@ -29,5 +28,6 @@ __all__ = [
     "LogUnusable",
     "LogWriter",
     "NewRows",
+    "PendingCall",
     "SpendTotal",
 ]

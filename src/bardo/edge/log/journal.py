@@ -21,7 +21,7 @@ from typing import Any
 
 import msgspec
 
-from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 from bardo.edge.log.stored import LONGEST_NAME, mended_text, to_json
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -67,7 +67,7 @@ class CallJournal:
         """Whether the last record could be written."""
         return self._file >= 0 and not self._failing
 
-    def begin(self, call: CallBegun) -> None:
+    def begin(self, call: PendingCall) -> None:
         """Note a call that is about to be sent."""
         self._append(call.request_id, b"b " + _encode(call) + b"\n")
 

@@ -15,7 +15,7 @@ import msgspec
 
 from bardo.edge.log.journal import SUFFIX, take_lock
 from bardo.edge.log.problems import RowsRefused
-from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 
 _MOST_BYTES = 1 << 30
 _LONGEST_LINE = 1 << 20
@@ -25,7 +25,7 @@ LOST = "ProcessEnded"
 _WHY = "the process ended before the call did: what it cost is not known"
 
 logger = logging.getLogger("bardo.log")
-_begun = msgspec.json.Decoder(CallBegun)
+_begun = msgspec.json.Decoder(PendingCall)
 _ended = msgspec.json.Decoder(LogRow)
 
 

@@ -118,7 +118,7 @@ class CallPage(msgspec.Struct, frozen=True, kw_only=True):
     before: int | None
 
 
-class CallBegun(msgspec.Struct, frozen=True, array_like=True):
+class PendingCall(msgspec.Struct, frozen=True, array_like=True):
     """A call that is about to be sent, as far as it is known then. `attempts` counts this one too."""
 
     request_id: str

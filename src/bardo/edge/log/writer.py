@@ -17,7 +17,7 @@ from bardo.edge.log.batch_writer import BatchWriter, Store, logger
 from bardo.edge.log.journal import CallJournal, journal_folder
 from bardo.edge.log.problems import StoreUnavailable
 from bardo.edge.log.recovery import RecoveringStore, recover
-from bardo.edge.log.row import CallBegun, LogRow
+from bardo.edge.log.row import LogRow, PendingCall
 
 SECONDS_BETWEEN_RECOVERIES = 60.0
 
@@ -49,7 +49,7 @@ class LogWriter(BatchWriter[LogRow]):
         self._recovered = threading.Event()
         super().__init__(opened, flush_seconds=flush_seconds, batch=batch, capacity=capacity)
 
-    def begin(self, call: CallBegun) -> None:
+    def begin(self, call: PendingCall) -> None:
         """Note a call before it is sent: its row comes by `write`, or at the next start where this process is killed before."""
         if self._journal is not None:
             self._journal.begin(call)

@@ -112,7 +112,7 @@ class CallLayers:
 
     def __init__(
         self,
-        chosen: LayerSelection,
+        selection: LayerSelection,
         effects: Effects,
         counter: PromptCounter,
         *,
@@ -120,11 +120,11 @@ class CallLayers:
         session: str = "",
         dry: bool = False,
     ) -> None:
-        self.plan = chosen.plan
-        self.lost = chosen.lost
+        self.plan = selection.plan
+        self.lost = selection.lost
         self.tenant = tenant
         self.session = session
-        self.workload = chosen.workload
+        self.workload = selection.workload
         self.dry = dry
         self.receipts: list[Receipt] = []
         self.found: Mapping[str, Any] = {}
@@ -222,11 +222,11 @@ class CallLayers:
         """Fields of an intent that a layer found the call to need, for those that neither the caller nor its workload sets."""
         return getattr(self.found.get("classify"), "needs", {})
 
-    async def end(self, request: Request, response: Response, kept: KeptReply | None) -> None:
+    async def end(self, request: Request, response: Response, cached: KeptReply | None) -> None:
         """Do what layers want done after a whole reply. What fails is noted in the program's own log and changes nothing of the reply."""
         parts, self._parts = self._parts, []
         for layer, part in parts:
-            await self._perform(layer, partial(part.ended, self.sent or request, response, kept))
+            await self._perform(layer, partial(part.ended, self.sent or request, response, cached))
 
     async def fail(self) -> None:
         """Do what layers want done after a call that ended in any other way; nothing where `end` was called."""

@@ -57,12 +57,12 @@ async def run_layers(settings: Settings, request: Request, plan: Plan) -> DryRun
             return None
         request = await pipeline.before_route(call, request, _not_given)
         request, targets = plan(request, call.needs)
-        request, kept = await pipeline.after_route(call, request, tuple(targets))
-        return DryRun(request, kept, call)
+        request, cached = await pipeline.after_route(call, request, tuple(targets))
+        return DryRun(request, cached, call)
     finally:
         await pipeline.close()
         await transport.close()
 
 
-async def _not_given(kept: KeptReply, request: Request) -> None:
+async def _not_given(cached: KeptReply, request: Request) -> None:
     """Leave a kept reply where it is: the receipt says that it would have been given."""

@@ -73,10 +73,10 @@ def _refuse_tokens(call: CallLayers, request: EmbedRequest) -> None:
         )
 
 
-def _blocks(given: EmbedInput) -> tuple[Block, ...]:
-    if isinstance(given, str):
-        return (TextBlock(given),)
-    return (UnknownBlock(given.dialect, given.value),) if isinstance(given, NativeInput) else ()
+def _blocks(value: EmbedInput) -> tuple[Block, ...]:
+    if isinstance(value, str):
+        return (TextBlock(value),)
+    return (UnknownBlock(value.dialect, value.value),) if isinstance(value, NativeInput) else ()
 
 
 def _not_searched(request: EmbedRequest) -> tuple[Degradation, ...]:
@@ -85,5 +85,5 @@ def _not_searched(request: EmbedRequest) -> tuple[Degradation, ...]:
     return (Degradation("pipeline.inputs", asked=count, why=why),) if count else ()
 
 
-async def _no_answer(kept: KeptReply, request: Request) -> None:
+async def _no_answer(cached: KeptReply, request: Request) -> None:
     raise EffectFailed("only a call for a reply can be answered by a layer")

@@ -32,7 +32,7 @@ class TargetReader:
 
     def __init__(self, runner: CallRunner) -> None:
         self._runner = runner
-        self._told: dict[tuple[str, str, str], _CachedFacts] = {}
+        self._cached: dict[tuple[str, str, str], _CachedFacts] = {}
 
     def facts(self, targets: Sequence[Target], now: float) -> tuple[TargetFacts, ...]:
         """Return what is known of targets at a Unix time, in their order."""
@@ -41,19 +41,19 @@ class TargetReader:
         found = []
         for target in targets:
             provider = target.provider
-            known, price = runner.facts.of(target), runner.prices.price(provider, target.model, now)
+            facts, price = runner.facts.of(target), runner.prices.price(provider, target.model, now)
             down = troubled and runner.health.is_out(provider.place, target.model, watched)
             place = provider.place, target.model, provider.row.dialect
-            told = self._told.get(place)
-            if told is None or told.known is not known or told.price is not price or told.down is not down:
-                if len(self._told) >= _MOST_KEPT:
-                    self._told.clear()
-                told = self._told[place] = _CachedFacts(known, price, down, _facts(target, known, price, down=down))
+            told = self._cached.get(place)
+            if told is None or told.known is not facts or told.price is not price or told.down is not down:
+                if len(self._cached) >= _MOST_KEPT:
+                    self._cached.clear()
+                told = self._cached[place] = _CachedFacts(facts, price, down, _facts(target, facts, price, down=down))
             found.append(told.facts)
         return tuple(found)
 
 
-def _facts(target: Target, known: PlanningFacts, price: Price | None, *, down: bool) -> TargetFacts:
+def _facts(target: Target, facts: PlanningFacts, price: Price | None, *, down: bool) -> TargetFacts:
     rates = None if price is None else price.schedule.rates
     return TargetFacts(
         provider=target.provider.id,
@@ -61,8 +61,8 @@ def _facts(target: Target, known: PlanningFacts, price: Price | None, *, down: b
         dialect=target.provider.row.dialect,
         row=target.provider.row.id,
         address=target.provider.address,
-        window=known.context,
-        max_output_tokens=known.known.facts.output_limit,
+        window=facts.context,
+        max_output_tokens=facts.known.facts.output_limit,
         input_nanos=None if rates is None else rates.input,
         cache_read_nanos=None if rates is None else rates.cache_read,
         down=down,

@@ -14,7 +14,7 @@ import msgspec
 from bardo.catalog.forms import WireForm
 from bardo.catalog.fragments import fill
 from bardo.reasoning.control.amounts import ladder
-from bardo.reasoning.control.target import Known
+from bardo.reasoning.control.target import ResolvedFacts
 from bardo.values.errors import InvalidRequest
 
 SettingName = Literal["off", "on", "effort", "budget"]
@@ -53,16 +53,16 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
 
 
-def plan_cells(known: Known, forms: Sequence[WireForm] = ()) -> tuple[Cell, ...]:
+def plan_cells(facts: ResolvedFacts, forms: Sequence[WireForm] = ()) -> tuple[Cell, ...]:
     """Return the matrix: the two that turn nothing, then every setting of the forms, by default of the one that is in use.
 
     Raises InvalidRequest where no form has any setting.
     """
     cells = [Cell(id=EASY, question=EASY_QUESTION), Cell(id=BASELINE)]
-    for form in forms or (known.form,):
-        cells += [*_off(form, known), *_on(form, known), *_efforts(form, known), *_budgets(form, known)]
+    for form in forms or (facts.form,):
+        cells += [*_off(form, facts), *_on(form, facts), *_efforts(form, facts), *_budgets(form, facts)]
     if len(cells) == 2:
-        place = f"{known.target.provider} ({known.target.dialect})"
+        place = f"{facts.target.provider} ({facts.target.dialect})"
         raise InvalidRequest(f"there is no setting to probe at {place}", hint="name a wire form with --form")
     return tuple(cells)
 
@@ -76,11 +76,11 @@ def settings_of(cells: Sequence[Cell]) -> tuple[Setting, ...]:
     return tuple(Setting(name=name, form=form, cells=tuple(found)) for (name, form), found in grouped.items())
 
 
-def output_limit(known: Known, cells: Sequence[Cell]) -> int:
+def output_limit(facts: ResolvedFacts, cells: Sequence[Cell]) -> int:
     """Return the output limit, the same for all requests: another one for each cell would itself move the tokens."""
     budgets = [int(cell.value) for cell in cells if cell.setting == "budget"]
     wanted = max([*budgets, BUDGETS[-1]]) + ANSWER_ROOM
-    most = known.facts.output_limit
+    most = facts.facts.output_limit
     return wanted if most is None else min(wanted, most)
 
 
@@ -97,30 +97,30 @@ def in_turn(
         yield from ((cell, turn) for cell in shuffled if (cell.id, turn) not in done)
 
 
-def _off(form: WireForm, known: Known) -> list[Cell]:
-    by_level = form.off_level is not None and "none" in (known.facts.efforts or ())
-    fields = fill((form.off_level if by_level else form.off) or {}, switches=(known.switch,))
+def _off(form: WireForm, facts: ResolvedFacts) -> list[Cell]:
+    by_level = form.off_level is not None and "none" in (facts.facts.efforts or ())
+    fields = fill((form.off_level if by_level else form.off) or {}, switches=(facts.switch,))
     return [_cell("off", form, "off", fields, form.system_off)] if fields or form.system_off else []
 
 
-def _on(form: WireForm, known: Known) -> list[Cell]:
-    fields = fill(form.on or {}, switches=(known.switch,))
+def _on(form: WireForm, facts: ResolvedFacts) -> list[Cell]:
+    fields = fill(form.on or {}, switches=(facts.switch,))
     return [_cell("on", form, "on", fields, form.system_on)] if fields or form.system_on else []
 
 
-def _efforts(form: WireForm, known: Known) -> list[Cell]:
+def _efforts(form: WireForm, facts: ResolvedFacts) -> list[Cell]:
     if form.effort is None:
         return []
-    levels = ladder(known.facts.efforts or ()) or form.levels or ("low", "medium", "high")
-    return [_cell("effort", form, level, fill(form.effort, effort=level, switches=(known.switch,))) for level in levels]
+    levels = ladder(facts.facts.efforts or ()) or form.levels or ("low", "medium", "high")
+    return [_cell("effort", form, level, fill(form.effort, effort=level, switches=(facts.switch,))) for level in levels]
 
 
-def _budgets(form: WireForm, known: Known) -> list[Cell]:
+def _budgets(form: WireForm, facts: ResolvedFacts) -> list[Cell]:
     if form.budget is None:
         return []
-    span = known.budget
+    span = facts.budget
     points = sorted({min(max(tokens, span.min), span.max or tokens) for tokens in BUDGETS})
-    fragments = {tokens: fill(form.budget, budget=tokens, switches=(known.switch,)) for tokens in points}
+    fragments = {tokens: fill(form.budget, budget=tokens, switches=(facts.switch,)) for tokens in points}
     return [_cell("budget", form, str(tokens), fields) for tokens, fields in fragments.items()]
 
 

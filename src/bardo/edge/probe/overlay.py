@@ -16,7 +16,7 @@ import msgspec
 
 from bardo.catalog.models import Control, Models, builtin_models
 from bardo.edge.probe.verdicts import Decision, SettingVerdict
-from bardo.reasoning.control.target import Known
+from bardo.reasoning.control.target import ResolvedFacts
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 # What a row of a maker says beside its thinking goes with it: it stands in the place of the built-in one.
@@ -24,7 +24,7 @@ _NOT_KEPT = ("provider", "match", "assumed", "like", "goes_first", "hosted", "sh
 
 
 def overlay_row(
-    known: Known, decision: Decision, day: datetime.date, note: str, *, models: Models | None = None
+    known: ResolvedFacts, decision: Decision, day: datetime.date, note: str, *, models: Models | None = None
 ) -> dict[str, Any] | None:
     """Return the row as a table, None where nothing was decided. `note` says where the evidence is."""
     owner = known.endpoint.owner or known.target.provider
@@ -40,7 +40,7 @@ def overlay_row(
     return {**about, **kept, **said, **named, "source": "bardo probe", "date": day, "note": note}
 
 
-def _best_form(known: Known, decision: Decision) -> str:
+def _best_form(known: ResolvedFacts, decision: Decision) -> str:
     """Return the form of which the model honours most settings; of several, the one in use."""
     honoured = Counter({known.form.name: 0})
     honoured.update(one.form for one in decision.verdicts if one.verdict == "honours")
@@ -49,13 +49,13 @@ def _best_form(known: Known, decision: Decision) -> str:
     return next((form for form, count in honoured.items() if count == most and form in tried), known.form.name)
 
 
-def _kept(known: Known) -> dict[str, Any]:
+def _kept(known: ResolvedFacts) -> dict[str, Any]:
     row = known.found.row
     plain: dict[str, Any] = msgspec.to_builtins(row) if row is not None else {}
     return {name: value for name, value in plain.items() if value is not None and name not in _NOT_KEPT}
 
 
-def _facts(known: Known, verdicts: Mapping[str, SettingVerdict], decision: Decision) -> dict[str, Any]:
+def _facts(known: ResolvedFacts, verdicts: Mapping[str, SettingVerdict], decision: Decision) -> dict[str, Any]:
     settled = {setting: one for setting, one in verdicts.items() if one.verdict != "inconclusive"}
     if not settled:
         return {}
@@ -71,7 +71,7 @@ def _facts(known: Known, verdicts: Mapping[str, SettingVerdict], decision: Decis
     return facts
 
 
-def _control(known: Known, settled: Mapping[str, SettingVerdict], decision: Decision) -> tuple[Control, ...]:
+def _control(known: ResolvedFacts, settled: Mapping[str, SettingVerdict], decision: Decision) -> tuple[Control, ...]:
     """Return the model's controls: those known before, without the settings that it ignores, with those that it honours."""
     control = list(known.control)
     for setting, ways in _WAYS.items():

@@ -17,7 +17,7 @@ from bardo.edge.probe.samples import Trial
 from bardo.edge.probe.sending import Sender, request_of
 from bardo.edge.probe.verdicts import decide
 from bardo.engine.route import Target
-from bardo.reasoning.control.target import Known
+from bardo.reasoning.control.target import ResolvedFacts
 
 REPEATS = 5
 _MOST_REFUSALS = 2
@@ -34,17 +34,17 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def plan_probe(
-    target: Target, known: Known, *, forms: Sequence[WireForm] = (), repeats: int = REPEATS, seed: int = 0
+    target: Target, facts: ResolvedFacts, *, forms: Sequence[WireForm] = (), repeats: int = REPEATS, seed: int = 0
 ) -> Plan:
     """Return everything that would be sent. Raises InvalidRequest where there is no setting to turn."""
-    cells = plan_cells(known, forms)
-    limit = output_limit(known, cells)
+    cells = plan_cells(facts, forms)
+    limit = output_limit(facts, cells)
     return Plan(
         provider=target.provider.id,
         address=origin(target.provider.base_url),
         dialect=target.provider.row.dialect,
         model=target.model,
-        forms=tuple(form.name for form in forms) or (known.form.name,),
+        forms=tuple(form.name for form in forms) or (facts.form.name,),
         repeats=repeats,
         seed=seed,
         requests=tuple(request_of(cell, target, limit) for cell in cells),
@@ -79,10 +79,10 @@ async def run_probe(
     return msgspec.structs.replace(audit, stopped=stopped)
 
 
-def conclude(audit: Audit, known: Known, day: datetime.date, note: str) -> Audit:
+def conclude(audit: Audit, facts: ResolvedFacts, day: datetime.date, note: str) -> Audit:
     """Return the audit with what it shows, and the row that follows."""
     decision = decide(audit.plan.cells, audit.trials)
-    return msgspec.structs.replace(audit, decision=decision, row=overlay_row(known, decision, day, note))
+    return msgspec.structs.replace(audit, decision=decision, row=overlay_row(facts, decision, day, note))
 
 
 def _stopped(audit: Audit, sent: int, failures: int, limits: Limits) -> str:

@@ -99,9 +99,9 @@ class Samples:
         values = self._values[off.id]
         return self.thinks_at_all and len(values) >= LEAST_ANSWERS and not any(values)
 
-    def against(self, one: str, other: str) -> Comparison | None:
+    def against(self, first: str, second: str) -> Comparison | None:
         """Compare two cells, where both have answers enough."""
-        return _compared(one, other, self._values.get(one, []), self._values.get(other, []))
+        return _compared(first, second, self._values.get(first, []), self._values.get(second, []))
 
     def pooled(self, cells: Sequence[Cell]) -> Comparison | None:
         """Compare nothing sent with all values of a setting together."""
@@ -126,6 +126,6 @@ class Samples:
                 yield self.pooled(found)
 
 
-def _compared(one: str, other: str, values: Sequence[float], others: Sequence[float]) -> Comparison | None:
+def _compared(first: str, second: str, values: Sequence[float], others: Sequence[float]) -> Comparison | None:
     enough = min(len(values), len(others)) >= LEAST_ANSWERS
-    return compare(one, other, values, others) if enough else None
+    return compare(first, second, values, others) if enough else None

@@ -54,34 +54,37 @@ class Sender:
         self._clock = clock
         self._watch = watch
 
-    def call(self, sent: AuditedRequest) -> Call:
+    def call(self, request: AuditedRequest) -> Call:
         """Return the request as it goes out, without the headers that prove who pays."""
         provider = self.target.provider
-        wire = _wire(sent.cell, self.target, None)
+        wire = _wire(request.cell, self.target, None)
         headers = {**provider.row.headers, **wire.headers, "content-type": "application/json"}
         return Call(
-            url=provider.url(sent.path), headers=headers, body=msgspec.json.encode(sent.body), provider=provider.id
+            url=provider.url(request.path),
+            headers=headers,
+            body=msgspec.json.encode(request.body),
+            provider=provider.id,
         )
 
-    def shown(self, sent: AuditedRequest) -> str:
+    def shown(self, request: AuditedRequest) -> str:
         """Return where the request goes, without what may be a secret."""
-        return f"{shown_url(self.target.provider.base_url).rstrip('/')}/{sent.path}"
+        return f"{shown_url(self.target.provider.base_url).rstrip('/')}/{request.path}"
 
-    async def send(self, sent: AuditedRequest, turn: int) -> Trial:
+    async def send(self, request: AuditedRequest, turn: int) -> Trial:
         """Return what came of one request. Raises BardoError where no other request would fare better: a key, a balance."""
         began = self._watch()
         try:
-            call = self._keyring.sign(self.call(sent), self.target.provider, clock=self._clock)
+            call = self._keyring.sign(self.call(request), self.target.provider, clock=self._clock)
             reply = await self._transport.send(call, self._deadlines)
             body = await _read(reply)
             response = self._response(reply, body)
         except BardoError as problem:
             self._clean(problem)
-            return _unanswered(sent.cell, turn, problem, self._watch() - began)
+            return _unanswered(request.cell, turn, problem, self._watch() - began)
         if response.error is not None:
             self._clean(response.error)
-            return _unanswered(sent.cell, turn, response.error, self._watch() - began)
-        return _answered(sent.cell, turn, response, self._watch() - began)
+            return _unanswered(request.cell, turn, response.error, self._watch() - began)
+        return _answered(request.cell, turn, response, self._watch() - began)
 
     def _clean(self, problem: BardoError) -> None:
         clean_error(problem, self._keyring.secrets([self.target.provider]), now=self._clock())

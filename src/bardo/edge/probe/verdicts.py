@@ -77,17 +77,17 @@ def decide(cells: Sequence[Cell], trials: Sequence[Trial]) -> Decision:
 
 def _verdict(setting: Setting, samples: Samples, offs: Sequence[Cell], control: Comparison | None) -> SettingVerdict:
     refused = tuple(_refusals(setting, samples))
-    found = samples.answered(setting.cells)
+    cells = samples.answered(setting.cells)
     if refused and len(refused) == len(setting.cells):
         said = _said(setting, "refuses", f"status {refused[0].status}: {refused[0].message}")
-    elif not found:
+    elif not cells:
         said = _said(setting, "inconclusive", "too few answers")
     elif setting.name == "off":
-        said = _of_off(setting, found[0], samples, control)
+        said = _of_off(setting, cells[0], samples, control)
     elif setting.name == "on":
-        said = _of_on(setting, found[0], samples, control)
+        said = _of_on(setting, cells[0], samples, control)
     else:
-        said = _of_scale(setting, found, samples, offs, control)
+        said = _of_scale(setting, cells, samples, offs, control)
     return msgspec.structs.replace(said, medians=samples.medians(setting.cells), refused=refused)
 
 
@@ -97,24 +97,24 @@ def _refusals(setting: Setting, samples: Samples) -> list[RefusedValue]:
 
 
 def _of_scale(
-    setting: Setting, found: Sequence[Cell], samples: Samples, offs: Sequence[Cell], control: Comparison | None
+    setting: Setting, cells: Sequence[Cell], samples: Samples, offs: Sequence[Cell], control: Comparison | None
 ) -> SettingVerdict:
-    pooled, ends = samples.pooled(found), samples.against(found[0].id, found[-1].id)
-    if len(found) == 1 or ends is None:
+    pooled, ends = samples.pooled(cells), samples.against(cells[0].id, cells[-1].id)
+    if len(cells) == 1 or ends is None:
         moved = pooled is not None and pooled.moved
         why = f"its only value is {'unlike' if moved else 'like'} nothing sent"
         return _said(setting, "honours" if moved else "inconclusive", why, test=pooled)
     if ends.moved:
         if not ends.rises:
             return _said(setting, "inconclusive", "the most value thinks less than the least", test=ends)
-        why = f"{found[-1].value} thinks {_times(ends)} {found[0].value}"
-        return _said(setting, "honours", why, test=ends, alike=_alike(found, samples))
-    unseen = _unseen(ends, control) or _unreached(setting, found, samples)
+        why = f"{cells[-1].value} thinks {_times(ends)} {cells[0].value}"
+        return _said(setting, "honours", why, test=ends, alike=_alike(cells, samples))
+    unseen = _unseen(ends, control) or _unreached(setting, cells, samples)
     if unseen is not None:
         return _said(setting, "inconclusive", unseen, test=ends)
     if pooled is not None and pooled.moved:
         return _said(setting, "flattens", "its values are alike, and unlike nothing sent", test=ends)
-    if any(off.fields.keys() & found[0].fields.keys() for off in offs):
+    if any(off.fields.keys() & cells[0].fields.keys() for off in offs):
         return _said(setting, "flattens", "its values are alike, though off in the same field works", test=ends)
     return _said(setting, "ignores", "its values are alike, and like nothing sent", test=ends)
 
@@ -150,15 +150,15 @@ def _unseen(test: Comparison | None, control: Comparison | None) -> str | None:
     return "no positive control showed a difference" if control is None else None
 
 
-def _unreached(setting: Setting, found: Sequence[Cell], samples: Samples) -> str | None:
+def _unreached(setting: Setting, cells: Sequence[Cell], samples: Samples) -> str | None:
     """Say that no budget could have shown anything: a limit that is never reached limits nothing. None where one was reached."""
-    if setting.name != "budget" or samples.measure == "output" or samples.reached(int(found[0].value), found):
+    if setting.name != "budget" or samples.measure == "output" or samples.reached(int(cells[0].value), cells):
         return None
-    return f"no answer thought as much as the least budget, {found[0].value} tokens, so none of them was a limit"
+    return f"no answer thought as much as the least budget, {cells[0].value} tokens, so none of them was a limit"
 
 
-def _alike(found: Sequence[Cell], samples: Samples) -> tuple[tuple[str, str], ...]:
-    pairs = pairwise(found)
+def _alike(cells: Sequence[Cell], samples: Samples) -> tuple[tuple[str, str], ...]:
+    pairs = pairwise(cells)
     compared = [(one.value, other.value, samples.against(one.id, other.id)) for one, other in pairs]
     return tuple((one, other) for one, other, test in compared if test is not None and not test.moved)
 

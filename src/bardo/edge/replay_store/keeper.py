@@ -140,7 +140,7 @@ class ReplayKeeper:
 
 def _may_hold(store: KeyedStore, tenant: str) -> bool:
     # Looking into memory costs less than the keys do; looking into a file does not.
-    return store.waits or store.held(tenant)[0] > 0
+    return store.waits or store.totals(tenant)[0] > 0
 
 
 def open_keeper(

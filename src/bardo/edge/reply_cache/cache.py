@@ -68,7 +68,7 @@ class ReplyCache:
 
     async def count(self, effect: CountReplies) -> tuple[int, int] | None:
         """Return how many entries and bytes of a tenant are kept."""
-        return await self.calls.ask(lambda store: store.held(effect.tenant), _SECONDS_TO_KEEP)
+        return await self.calls.ask(lambda store: store.totals(effect.tenant), _SECONDS_TO_KEEP)
 
     async def remove(self, effect: RemoveReplies) -> int | None:
         """Remove entries, and return how many there were."""

@@ -73,7 +73,7 @@ class MemoryReplies:
                 self._remove(identity)
             return len(gone)
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return how many entries and bytes are kept, of one tenant or of all."""
         with self._lock:
             if tenant is None:

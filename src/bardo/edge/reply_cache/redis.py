@@ -108,7 +108,7 @@ class RedisReplies:
             if (gone if labels else looked) < _AT_ONCE:
                 return removed
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return how many entries and bytes are kept, of one tenant or of all."""
         share = b"*" if tenant is None else b"=" + _bytes(tenant)
         entries, size = self._server.hget(f"{PREFIX}entries", share), self._server.hget(f"{PREFIX}bytes", share)

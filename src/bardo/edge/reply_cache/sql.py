@@ -132,7 +132,7 @@ class SqlReplies:
             if len(gone) < _AT_ONCE:
                 return removed
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return how many entries and bytes are kept, of one tenant or of all."""
         found = self._read(_ALL, {}) if tenant is None else self._read(_SHARE, {"tenant": _text(tenant)})
         return (int(found[0]["entries"]), int(found[0]["bytes"])) if found else (0, 0)

@@ -97,11 +97,11 @@ class StateCalls:
 
     async def _write_all(self) -> None:
         """Write what is held, in the order in which it came, until the store fails again."""
-        while (one := self.unwritten.first()) is not None:
-            if await self._ask(_writing(one)) is None:
+        while (write := self.unwritten.first()) is not None:
+            if await self._ask(_writing(write)) is None:
                 return
-            self.unwritten.remove(one)
+            self.unwritten.remove(write)
 
 
-def _writing(one: PendingWrite) -> Callable[[KeyedStore], bool]:
-    return lambda store: store.put(one.tenant, one.keys, one.value, now=one.now, reply=one.reply)
+def _writing(write: PendingWrite) -> Callable[[KeyedStore], bool]:
+    return lambda store: store.put(write.tenant, write.keys, write.value, now=write.now, reply=write.reply)

@@ -90,7 +90,7 @@ class MemoryStore:
             self._remove(number)
             return True
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
         with self._lock:
             if tenant is None:

@@ -85,7 +85,7 @@ class RedisStore:
         """Forget the value that a key leads to."""
         return bool(self._remove(args=[self._prefix, _named(tenant), _bytes(key)]))
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
         share = b"*" if tenant is None else _named(tenant)
         with self._server.pipeline(transaction=False) as asked:

@@ -98,7 +98,7 @@ class PostgresStore:
         """Forget the value that a key leads to."""
         return bool(self._run(self._remove, {"tenant": _named(tenant), "key": _bytes(key)}, writes=True)[0][0])
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
         found = self._run(self._held, {"tenant": _ALL if tenant is None else _named(tenant)})
         return (int(found[0][0]), int(found[0][1])) if found else (0, 0)

@@ -120,7 +120,7 @@ class SqliteStore:
         with self._writing() as rows:
             return rows.execute(statement, (_named(tenant), key)).rowcount > 0
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return the number of values and their bytes."""
         with self._lock:
             return _share(self._connection, _ALL if tenant is None else _named(tenant))

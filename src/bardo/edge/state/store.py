@@ -59,7 +59,7 @@ class KeyedStore(Protocol):
         """Forget the value that a key leads to, with all its keys, and return whether there was one."""
         ...
 
-    def held(self, tenant: str | None = None) -> tuple[int, int]:
+    def totals(self, tenant: str | None = None) -> tuple[int, int]:
         """Return how many values and bytes are kept, of one tenant or of all."""
         ...
 

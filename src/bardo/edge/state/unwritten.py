@@ -38,15 +38,15 @@ class WriteBuffer:
     def __len__(self) -> int:
         return len(self._values)
 
-    def add(self, one: PendingWrite) -> None:
+    def add(self, write: PendingWrite) -> None:
         """Hold a value."""
-        for key in one.keys:
-            before = self._by_key.get((one.tenant, key))
-            if before is not None and before.value != one.value and not (one.reply and before.reply == one.reply):
-                self._ambiguous.add((one.tenant, key))
-            self._by_key[one.tenant, key] = one
-        self._values.append(one)
-        self._bytes += size_of(one.keys, one.value)
+        for key in write.keys:
+            before = self._by_key.get((write.tenant, key))
+            if before is not None and before.value != write.value and not (write.reply and before.reply == write.reply):
+                self._ambiguous.add((write.tenant, key))
+            self._by_key[write.tenant, key] = write
+        self._values.append(write)
+        self._bytes += size_of(write.keys, write.value)
         while len(self._values) > self._most or self._bytes > self._most_bytes:
             self.remove(self._values[0])
             self.given_up += 1
@@ -55,18 +55,18 @@ class WriteBuffer:
         """Return the oldest."""
         return self._values[0] if self._values else None
 
-    def remove(self, one: PendingWrite) -> None:
+    def remove(self, write: PendingWrite) -> None:
         """Let the oldest go, where it is this one."""
-        if not self._values or self._values[0] is not one:
+        if not self._values or self._values[0] is not write:
             return
         self._values.popleft()
-        self._bytes -= size_of(one.keys, one.value)
-        for key in one.keys:
-            if self._by_key.get((one.tenant, key)) is one:
-                del self._by_key[one.tenant, key]
-                self._ambiguous.discard((one.tenant, key))
+        self._bytes -= size_of(write.keys, write.value)
+        for key in write.keys:
+            if self._by_key.get((write.tenant, key)) is write:
+                del self._by_key[write.tenant, key]
+                self._ambiguous.discard((write.tenant, key))
 
     def find(self, tenant: str, keys: Sequence[str]) -> dict[str, bytes]:
         """Return what is certainly meant by these keys."""
         found = {key: self._by_key.get((tenant, key)) for key in keys if (tenant, key) not in self._ambiguous}
-        return {key: one.value for key, one in found.items() if one is not None}
+        return {key: write.value for key, write in found.items() if write is not None}

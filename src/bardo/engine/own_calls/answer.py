@@ -26,7 +26,7 @@ MOST_ARGUMENTS = 200_000
 """Characters of the arguments of one call that are held: what is longer is no call that can be answered."""
 
 
-class GoOn(msgspec.Struct, frozen=True):
+class ContinueWithResults(msgspec.Struct, frozen=True):
     """The wish to ask the model again with the `results` of its calls behind its last `reply`, and to read the next through `stages`.
 
     `next` is the last of them, `cause` and `why` say what for. It is answered with the error where no whole reply came, else with None.
@@ -51,7 +51,7 @@ class HiddenTurns(msgspec.Struct, frozen=True):
     ids: tuple[str, ...]
 
 
-OwnCallSteps = Generator[list[Event] | Effect | GoOn | HiddenTurns, Any, None]
+OwnCallSteps = Generator[list[Event] | Effect | ContinueWithResults | HiddenTurns, Any, None]
 
 
 class OwnCallsAnswer:
@@ -89,7 +89,9 @@ class OwnCallsAnswer:
                 return
             self.latest = self._new_stage()
             stages = (Continuation(self._block, reply.usage, keeps_state=True), self.latest)
-            problem: BardoError | None = yield GoOn(reply, results, stages, self.latest, last.cause, last.why)
+            problem: BardoError | None = yield ContinueWithResults(
+                reply, results, stages, self.latest, last.cause, last.why
+            )
             if problem is not None:
                 yield [Failed(problem)]
                 return

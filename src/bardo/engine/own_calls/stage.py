@@ -35,7 +35,7 @@ class OwnCallStage:
         self._functions = functions
         self._opened: dict[int, InnerObject] = {}
         self._most = most_arguments
-        self._held: dict[int, _HeldCall] = {}
+        self._held: dict[int, _BufferedCall] = {}
         self._last_block = -1
         self.fold = ResponseFold()
         self.said: ResponseFold | None = None
@@ -84,10 +84,10 @@ class OwnCallStage:
         if item.name not in self._functions:
             self.client_calls.append(item.id)
             return (item,)
-        self._held[item.block] = _HeldCall(item, self._most)
+        self._held[item.block] = _BufferedCall(item, self._most)
         return ()
 
-    def _add(self, held: _HeldCall, item: Event) -> Sequence[Event]:
+    def _add(self, held: _BufferedCall, item: Event) -> Sequence[Event]:
         if isinstance(item, OpaqueState | BlockFields):
             held.states.append(item)
         if not isinstance(item, ToolCallChunk):
@@ -111,7 +111,7 @@ class OwnCallStage:
         )
 
 
-class _HeldCall:
+class _BufferedCall:
     """A call while it arrives; arguments beyond the bound are left out."""
 
     __slots__ = ("_pieces", "_room", "_start", "size", "states")

@@ -53,7 +53,7 @@ from bardo.values.events import (
 from bardo.values.request import Message, Request
 
 
-class AskAgain(msgspec.Struct, frozen=True):
+class RetryRequest(msgspec.Struct, frozen=True):
     """The wish to ask the model again with further `turns`, and to read its reply through `stages`.
 
     The events of that reply belong to this one. It is answered with the error where no whole reply came, else with None.
@@ -69,7 +69,7 @@ class SlowWork(msgspec.Struct, frozen=True):
     run: Callable[[], Any]
 
 
-AnswerSteps = Generator[list[Event] | AskAgain | SlowWork, Any, None]
+AnswerSteps = Generator[list[Event] | RetryRequest | SlowWork, Any, None]
 Try = tuple[AnswerBuffer, AnswerReading]
 
 
@@ -140,7 +140,7 @@ class TypedAnswer:
         self.rewritten = True
         again = self._new_buffer(again=True)
         stages = (Continuation(buffer.next_block, buffer.usage), again)
-        problem: BardoError | None = yield AskAgain(turns_to_ask_again(self._plan, reading), stages)
+        problem: BardoError | None = yield RetryRequest(turns_to_ask_again(self._plan, reading), stages)
         if problem is not None:
             yield [Degraded(Degradation("answer.retry", why=f"asking again failed: {problem.message}"))]
         return again

@@ -7,7 +7,7 @@ from bardo.reasoning.control.plan import CannotTurnOff, ControlPlan, intent_of, 
 from bardo.reasoning.control.planning import as_told, plan_reasoning
 from bardo.reasoning.control.prompt_words import in_words
 from bardo.reasoning.control.refusals import Repair, RouteFact, repair_refusal
-from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
+from bardo.reasoning.control.target import ControlTarget, Layer, ResolvedFacts, know
 from bardo.reasoning.control.verdict import Observation, Verdict, observation, observe, receipt, receipt_header
 from bardo.values.request import OnImpossible
 
@@ -17,12 +17,12 @@ __all__ = [
     "ControlPlan",
     "ControlTarget",
     "Fitted",
-    "Known",
     "Layer",
     "Observation",
     "OnImpossible",
     "PortableBudgets",
     "Repair",
+    "ResolvedFacts",
     "RouteFact",
     "Verdict",
     "as_told",

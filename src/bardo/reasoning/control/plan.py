@@ -9,7 +9,7 @@ import msgspec
 
 from bardo.catalog.fragments import Fragment, fill, value_at, without_path
 from bardo.reasoning.control.amounts import DEFAULT_OUTPUT, PortableBudgets
-from bardo.reasoning.control.target import ControlTarget, Known, LayerName
+from bardo.reasoning.control.target import ControlTarget, LayerName, ResolvedFacts
 from bardo.values.degradation import Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.request import EFFORTS, Effort, OnImpossible, ReasoningPolicy
@@ -53,7 +53,7 @@ class ControlPlan(msgspec.Struct, frozen=True, kw_only=True):
     repaired: bool = False
     system_text: str = ""
     degraded: tuple[Degradation, ...] = ()
-    known: Known | None = None
+    known: ResolvedFacts | None = None
     policy: ReasoningPolicy | None = None
 
     @property
@@ -102,7 +102,7 @@ class ControlQuery(msgspec.Struct, frozen=True, kw_only=True):
     """One question to this module: the policy, what is known, and under which conditions."""
 
     policy: ReasoningPolicy
-    known: Known
+    known: ResolvedFacts
     limit: int | None
     headroom: int
     budgets: PortableBudgets
@@ -153,7 +153,7 @@ def fill_in(ask: ControlQuery, fragment: Fragment | None, **values: Any) -> Frag
     return fill(fragment or {}, switches=ask.switches, **values)
 
 
-def room_for(known: Known, limit: int | None, thinking: int) -> int | None:
+def room_for(known: ResolvedFacts, limit: int | None, thinking: int) -> int | None:
     """Return the output limit to send: the caller's, or one with room for an answer where the form must have one."""
     needed = known.form.limit == "required" or (known.form.limit == "with_thinking" and thinking > 0)
     if limit is not None or not needed:
@@ -162,18 +162,18 @@ def room_for(known: Known, limit: int | None, thinking: int) -> int | None:
     return min(DEFAULT_OUTPUT + thinking, most)
 
 
-def usual_tokens(known: Known, budgets: PortableBudgets) -> int:
+def usual_tokens(known: ResolvedFacts, budgets: PortableBudgets) -> int:
     """Return the tokens a model may think with where it is not told how much."""
     usual = known.facts.default_effort
     return budgets.tokens(next((effort for effort in EFFORTS if effort == usual), AUTO))
 
 
-def by_omission(known: Known) -> bool | None:
+def by_omission(known: ResolvedFacts) -> bool | None:
     """Return whether the model thinks when nothing is sent; None where nobody says."""
     return None if known.facts.omit is None else known.facts.omit == "on"
 
 
-def translated_levels(known: Known) -> tuple[Effort, ...]:
+def translated_levels(known: ResolvedFacts) -> tuple[Effort, ...]:
     """The levels the provider itself puts into the model's own control."""
     return known.form.levels if known.controllable else ()
 

@@ -28,7 +28,7 @@ from bardo.reasoning.control.plan import (
     unwritable,
     usual_tokens,
 )
-from bardo.reasoning.control.target import ControlTarget, Known, Layer, know
+from bardo.reasoning.control.target import ControlTarget, Layer, ResolvedFacts, know
 from bardo.values.degradation import Degradation
 from bardo.values.errors import InvalidRequest
 from bardo.values.request import EFFORTS, OnImpossible, ReasoningPolicy
@@ -36,7 +36,7 @@ from bardo.values.request import EFFORTS, OnImpossible, ReasoningPolicy
 
 def plan_reasoning(
     policy: ReasoningPolicy | None,
-    target: ControlTarget | Known,
+    target: ControlTarget | ResolvedFacts,
     *,
     facts: Sequence[Layer] = (),
     max_output_tokens: int | None = None,
@@ -54,7 +54,7 @@ def plan_reasoning(
     policy leaves that open. Raises InvalidRequest for a policy that makes no sense, and CannotTurnOff where off is impossible and
     `on_impossible` is `fail` or `reroute`.
     """
-    known = target if isinstance(target, Known) else know(target, facts, models=models, forms=forms)
+    known = target if isinstance(target, ResolvedFacts) else know(target, facts, models=models, forms=forms)
     if policy is None:
         return _unasked(known, max_output_tokens, budgets, show=show)
     check(policy)
@@ -115,7 +115,7 @@ def _unsaid(policy: ReasoningPolicy, plan: ControlPlan) -> tuple[Degradation, ..
     return lost
 
 
-def _unasked(known: Known, limit: int | None, budgets: PortableBudgets, *, show: bool) -> ControlPlan:
+def _unasked(known: ResolvedFacts, limit: int | None, budgets: PortableBudgets, *, show: bool) -> ControlPlan:
     thinks = by_omission(known)
     alone = known.form.shown_alone if show and known.controllable else None
     return ControlPlan(
@@ -221,6 +221,6 @@ def as_told(plan: ControlPlan, limit: int | None) -> ControlPlan:
     )
 
 
-def _unknown(known: Known) -> bool:
+def _unknown(known: ResolvedFacts) -> bool:
     """Whether too little is known to say a policy better than the caller did. What an operator or the server itself says is known."""
     return known.unknown_server or (known.endpoint.own_words and not known.classified)

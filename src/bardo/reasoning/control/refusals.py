@@ -17,7 +17,7 @@ from bardo.catalog.models import BudgetRange, Control, Facts, Models
 from bardo.reasoning.control.amounts import HEADROOM, PORTABLE, PortableBudgets
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.reasoning.control.planning import plan_reasoning
-from bardo.reasoning.control.target import ControlTarget, Known, Layer
+from bardo.reasoning.control.target import ControlTarget, Layer, ResolvedFacts
 from bardo.values.request import EFFORTS, OnImpossible
 
 _STATUSES = frozenset({400, 404, 422})
@@ -88,7 +88,7 @@ def repair_refusal(
     return Repair(plan=msgspec.structs.replace(again, repaired=True), fact=fact)
 
 
-def learn(known: Known, error: str, forms: WireForms) -> Facts | None:
+def learn(known: ResolvedFacts, error: str, forms: WireForms) -> Facts | None:
     """Return what a refusal says of the model's control, within what was known; None where it says nothing of it."""
     text = error[:_LONGEST]
     for pattern, refusal in _patterns(forms.refusals):
@@ -104,7 +104,7 @@ def _patterns(refusals: tuple[Refusal, ...]) -> tuple[tuple[re.Pattern[str], Ref
     return tuple((re.compile(refusal.pattern), refusal) for refusal in refusals)
 
 
-def _facts(refusal: Refusal, found: re.Match[str], known: Known) -> Facts | None:
+def _facts(refusal: Refusal, found: re.Match[str], known: ResolvedFacts) -> Facts | None:
     match refusal.kind:
         case "levels":
             return _levels(found["levels"], known)
@@ -126,7 +126,7 @@ def _facts(refusal: Refusal, found: re.Match[str], known: Known) -> Facts | None
             return Facts(control=("none",))
 
 
-def _levels(words: str, known: Known) -> Facts | None:
+def _levels(words: str, known: ResolvedFacts) -> Facts | None:
     accepted = set(_WORD.findall(words.lower()))
     offered = known.levels or EFFORTS
     kept = tuple(level for level in offered if level in accepted)
@@ -141,7 +141,7 @@ def _levels(words: str, known: Known) -> Facts | None:
     return Facts(efforts=words_kept, aliases={}, off=off) if by_level else Facts(efforts=words_kept, aliases={})
 
 
-def _range(known: Known, *, least: int, most: int | None) -> Facts:
+def _range(known: ResolvedFacts, *, least: int, most: int | None) -> Facts:
     span = known.budget
     highest = min((one for one in (span.max, most) if one is not None), default=None)
     narrowed = BudgetRange(min=max(span.min, least), max=highest, dynamic=span.dynamic)
@@ -149,10 +149,10 @@ def _range(known: Known, *, least: int, most: int | None) -> Facts:
     return Facts(budget=narrowed, off=False if least > 0 and most is not None and _off_by_zero(known) else None)
 
 
-def _off_by_zero(known: Known) -> bool:
+def _off_by_zero(known: ResolvedFacts) -> bool:
     return ": 0" in str(known.form.off)
 
 
-def _without(known: Known, *lost: Control) -> Facts | None:
+def _without(known: ResolvedFacts, *lost: Control) -> Facts | None:
     kept = tuple(one for one in known.control if one not in lost)
     return Facts(control=kept or ("none",)) if kept != known.control else None

@@ -38,7 +38,7 @@ class Layer(msgspec.Struct, frozen=True):
     reason: str = ""
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+class ResolvedFacts(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """All that is known of a target: the facts that hold, which layer each is from, and the wire form they are written in.
 
     It is kept for the life of the process, so what follows from the facts is worked out once.
@@ -131,7 +131,7 @@ def know(
     *,
     models: Models | None = None,
     forms: WireForms | None = None,
-) -> Known:
+) -> ResolvedFacts:
     """Return what holds for a target: each fact from the highest layer that has it. The catalog and the static form are added here."""
     if not layers and models is None and forms is None:
         return _known(target)
@@ -139,17 +139,19 @@ def know(
 
 
 @lru_cache(maxsize=2048)
-def _known(target: ControlTarget) -> Known:
+def _known(target: ControlTarget) -> ResolvedFacts:
     return _resolve(target, (), builtin_models(), builtin_forms())
 
 
-def _resolve(target: ControlTarget, layers: tuple[Layer, ...], models: Models, forms: WireForms) -> Known:
+def _resolve(target: ControlTarget, layers: tuple[Layer, ...], models: Models, forms: WireForms) -> ResolvedFacts:
     endpoint = forms.endpoint(target.provider, target.dialect)
     found = models.find(endpoint.owner or target.provider, target.model)
     facts, names, reasons = _lay([*layers, _catalog(found, endpoint)])
     control = facts.control or ()
     form = forms.choose(endpoint, maker=found.maker, control=control, named=facts.form)
-    return Known(target=target, found=found, endpoint=endpoint, form=form, facts=facts, layers=names, reasons=reasons)
+    return ResolvedFacts(
+        target=target, found=found, endpoint=endpoint, form=form, facts=facts, layers=names, reasons=reasons
+    )
 
 
 def _catalog(found: FoundModel, endpoint: Endpoint) -> Layer:

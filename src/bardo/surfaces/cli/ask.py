@@ -62,7 +62,7 @@ def ask(
     attach: option.Attach = None,
     template: option.TemplateName = "",
     conversation: option.ConversationName = "",
-    go_on: option.GoOn = False,
+    go_on: option.ContinueWithResults = False,
     schema: option.SchemaFile = None,
     max_tokens: option.MaxTokens = None,
     temperature: option.Temperature = None,

@@ -31,7 +31,7 @@ TemplateName = Annotated[
 ConversationName = Annotated[
     str, typer.Option("--conversation", "-c", metavar="NAME", help="Keep this conversation, and go on with it.")
 ]
-GoOn = Annotated[bool, typer.Option("--continue", help="Go on with the latest conversation.")]
+ContinueWithResults = Annotated[bool, typer.Option("--continue", help="Go on with the latest conversation.")]
 SchemaFile = Annotated[
     Path | None, typer.Option("--schema", metavar="FILE", help="A JSON Schema: the answer is JSON that conforms.")
 ]

@@ -105,7 +105,7 @@ def _held(settings: Settings, tenant: str | None) -> tuple[int, int] | None:
     if store is None:
         return None
     try:
-        return store.held(tenant)
+        return store.totals(tenant)
     finally:
         store.close()
 

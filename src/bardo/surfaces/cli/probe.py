@@ -24,7 +24,7 @@ from bardo.edge.probe.prober import REPEATS, Limits, conclude, plan_probe, run_p
 from bardo.edge.probe.sending import Sender
 from bardo.edge.settings import Settings, load_settings
 from bardo.engine.knowledge import control_target
-from bardo.reasoning.control import Known, know
+from bardo.reasoning.control import ResolvedFacts, know
 from bardo.surfaces.cli.options import AsJson, Config, finite
 from bardo.surfaces.cli.targets import target_named
 from bardo.surfaces.render.console import say, show, show_json
@@ -112,7 +112,7 @@ async def _probe(model: str, provider: str, settings: Settings, options: Options
         await transport.close()
 
 
-async def _run(plan: Plan, sender: Sender, known: Known, options: Options) -> bool:
+async def _run(plan: Plan, sender: Sender, known: ResolvedFacts, options: Options) -> bool:
     audit = resumed(read_audit(options.resume), plan) if options.resume else Audit(plan=plan)
     file = _file(plan, options)
     if file.exists() and options.resume is None:
@@ -134,7 +134,7 @@ async def _run(plan: Plan, sender: Sender, known: Known, options: Options) -> bo
     return not audit.stopped
 
 
-def _forms(names: Sequence[str], known: Known) -> tuple[WireForm, ...]:
+def _forms(names: Sequence[str], known: ResolvedFacts) -> tuple[WireForm, ...]:
     forms = builtin_forms().forms
     for name in names:
         if name not in forms:

@@ -18,7 +18,7 @@ from bardo.dialects import dialect
 from bardo.dialects.base import ReplyEncoder
 from bardo.edge.server_reply import RequestCycle, cycle_of
 from bardo.structured import UnusableAnswer
-from bardo.surfaces.gateway.http import ClientGone, Receive, Send, send_piece, send_whole, start_stream
+from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Send, send_piece, send_whole, start_stream
 from bardo.values.errors import BardoError, MethodNotAllowed, OverBudget, RateLimited, UpstreamRefused
 
 JSON = "application/json"
@@ -139,7 +139,7 @@ class KeepAlive:
 
 
 async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
-    """Run `work` in this task, and cancel it when the client leaves. Raises ClientGone then, or what `work` raises."""
+    """Run `work` in this task, and cancel it when the client leaves. Raises ClientDisconnected then, or what `work` raises."""
     task = asyncio.current_task()
     assert task is not None
     cycle = cycle_of(receive)
@@ -150,7 +150,7 @@ async def until_gone(receive: Receive, work: Coroutine[Any, Any, None]) -> None:
         if not watcher.gone:
             raise  # The server is stopping: the client still waits.
         task.uncancel()
-        raise ClientGone from None
+        raise ClientDisconnected from None
     else:
         if watcher.gone:
             await _absorb_cancellation(task)

@@ -52,7 +52,7 @@ from bardo.surfaces.gateway.events import send_events
 from bardo.surfaces.gateway.feedback import take_feedback
 from bardo.surfaces.gateway.files import delete_file, list_files, read_file, show_file, upload_file
 from bardo.surfaces.gateway.generate import generate
-from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, Send, encode_headers
+from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, Send, encode_headers
 from bardo.surfaces.gateway.key_access import authenticate, show_usage
 from bardo.surfaces.gateway.memory import forget_episode, search_memory, show_episode
 from bardo.surfaces.gateway.ollama import generate_or_load, loaded_models, root, show_capabilities, version
@@ -233,7 +233,7 @@ class Gateway:
             elif self._context.accounts is not None:
                 await authenticate(self._context, self._context.accounts, route, scope, answer)
             await OPERATIONS[route.endpoint](self._context, route, scope, receive, answer)
-        except ClientGone:
+        except ClientDisconnected:
             return
         except BardoError as problem:
             self._context.runner.clean(problem, (key_of(scope),))

@@ -70,7 +70,7 @@ class GatewayContext:
         return self.open_requests > 0
 
     async def body(self, scope: Scope, receive: Receive) -> bytes:
-        """Return the body of a request. Raises UnsupportedMediaType or TooLarge, ClientGone where the client left."""
+        """Return the body of a request. Raises UnsupportedMediaType or TooLarge, ClientDisconnected where the client left."""
         require_json(scope)
         return await read_body(scope, receive, self.max_body)
 

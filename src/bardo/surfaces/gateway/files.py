@@ -12,7 +12,7 @@ from bardo.edge.batches.service import BatchService, OpenBatches
 from bardo.edge.server_reply import cycle_of
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
-from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, header, query_of
+from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of
 from bardo.surfaces.gateway.multipart import FileBegin, FilePiece, FormField, FormReader, boundary_of
 from bardo.surfaces.gateway.responses import new_id
 from bardo.surfaces.gateway.routes import Route
@@ -53,7 +53,7 @@ async def _read_form(reader: FormReader, upload: _Upload, receive: Receive) -> N
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise ClientGone
+            raise ClientDisconnected
         for part in reader.feed(message.get("body", b"")):
             match part:
                 case FormField():

@@ -32,7 +32,7 @@ MOST_STREAMED_TEXT = 1_000_000
 """Characters of a stream that are held for the log and for replay: its own client has them already."""
 
 
-class KeptReply(Protocol):
+class ReplyStorage(Protocol):
     """Keeps one reply, and returns what its client gets of it: a whole body, or the last frames of a stream."""
 
     async def whole(self, body: bytes) -> bytes: ...
@@ -54,7 +54,7 @@ async def answer_request(
     receive: Receive,
     answer: Answer,
     *,
-    kept: KeptReply | None = None,
+    kept: ReplyStorage | None = None,
 ) -> None:
     """Answer a request that was decoded. `kept` keeps its reply. Raises BardoError where no reply begins."""
     request = with_headers(with_header_options(request, scope), scope)
@@ -85,7 +85,7 @@ def _speaks(route: Route, request: Request) -> bool:
 
 
 async def _whole(
-    context: GatewayContext, route: Route, request: Request, caller: Caller, answer: Answer, kept: KeptReply | None
+    context: GatewayContext, route: Route, request: Request, caller: Caller, answer: Answer, kept: ReplyStorage | None
 ) -> None:
     may_forward = kept is None and _speaks(route, request)
     live = await context.runner.open(
@@ -100,7 +100,7 @@ async def _whole(
         await live.close()
 
 
-async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: KeptReply | None) -> None:
+async def _send_whole(live: LiveReply, route: Route, answer: Answer, kept: ReplyStorage | None) -> None:
     raw = await live.read()
     response = live.response()
     headers = [
@@ -126,7 +126,7 @@ async def stream_replies(
     answer: Answer,
     *,
     may_forward: bool,
-    kept: KeptReply | None = None,
+    kept: ReplyStorage | None = None,
 ) -> None:
     """Send `replies`, each as its encoder writes it, one after the other as one stream. Raises BardoError where none begins.
 
@@ -184,7 +184,7 @@ async def _send_stream(
     estimates: PromptEstimates,
     *,
     last: bool,
-    kept: KeptReply | None,
+    kept: ReplyStorage | None,
 ) -> None:
     headers = [*early_headers(live.request_id, live.attempt), *_age_headers(live)]
     await answer.start(headers, encoder.content_type)

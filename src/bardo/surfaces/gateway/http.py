@@ -19,12 +19,12 @@ Send = Callable[[Message], Awaitable[None]]
 Headers = Iterable[tuple[str, str]]
 
 
-class ClientGone(Exception):
+class ClientDisconnected(Exception):
     """The client left; nobody is there to be told."""
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
-    """Return the request's body. Raises TooLarge past `limit` bytes, ClientGone where the client left.
+    """Return the request's body. Raises TooLarge past `limit` bytes, ClientDisconnected where the client left.
 
     Nothing is read of a body that announces more than `limit` bytes, and no more than that of any other.
     """
@@ -41,7 +41,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int) -> bytes:
     buffer = BytesIO()
     while True:
         if message["type"] == "http.disconnect":
-            raise ClientGone
+            raise ClientDisconnected
         if buffer.write(message.get("body", b"")) and buffer.tell() > limit:
             raise _too_large(limit)
         if not message.get("more_body"):

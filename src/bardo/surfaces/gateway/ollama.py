@@ -10,7 +10,7 @@ from bardo.dialects.jsonfield import decode_object, optional, required
 from bardo.dialects.ollama.models import EPOCH, details
 from bardo.edge.runner import Runner
 from bardo.engine.route import Target
-from bardo.reasoning.control import Known
+from bardo.reasoning.control import ResolvedFacts
 from bardo.surfaces.gateway.answer import Answer
 from bardo.surfaces.gateway.context import GatewayContext
 from bardo.surfaces.gateway.generate import answer_request
@@ -52,7 +52,7 @@ async def show_capabilities(
     await answer.json(_shown(name, target, context.runner.facts.of(target).known))
 
 
-def _shown(name: str, target: Target, known: Known) -> dict[str, Any]:
+def _shown(name: str, target: Target, known: ResolvedFacts) -> dict[str, Any]:
     return {
         "modelfile": "",
         "parameters": "",
@@ -64,7 +64,7 @@ def _shown(name: str, target: Target, known: Known) -> dict[str, Any]:
     }
 
 
-def _capabilities(target: Target, known: Known) -> list[str]:
+def _capabilities(target: Target, known: ResolvedFacts) -> list[str]:
     """Return what a model can do, as far as it is known: whether it takes pictures is not."""
     embeds = target.provider.row.embeds(target.model)
     if embeds is not None and embeds.models:

@@ -54,7 +54,7 @@ async def respond(context: GatewayContext, route: Route, scope: Scope, receive: 
     await answer_request(context, route, request, scope, receive, answer, kept=kept)
 
 
-class KeptResponse:
+class ResponseStorage:
     """One response that will be kept: the request as it is answered, and what is done with its reply."""
 
     def __init__(
@@ -95,7 +95,7 @@ class KeptResponse:
 
 async def _kept(
     context: GatewayContext, store: ResponseStore, request: Request, route: Route, tenant: str
-) -> KeptResponse | None:
+) -> ResponseStorage | None:
     """Return how a request is answered and its reply kept; None where it goes on as it came. Raises BardoError."""
     wish = read_wish(request)
     if wish.elsewhere:
@@ -112,7 +112,7 @@ async def _kept(
         return None
     kept_as = KeptAs(id=new_id("resp"), store=wish.keep, previous=wish.previous, conversation=wish.conversation)
     answered = _with_items(context, request, route, [*history, *own]) if history or found else _stateless(request)
-    return KeptResponse(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
+    return ResponseStorage(store, tenant, msgspec.structs.replace(answered, kept_as=kept_as), own, earlier)
 
 
 def _refuse_elsewhere(wish: StorageOptions) -> None:

@@ -23,7 +23,7 @@ from bardo.engine.route import Provider, Target, resolve, target_at
 from bardo.engine.route_steps import Steps, record_of, targets_in_steps
 from bardo.engine.routing import Routed, route
 from bardo.engine.vitality import without_workload
-from bardo.engine.workload_requests import NOTHING_FOUND, Needs, check_contradiction, needs_of, with_found
+from bardo.engine.workload_requests import NOTHING_FOUND, CallNeeds, check_contradiction, needs_of, with_found
 from bardo.routing.candidate_index import CandidateIndex, CandidateList, Candidates
 from bardo.routing.candidates import Candidate
 from bardo.routing.workloads import PREFIX, unknown_workload
@@ -89,7 +89,7 @@ class RoutePlanner:
         targets, skipped, why = self._targets(names or (request.model,), provider)
         return self._planned(request, targets, skipped, why=why)
 
-    def _routed(self, needs: Needs) -> PlannedRoute:
+    def _routed(self, needs: CallNeeds) -> PlannedRoute:
         request, providers = needs.request, self.providers
         skipped: tuple[Degradation, ...] = ()
         candidates: Candidates

@@ -13,7 +13,7 @@ from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.settings import Settings
 from bardo.surfaces.gateway.answer import Answer, error_headers
 from bardo.surfaces.gateway.context import GatewayContext, mistake
-from bardo.surfaces.gateway.http import ClientGone, Receive, Scope, header, query_of, read_body
+from bardo.surfaces.gateway.http import ClientDisconnected, Receive, Scope, header, query_of, read_body
 from bardo.surfaces.panel.access import check_machine, next_page, session_cookie, session_of, viewer_of
 from bardo.surfaces.panel.live_feed import send_live_events
 from bardo.surfaces.panel.pages import Download, Page, PanelRequest, Redirect, View, Viewer
@@ -64,7 +64,7 @@ class PanelServer:
                 await _send_file(self._panel, scope, answer)
             else:
                 await _serve(self._panel, scope, receive, answer)
-        except ClientGone:
+        except ClientDisconnected:
             raise
         except BardoError as problem:
             self._panel.context.runner.clean(problem)
