@@ -7,8 +7,10 @@ and is raised by a word beside it. So time is linear in the text, whoever wrote 
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from bardo.catalog.pii_rows import PiiEntity, PiiPattern, phone_regions, pii_entities
@@ -79,6 +81,7 @@ class Detector:
 
     def matches(self, text: str) -> list[Span]:
         """Return all that any row finds, ordered by place."""
+        written, text = text, in_usual_signs(text)
         search = _Search(text, self._least, self._words, self._raised)
         for entity, scan in self._scanners:
             for start, end, score in scan(
@@ -93,7 +96,7 @@ class Detector:
         found = (
             search.found
             if self._allowed is None
-            else [one for one in search.found if not self._allowed(text[one.start : one.end])]
+            else [one for one in search.found if not self._allowed(written[one.start : one.end])]
         )
         return sorted(found, key=lambda span: (span.start, -span.score, -span.end))
 
@@ -119,6 +122,25 @@ class _Search:
         score = self.score(entity, start, end, score)
         if score >= self._least:
             self.found.append(Span(start, end, entity.name, entity.label, score))
+
+
+def in_usual_signs(text: str) -> str:
+    """Return a text with digits of all scripts, full-width signs, dashes and spaces as ASCII has them. No place in it changes."""
+    return text if text.isascii() else _UNUSUAL.sub(lambda found: _usual_sign(found[0]), text)
+
+
+# Digits, full-width signs, dashes, and spaces that are no line breaks.
+_UNUSUAL = re.compile(r"(?![0-9])\d|[\uff01-\uff5e\u2010-\u2015\u2212\u00a0\u2000-\u200a\u202f\u3000]")
+
+
+@cache
+def _usual_sign(sign: str) -> str:
+    if sign.isdecimal():
+        return str(unicodedata.decimal(sign))
+    plain = unicodedata.normalize("NFKC", sign)
+    return (
+        " " if sign.isspace() else "-" if unicodedata.category(sign) in ("Pd", "Sm") and not plain.isascii() else plain
+    )
 
 
 def _tested(entity: PiiEntity, pattern: PiiPattern) -> tuple[PiiEntity, PiiPattern]:

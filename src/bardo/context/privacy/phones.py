@@ -64,9 +64,14 @@ class PhoneScanner:
         library = self._library
         assert library is not None
         try:
-            return bool(library.is_valid_number(library.parse(written)))
+            return bool(library.is_valid_number(library.parse(_with_plus(written))))
         except library.NumberParseException:
             return False
+
+
+def _with_plus(written: str) -> str:
+    """Return a number with a country code as it is written with a plus: most countries dial 00 for it."""
+    return f"+{written[2:]}" if written.startswith("00") else written
 
 
 def _likely(written: str) -> float:
@@ -74,6 +79,8 @@ def _likely(written: str) -> float:
         return _INTERNATIONAL
     if _NO_PHONE.match(written):
         return 0.0
+    if written.startswith("00") and written[2:3] not in ("", "0"):
+        return _INTERNATIONAL
     grouped = not written.isdigit() and len(_NO_DIGIT.sub("", written)) >= _GROUPED_DIGITS
     return _WRITTEN if grouped or written.startswith(("0", "(")) else _BARE
 
