@@ -39,6 +39,9 @@ class TinyProvider:
     async def stop(self) -> None:
         assert self._server is not None
         self._server.close()
+        # A connection that was accepted just now has a task only after some turns of the loop, and would be left open without one.
+        for _ in range(5):
+            await asyncio.sleep(0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

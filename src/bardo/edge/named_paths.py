@@ -16,3 +16,19 @@ def named_path(named: str) -> Path:
         raise ConfigError(
             f"{named[:200]!r}: this machine has no home folder for {user[:100]!r}", hint="write the whole path"
         ) from problem
+
+
+def is_folder(path: Path) -> bool:
+    """Whether a path is that of a folder. One that the system cannot have, such as one that is too long, is that of none."""
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
+        return False
+
+
+def is_file(path: Path) -> bool:
+    """Whether a path is that of a file. One that the system cannot have is of none."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False

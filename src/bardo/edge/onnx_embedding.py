@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from bardo.edge.named_paths import is_file, is_folder
 from bardo.embedding.static_embedding import shortened
 from bardo.values.errors import ConfigError
 
@@ -112,11 +113,11 @@ def _library(name: str, setting: str) -> ModuleType:
 
 
 def _file(folder: Path, name: str, setting: str) -> Path:
-    if not folder.is_dir():
+    if not is_folder(folder):
         hint = f"name a folder with {MODEL} and {TOKENIZER}"
         raise ConfigError(f"{setting}: there is no folder {folder}", hint=hint)
     path = folder / name
-    if not path.is_file():
+    if not is_file(path):
         hint = f"put the model's {name} there: the folder needs {MODEL} and {TOKENIZER}"
         raise ConfigError(f"{setting}: {folder} has no {name}", hint=hint)
     if path.stat().st_size > MOST_MODEL_BYTES:

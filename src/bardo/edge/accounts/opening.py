@@ -16,6 +16,7 @@ from bardo.edge.accounts.spend import LogSpend
 from bardo.edge.accounts.usage import UsageReader
 from bardo.edge.client_keys import account_of, keys_that_are_set
 from bardo.edge.data_paths import log_path, state_path
+from bardo.edge.named_paths import is_file
 from bardo.edge.settings import Settings
 from bardo.values.errors import ConfigError
 
@@ -105,7 +106,7 @@ def _check_ids(accounts: Accounts) -> None:
 
 def _has_stored_keys(place: str | Path) -> bool:
     """Return whether a key was ever made. Where there is no database yet, none is opened."""
-    if "://" not in str(place) and not Path(place).exists():
+    if "://" not in str(place) and not is_file(Path(place)):
         return False
     from bardo.edge.accounts.key_store import holds_keys
 

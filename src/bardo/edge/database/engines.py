@@ -18,6 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlch
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from bardo.edge.database.problems import STATE, DatabaseUse
+from bardo.edge.named_paths import is_file as is_existing_file
 from bardo.values.errors import OperatorError
 
 BUSY_SECONDS = 5.0
@@ -89,7 +90,7 @@ def open_for_reading(address: URL, use: DatabaseUse = STATE) -> Engine:
     if not is_file(address):
         return _engine(address, use)
     file = Path(str(address.database))
-    if not file.is_file():
+    if not is_existing_file(file):
         raise use.missing(f"there is no {use.name} at {file}", hint=use.how_to_find)
     # `rw` rather than `ro`: after a crash the first to open a database, even to read it, finishes what the journal holds.
     engine = _engine(address.set(database=f"file:{quote(str(file))}", query={"mode": "rw", "uri": "true"}), use)
