@@ -100,7 +100,7 @@ def test_a_call_that_no_provider_was_asked_for_says_which_model_was_meant(
         assert ask(gateway.address, "openai_chat", "nowhere").status == 404
         tab.until("document.querySelector('.call .state')?.textContent === 'error'")
         assert tab.run("document.querySelector('.call .model').textContent") == "nowhere"
-        assert tab.run("document.querySelector('.call .how').textContent") == "openai_chat · no provider was asked"
+        assert tab.run("document.querySelector('.call .how').textContent") == "openai_chat · no provider was called"
 
 
 def test_the_page_is_worked_by_the_keyboard(chromium: Chromium, gateway: KeyedGateway) -> None:

@@ -92,6 +92,16 @@ def test_a_program_that_is_not_there(folder: Path) -> None:
     assert "no-such-agent" in done.err
 
 
+def test_a_file_that_the_system_cannot_run(folder: Path, program_of: Any) -> None:
+    program_of("claude")
+    (folder / "bin" / "claude").write_text("echo a script without its first line\n")
+    with simulated(Simulator("anthropic"), folder=folder):
+        done = bardo("run", "--own", "claude")
+    assert done.code == 126
+    assert "cannot run" in done.err
+    assert "Traceback" not in done.err
+
+
 def test_codex_is_told_by_its_arguments() -> None:
     row = agent_rows()["codex"]
     start = row.start(["exec", "hello"], {"PATH": "x"}, address="http://127.0.0.1:1", key="k", model="m")

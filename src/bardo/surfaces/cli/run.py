@@ -27,6 +27,7 @@ from bardo.values.errors import ConfigError
 _NO_KEY = "any"
 _PATIENCE = 1.0
 _NOT_FOUND = 127
+_NOT_EXECUTABLE = 126
 _SIGNAL_EXIT = 128
 
 
@@ -99,7 +100,11 @@ def _run(program: str, start: AgentStart) -> int:
     """Run a program to its end, and return its exit code. Ctrl-C is the program's, which may want it; other signals are passed on."""
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        child = subprocess.Popen([program, *start.arguments], env=start.environment)
+        try:
+            child = subprocess.Popen([program, *start.arguments], env=start.environment)
+        except OSError as problem:
+            say(f"bardo: cannot run {program}: {problem.strerror}")
+            return _NOT_EXECUTABLE
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, lambda number, _: child.send_signal(number))
         code = child.wait()
