@@ -155,6 +155,67 @@ def test_a_reply_without_messages_is_what_uvicorn_writes(size: int, status: int)
     asyncio.run(both())
 
 
+PIECES: dict[str, list[bytes]] = {
+    "at once": [b"data: 1\n\n", b"data: 2\n\n", b""],
+    "large": [b"x" * 200_000, b"y" * 10, b""],
+    "empty": [b""],
+    "ends with a piece": [b"data: 1\n\n"],
+}
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["in one turn", "in several turns"])
+@pytest.mark.parametrize("name", PIECES)
+def test_a_stream_without_a_first_message_is_what_uvicorn_writes(name: str, late: bool) -> None:
+    async def both() -> None:
+        carrier, written_at_end = Carrier(), list[int]()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        # What is answered behind the reply's end stands behind all of it.
+        cycle.on_response = lambda: written_at_end.append(len(carrier.writes))
+        assert cycle.begin_stream(OWN)
+        pairs = [(name.encode(), value.encode()) for name, value in OWN]
+        said = [start(*pairs), *[body(piece, more=True) for piece in PIECES[name][:-1]], body(PIECES[name][-1])]
+        for message in said[1:]:
+            if late:
+                await asyncio.sleep(0)
+            await cycle.send(message)
+        written = len(carrier.writes)
+        await asyncio.sleep(0)
+        theirs = await sent(said, own=False)
+        assert (b"".join(carrier.writes), cycle.response_complete) == (theirs[0], theirs[2])
+        assert written == written_at_end[0] == len(carrier.writes)
+        assert cycle.transport is carrier
+        if not late and name != "large":
+            assert written == 1
+
+    asyncio.run(both())
+
+
+def test_the_head_of_a_stream_does_not_wait_for_its_text() -> None:
+    async def told() -> None:
+        carrier = Carrier()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.begin_stream(OWN)
+        assert not cycle.begin_stream(OWN)
+        await asyncio.sleep(0)
+        assert carrier.writes[0].startswith(b"HTTP/1.1 200 OK\r\n")
+
+    asyncio.run(told())
+
+
+def test_a_stream_that_is_left_without_its_end_closes_its_connection_behind_what_was_held() -> None:
+    async def told() -> None:
+        carrier = Carrier()
+        cycle = cycle_over(carrier, [])
+        assert isinstance(cycle, RequestCycle)
+        assert cycle.begin_stream(OWN)
+        cycle.transport.close()
+        assert (len(carrier.writes), carrier.closed) == (1, True)
+
+    asyncio.run(told())
+
+
 @pytest.mark.parametrize(
     ("status", "value", "method", "keep_alive", "left"),
     [
@@ -176,6 +237,7 @@ def test_what_is_no_plain_whole_reply_needs_messages(
         assert isinstance(cycle, RequestCycle)
         cycle.disconnected = left
         assert not cycle.send_whole(status, [OWN[0], ("x-id", value)], b"hello")
+        assert status != 200 or not cycle.begin_stream([OWN[0], ("x-id", value)])
         assert not carrier.writes
         assert not cycle.response_started
 

@@ -173,7 +173,8 @@ class Dialect:
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
     client whose budget is used up.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
-    are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing.
+    are how it asks for vectors, counts of tokens and lists of models; None where it has no such thing. `read_text` gives the events of a
+    whole reply that is text and nothing else, as its decoder does, and None for any other.
     """
 
     name: str
@@ -205,6 +206,7 @@ class Dialect:
     embeddings: EmbeddingForm | None = None
     token_count: CountForm | None = None
     models: ModelsForm | None = None
+    read_text: Callable[[bytes, ProviderRow], Sequence[Event] | None] | None = None
 
     def encode_request(self, request: Request, row: ProviderRow) -> WireRequest:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""

@@ -21,9 +21,9 @@ from bardo.engine.knowledge import Knowledge
 from bardo.engine.own_calls import ContinueWithResults, HiddenTurns, OwnCallsAnswer, OwnCallStage, with_origin
 from bardo.engine.own_calls.arguments import argument_failures
 from bardo.engine.planning import Attempt, asked_again, continued
-from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.reply_stages import FoldStage
 from bardo.engine.typed.retry import RetryRequest, SlowWork, TypedAnswer
+from bardo.engine.whole_text import Reader
 from bardo.streams.stage import Stage
 from bardo.values.errors import BardoError
 from bardo.values.events import Event, Failed, ReplyStart, UsageUpdate
@@ -72,7 +72,7 @@ class AnswerStepRunner:
         request: Request,
         attempt: Attempt,
         knowledge: Knowledge,
-        reader: ReplyReader,
+        reader: Reader,
         *,
         clean: Callable[[BardoError], None],
         key: str = "",

@@ -21,6 +21,7 @@ from bardo.edge.opened_reply import OpenedReply
 from bardo.engine.exchange import Exchange, is_about_form
 from bardo.engine.knowledge import Knowledge, Lesson
 from bardo.engine.planning import Attempt
+from bardo.engine.repeated_attempts import RepeatedAttempt
 from bardo.engine.route import Target
 from bardo.routing.profiles import LOCKED
 from bardo.values.attempts import AttemptCause
@@ -46,10 +47,23 @@ class _Allowed(NamedTuple):
 class AttemptLoop:
     """Makes the attempts of one call until one is answered, at `targets` in order. `deadline` is in seconds since the call began.
 
-    `hedge` returns an exchange at the targets after the first, for a reason that it is given; None where nothing is hedged.
+    `hedge` returns an exchange at the targets after the first, for a reason that it is given; None where nothing is hedged. `repeated`
+    knows the first attempt of calls like this one.
     """
 
-    __slots__ = ("_context", "_deadline", "_exchange", "_hedge", "_knowledge", "_latest", "_live", "_made", "_targets")
+    __slots__ = (
+        "_context",
+        "_deadline",
+        "_exchange",
+        "_hedge",
+        "_is_planned",
+        "_knowledge",
+        "_latest",
+        "_live",
+        "_made",
+        "_repeated",
+        "_targets",
+    )
     _latest: OpenedReply
 
     def __init__(
@@ -62,7 +76,10 @@ class AttemptLoop:
         hedge: Callable[[str], Exchange] | None = None,
         *,
         targets: Sequence[Target] = (),
+        repeated: RepeatedAttempt | None = None,
     ) -> None:
+        self._repeated = repeated
+        self._is_planned = False
         self._hedge = hedge
         self._targets = targets
         self._context = context
@@ -81,7 +98,7 @@ class AttemptLoop:
 
     async def run(self) -> Attempt:
         """Return the attempt that was answered. Raises BardoError where none is."""
-        self._open_next(self._planned(next(self._exchange)), "first", "")
+        self._open_next(self._first(), "first", "")
         hedged = self._hedge is not None
         while True:
             try:
@@ -94,6 +111,18 @@ class AttemptLoop:
             except BardoError as problem:
                 attempt, cause = await self._after(self._latest, problem)
                 self._open_next(attempt, cause, problem.message)
+
+    def _first(self) -> Attempt:
+        """Return the first attempt: as that of an earlier call, or planned now."""
+        known = None if self._repeated is None else self._repeated.find()
+        if known is not None:
+            return known
+        self._is_planned = True
+        item = next(self._exchange)
+        attempt = self._planned(item)
+        if self._repeated is not None and attempt is item:
+            self._repeated.keep(attempt)
+        return attempt
 
     def _open_next(self, attempt: Attempt, cause: AttemptCause, why: str) -> None:
         self._latest = OpenedReply(attempt, self._send(attempt, cause, why))
@@ -128,7 +157,7 @@ class AttemptLoop:
         except (StopIteration, BardoError):
             return None
         # Whatever becomes of the two, the targets after the second are next.
-        self._exchange = exchange
+        self._exchange, self._is_planned = exchange, True
         self._latest = OpenedReply(attempt, self._send(attempt, "hedge", why))
         return self._latest
 
@@ -208,6 +237,10 @@ class AttemptLoop:
         if not self._recovery.has_time:
             return None
         try:
+            if not self._is_planned:
+                # The first attempt was that of an earlier call: the exchange begins with the same.
+                self._is_planned = True
+                self._planned(next(self._exchange))
             return self._planned(self._exchange.send(problem))
         except StopIteration:
             return None

@@ -21,6 +21,7 @@ from bardo.edge.stale_replies import StalePlace
 from bardo.engine.exchange import attempts
 from bardo.engine.failover import moves_on
 from bardo.engine.planning import plan
+from bardo.engine.repeated_attempts import RepeatedAttempt
 from bardo.engine.route import Target
 from bardo.reasoning.replay import NOTHING
 from bardo.routing.cascade import EscalatedCall
@@ -117,9 +118,14 @@ async def _begin(
     deadline, hedges = runner.failover.deadline(request.options.deadline_seconds), runner.failover.settings.hedge
     hedge = partial(hedge_attempts, planned, request, targets) if hedges and len(targets) > 1 else None
     _prepare_stale(runner, live, call.tenant)
+    repeated = (
+        RepeatedAttempt(request, targets[0], knowledge, recalled, may_forward=may_forward, route=route)
+        if targets
+        else None
+    )
     try:
         attempt = await AttemptLoop(
-            runner, live, planned(request, targets), knowledge, deadline, hedge, targets=targets
+            runner, live, planned(request, targets), knowledge, deadline, hedge, targets=targets, repeated=repeated
         ).run()
     except BardoError as problem:
         await _begin_stale(live, request, problem)

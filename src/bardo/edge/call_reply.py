@@ -22,9 +22,9 @@ from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import BUILTIN, Knowledge
 from bardo.engine.planning import Attempt
 from bardo.engine.receipt import CallFacts, with_earlier_calls, with_receipt
-from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.typed.plan import AnswerValidator
 from bardo.engine.verification import Verification
+from bardo.engine.whole_text import Reader
 from bardo.values.attempts import AttemptCause
 from bardo.values.cost import CallCost
 from bardo.values.errors import BardoError
@@ -97,7 +97,7 @@ class CallReply:
         return self._attempt
 
     @property
-    def reader(self) -> ReplyReader:
+    def reader(self) -> Reader:
         """The reader of the reply."""
         assert self._upstream is not None
         return self._upstream.reader
@@ -110,7 +110,7 @@ class CallReply:
 
     def response(self) -> Response:
         """Return the reply as far as it has come."""
-        return self.reader.fold.response()
+        return self.reader.response()
 
     @property
     def cost(self) -> CallCost:
@@ -141,7 +141,7 @@ class CallReply:
         self, sent: SentAttempt | None = None, error: BardoError | None = None, *, whole: bool = True
     ) -> None:
         """Note the end of an attempt, by default the one that is open, with what its reply used."""
-        usage = self.reader.fold.usage if self._upstream is not None and self._upstream.opened else None
+        usage = self.reader.usage if self._upstream is not None and self._upstream.opened else None
         self._recorder.note_ended(sent, error=error, usage=usage, whole=whole)
 
     def final(self, problem: BardoError) -> BardoError:

@@ -86,8 +86,9 @@ class Incoming:
         """Whether nothing is held, and nothing more comes."""
         return not self._held and (self.complete or self.failure is not None)
 
-    def add(self, piece: bytes) -> None:
-        """Hold a piece of the body, and pause the connection when too much is held."""
+    def add(self, pieces: list[bytes]) -> None:
+        """Hold pieces of the body that came in one read, and pause the connection when too much is held."""
+        piece = pieces[0] if len(pieces) == 1 else b"".join(pieces)
         self.begun = True
         self._held.append(piece)
         self._size += len(piece)
@@ -131,6 +132,9 @@ class DirectConnection(asyncio.Protocol):
         self._release = release
         self._forget = forget
         self._transport: asyncio.Transport | None = None
+        # A stream has a piece for each of its events: the parser puts them into a list without a function of Python's in between.
+        self._pieces: list[bytes] = []
+        self.on_body = self._pieces.append
         self._parser = HttpResponseParser(self)
         self._parser.set_dangerous_leniencies(
             lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
@@ -206,7 +210,10 @@ class DirectConnection(asyncio.Protocol):
             return
         self._overhead += len(data)
         try:
-            self._parser.feed_data(data)
+            try:
+                self._parser.feed_data(data)
+            finally:
+                self._take_pieces()
         except HttpParserUpgrade:
             incoming.fail(NotHttp("it switches protocols unasked"))
         except HttpParserError as problem:
@@ -269,18 +276,24 @@ class DirectConnection(asyncio.Protocol):
         incoming.headed = True
         incoming.wake()
 
-    def on_body(self, body: bytes) -> None:
-        self._overhead = 0
-        if self._incoming is not None and not self._surplus:
-            self._incoming.add(body)
-
     def on_message_complete(self) -> None:
+        self._take_pieces()
         incoming = self._incoming
         if incoming is None or self._informational or self._surplus:
             return
         if incoming.failure is None:
             incoming.complete = True
             incoming.wake()
+
+    def _take_pieces(self) -> None:
+        """Give the reply what the parser found of its body."""
+        pieces = self._pieces
+        if not pieces:
+            return
+        self._overhead = 0
+        if self._incoming is not None and not self._surplus:
+            self._incoming.add(pieces)
+        pieces.clear()
 
     def _end(self, incoming: Incoming) -> None:
         """Let a connection serve again whose reply is complete, unless it is to be closed or its request is still being sent."""

@@ -22,9 +22,9 @@ from bardo.engine.forwarding import ReplyUpdate
 from bardo.engine.knowledge import Knowledge
 from bardo.engine.planning import Attempt
 from bardo.engine.receipt import extension
-from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.typed.retry import typed_answer
 from bardo.engine.verification import is_judged
+from bardo.engine.whole_text import Reader
 from bardo.routing.cascade import judge
 from bardo.values.errors import BardoError
 from bardo.values.events import Degraded, Event, Extension, ThinkChunk
@@ -141,8 +141,9 @@ class LiveReply(CallReply):
     async def _keep_due(self, update: ReplyUpdate) -> None:
         if self._context.events.active:
             self._publish_progress(update.events)
-        if self._recorder.is_due(update.events):
-            await self._recorder.remember(self.reader, self.attempt)
+        recorder = self._recorder
+        if recorder.is_due(update.events) and recorder.is_worth_keeping(reader := self.reader):
+            await recorder.remember(reader, self.attempt)
 
     def _publish_progress(self, events: Sequence[Event]) -> None:
         """Tell those who listen how far the reply has come, and where content is kept what was thought."""
@@ -160,7 +161,7 @@ class LiveReply(CallReply):
             piece = ReasoningText(subsystem=subsystem_of(self.request, self.attempt) or "", text=text)
             self._context.events.publish(self.request_id, (piece,), self.recorder.key_id)
 
-    async def _conclude(self, reader: ReplyReader) -> None:
+    async def _conclude(self, reader: Reader) -> None:
         """Log the call and let go of the reply. Raises the error of a whole reply that failed."""
         failure = reader.failure
         broken: CallOutcome = "broken" if self.request.stream else "error"

@@ -109,7 +109,7 @@ class OpenedReply:
     def note_ended(self, recorder: CallRecorder, error: BardoError | None = None, *, lost: bool = False) -> None:
         """Note that the attempt failed, or was `lost`: another one was quicker."""
         upstream = self.upstream
-        usage = upstream.reader.fold.usage if upstream is not None and upstream.opened else None
+        usage = upstream.reader.usage if upstream is not None and upstream.opened else None
         recorder.note_ended(self.sent, error=error, usage=usage, whole=not lost, lost=lost)
 
     async def close(self) -> None:

@@ -6,6 +6,7 @@ calls.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, MutableMapping, Sequence
 from functools import lru_cache
 from operator import add
@@ -18,6 +19,7 @@ Pairs = list[tuple[bytes, bytes]]
 # Copying more takes as long as a second system call.
 _MOST_JOINED = 64 * 1024
 _WITHOUT_BODY = (204, 304)
+_OK = 200
 
 
 class RequestCycle(RequestResponseCycle):
@@ -27,6 +29,8 @@ class RequestCycle(RequestResponseCycle):
     """
 
     _head: Message | None = None
+    held: HeldWrites | None = None
+    """What holds the beginning of a stream until the event loop's next turn."""
     _when_gone: Callable[[], None] | None = None
 
     @property
@@ -66,6 +70,8 @@ class RequestCycle(RequestResponseCycle):
             return
         self._head = None
         if head is None:
+            if self.held is not None and not message.get("more_body"):
+                self.held.ends = True
             await super().send(message)  # type: ignore[arg-type]
         elif not self._send_joined(head, message):
             await super().send(head)  # type: ignore[arg-type]
@@ -78,15 +84,34 @@ class RequestCycle(RequestResponseCycle):
         """
         if self.response_started or self._head is not None or not self._takes_whole(status):
             return False
-        names, values = zip(*headers, strict=True)
-        written = "".join(values)
-        if not (written.isascii() and written.isprintable()):
+        lines = _lines(headers)
+        if lines is None:
             return False
-        first, *others = map(add, map(_name, names), values)
-        lines = "\r\n".join((first, f"content-length: {len(body)}", *others))
-        own = _default_lines(tuple(self.default_headers))
-        self._write(b"%b%b%b\r\n\r\n" % (STATUS_LINE[status], own, lines.encode("ascii")), body)
+        first, *others = lines
+        self._write(self._headed(status, (first, f"content-length: {len(body)}", *others)), body)
         return True
+
+    def begin_stream(self, headers: Sequence[tuple[str, str]]) -> bool:
+        """Begin a reply of unknown length without ASGI's messages, and return whether that was possible.
+
+        What is sent is what `send` would send of the same. It waits for the event loop's next turn, or for what comes until then: the event
+        loop sends each write at once, and a short stream would take one system call for its head, one for its text and one for its end.
+        """
+        if self.response_started or self._head is not None or self.chunked_encoding is not None:
+            return False
+        lines = _lines(headers) if self._takes_whole(_OK) else None
+        if lines is None:
+            return False
+        self.response_started = self.chunked_encoding = True
+        self.waiting_for_100_continue = False
+        head = self._headed(_OK, (*lines, "transfer-encoding: chunked"))
+        self.held = HeldWrites(self, head)
+        self.transport = self.held  # type: ignore[assignment]
+        return True
+
+    def _headed(self, status: int, lines: Sequence[str]) -> bytes:
+        own = _default_lines(tuple(self.default_headers))
+        return b"%b%b%b\r\n\r\n" % (STATUS_LINE[status], own, "\r\n".join(lines).encode("ascii"))
 
     def _announces_length(self, head: Message) -> bool:
         return not self.response_started and any(name == b"content-length" for name, _ in head["headers"])
@@ -117,6 +142,38 @@ class RequestCycle(RequestResponseCycle):
             self.transport.write(head + body)
         self.message_event.set()
         self.on_response()
+
+
+class HeldWrites:
+    """Takes the place of a reply's transport until the event loop's next turn, and sends in one write what was written by then."""
+
+    def __init__(self, cycle: RequestCycle, head: bytes) -> None:
+        self._cycle = cycle
+        self._transport = cycle.transport
+        self._held = [head]
+        self.ends = False
+        """Whether what is written next is the reply's end, behind which the connection may be closed, or refuse what follows."""
+        self.is_closing = cycle.transport.is_closing
+        asyncio.get_running_loop().call_soon(self.flush)
+
+    def write(self, data: bytes) -> None:
+        """Hold what is written; more than is worth copying is sent at once, and so is the end."""
+        self._held.append(data)
+        if self.ends or len(data) > _MOST_JOINED:
+            self.flush()
+
+    def close(self) -> None:
+        """Send what is held, and close the connection."""
+        self.flush()
+        self._transport.close()
+
+    def flush(self) -> None:
+        """Send what is held. What is written from now on is not held."""
+        held, self._held = self._held, []
+        if self._cycle.held is self:
+            self._cycle.held, self._cycle.transport = None, self._transport
+        if held and not self._transport.is_closing():
+            self._transport.write(b"".join(held))
 
 
 def cycle_of(call: object) -> RequestCycle | None:
@@ -151,6 +208,13 @@ def _label(name: bytes) -> bytes | None:
 def _default_lines(headers: tuple[tuple[bytes, bytes], ...]) -> bytes:
     """Return the lines that the server adds to each reply; the date among them is a new one each second."""
     return b"".join([b"%b: %b\r\n" % pair for pair in headers])
+
+
+def _lines(headers: Sequence[tuple[str, str]]) -> list[str] | None:
+    """Return the lines of headers of bardo's own; None where a value is not printable ASCII."""
+    names, values = zip(*headers, strict=True)
+    written = "".join(values)
+    return list(map(add, map(_name, names), values)) if written.isascii() and written.isprintable() else None
 
 
 @lru_cache(maxsize=512)

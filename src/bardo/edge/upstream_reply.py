@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from bardo.edge.call_context import CallContext
@@ -19,9 +20,10 @@ from bardo.engine.planning import Attempt
 from bardo.engine.reply_beginning import is_token
 from bardo.engine.reply_reader import ReplyReader
 from bardo.engine.route import Provider
-from bardo.engine.text_formats import seen_start
+from bardo.engine.text_formats import PLAIN, seen_start
 from bardo.engine.thinking_display import thinking_stage
 from bardo.engine.translation_stages import stages_of_translation
+from bardo.engine.whole_text import Reader, WholeText, read_text
 from bardo.reasoning.undecided import closes_unopened
 from bardo.streams.stage import Stage
 from bardo.values.chance import CHANCE
@@ -56,7 +58,8 @@ class UpstreamReply:
         self._streamed = is_streamed(reply, requested=request.stream)
         # A provider may answer a streaming request whole, or the other way round: then its bytes are not the client's.
         self.forward = attempt.forward and self._streamed is request.stream
-        self._reader: ReplyReader | None = None
+        self._reader: Reader | None = None
+        self._stream: ReplyReader | None = None
         self._forwarding: Forwarding | None = None
         self._primed: deque[ReplyUpdate] = deque()
         self._chunks: AsyncIterator[bytes] | None = None
@@ -69,7 +72,7 @@ class UpstreamReply:
         """What turned out to be lost once the head was read, beside what the attempt gave up."""
 
     @property
-    def reader(self) -> ReplyReader:
+    def reader(self) -> Reader:
         """The reader of the reply, from `begin` on."""
         assert self._reader is not None
         return self._reader
@@ -121,15 +124,17 @@ class UpstreamReply:
         `most_text` is how many characters of the reply are held. `hold_end`: forwarded frames wait from the one on that ends the reply.
         `on_token` is called once the model has said something. `budget` ends the reply where its thinking has used its tokens.
         """
-        self._budget = budget
-        self._reader, self._on_token = self._open_reader(stamp, stages, clean, most_text), on_token
+        self._budget, self._on_token = budget, on_token
+        opens = partial(self._open_reader, stamp, stages, clean, most_text)
         if self._streamed and self._request.stream:
+            self._reader = self._stream = reader = opens()
             self._forwarding = Forwarding(
-                self._reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
+                reader, forward=self.forward, withhold_usage=self.attempt.withhold_usage, hold_end=hold_end
             )
-            await self._prime()
-        else:
-            await self._read_whole()
+            await self._prime(reader)
+            return
+        is_plain = not stages and budget is None and most_text is None and self.attempt.formats == PLAIN
+        await self._read_whole(opens, stamp if is_plain and not self._streamed else None)
 
     async def next_update(self) -> ReplyUpdate | None:
         """Return what the next network read gives; None at the end. A failure of the reply is an event of the last update.
@@ -141,8 +146,8 @@ class UpstreamReply:
         if self._budget is not None and self._budget.cut:
             await self.close()
             return None
-        reader, forwarding = self.reader, self._forwarding
-        while self._chunks is not None and forwarding is not None:
+        reader, forwarding = self._stream, self._forwarding
+        while self._chunks is not None and forwarding is not None and reader is not None:
             if not reader.repeats:
                 if reader.over:
                     return self._rest(forwarding)
@@ -172,7 +177,7 @@ class UpstreamReply:
         place = None if self._reader is None else self._reader.thinking_place
         if place is None or attempt.formats.reasoning is None:
             return
-        if place == "none" and closes_unopened(self.reader.fold.response().text, attempt.formats.reasoning):
+        if place == "none" and closes_unopened(self.reader.response().text, attempt.formats.reasoning):
             # Nobody expected thinking here, so that it was given as the answer; the next reply is read with more care.
             place = "text"
         seen = seen_start(place, off=attempt.off)
@@ -190,7 +195,7 @@ class UpstreamReply:
         else:
             await reply.close()
 
-    async def _prime(self) -> None:
+    async def _prime(self, reader: ReplyReader) -> None:
         """Read until there is something to show, or the reply is over: until then, another provider can still answer.
 
         Heads, roles, pings and thinking that the client is not shown are held so long. Raises the failure of a reply of which nothing was
@@ -198,7 +203,7 @@ class UpstreamReply:
         """
         assert self._reply is not None
         self._chunks = self._reply.chunks()
-        reader, held = self.reader, UpdateBuffer()
+        held = UpdateBuffer()
         loop, since, shown = asyncio.get_running_loop(), 0.0, False
         while not shown and not held.is_full and (update := await self.next_update()) is not None:
             held.add(update, begun=reader.beginning.begun)
@@ -229,18 +234,28 @@ class UpstreamReply:
             provider = self.attempt.target.provider.id
             raise UpstreamTimeout(f"{provider} sent nothing of the reply within {most:g} s", provider=provider)
 
-    async def _read_whole(self) -> None:
+    async def _read_whole(self, opens: Callable[[], ReplyReader], stamp: ReplyStart | None) -> None:
+        """Read a whole reply: at once where it may be no more than a text, which gets this `stamp`, or else by the reader that `opens`."""
         assert self._reply is not None
         reply, self._reply = self._reply, None
         try:
             body = await reply.read(self._context.limits.max_reply_bytes)
-        except BardoError as problem:
-            self._health.ended(problem)
+        except BaseException as problem:
+            self._reader = opens()
+            if isinstance(problem, BardoError):
+                self._health.ended(problem)
             raise
         finally:
             await reply.close()
+        text = None if stamp is None else self._read_text(body, stamp)
+        if text is not None:
+            self._reader = text
+            self._note_token()
+            self._health.ended(None)
+            self._primed.append(ReplyUpdate(text.events, body))
+            return
+        self._reader = reader = opens()
         self._note_token()
-        reader = self.reader
         update = ReplyUpdate(*reader.read_whole(body))
         self._health.ended(reader.failure)
         if reader.failure is not None:
@@ -260,6 +275,17 @@ class UpstreamReply:
                 return await anext(chunks, None)
         except TimeoutError:
             return None
+
+    def _read_text(self, body: bytes, stamp: ReplyStart) -> WholeText | None:
+        attempt = self.attempt
+        return read_text(
+            body,
+            attempt.target,
+            stamp=stamp,
+            degraded=(*attempt.degraded, *self.lost) if self.lost else attempt.degraded,
+            stages=() if self.forward else stages_of_translation(attempt, self._request, forward=False),
+            secrets=self._context.keyring.secrets_of(attempt.target.provider),
+        )
 
     def _open_reader(
         self,

@@ -7,12 +7,14 @@ name stands twice, or is written with escapes), and where fields are left out, t
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
 from bardo.catalog.rows import ProviderRow
 from bardo.dialects import dialect
+from bardo.dialects.base import Dialect
 from bardo.dialects.wire import encode_json
 from bardo.engine.shape_plan import ShapePlan
 from bardo.values.request import Request
@@ -36,6 +38,12 @@ def as_it_came(planned: ShapePlan, request: Request, row: ProviderRow, *, asks_u
         return None
     if row.paths is not None or language.mends(request, row) or (request.tools and language.tool_losses(request).all):
         return None
+    return body_as_it_came(request, language, asks_usage=asks_usage)
+
+
+def body_as_it_came(request: Request, language: Dialect, *, asks_usage: bool) -> WireRequest:
+    """Return the client's own body, which may be sent on, with what `as_it_came` changes in it."""
+    body = request.body or {}
     changes: dict[str, Any] = {"model": request.model} if "model" in body and body["model"] != request.model else {}
     if asks_usage and language.usage_option is not None:
         holder, name = language.usage_option
@@ -56,7 +64,7 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
         # Most clients write no spaces, or one: writing the values as they came gives their own bytes again.
         write = _spaced if raw[raw.find(b":") + 1] == _SPACE else encode_json
         if write(values) == raw:
-            return write({**values, **_written(changes)}) if changes else raw
+            return _begun_anew(raw, values, changes, write) if changes else raw
     spans = _spans(raw, values)
     if spans is None:
         return None
@@ -72,6 +80,17 @@ def with_fields(raw: bytes, fields: dict[str, Any], changes: dict[str, Any]) -> 
         pieces += [view[place:last], b",", encode_json(added)[1:-1]]
         place = last
     return b"".join([*pieces, view[place:]]) if pieces else raw
+
+
+def _begun_anew(
+    raw: bytes, values: dict[str, Any], changes: dict[str, Any], write: Callable[[dict[str, Any]], bytes]
+) -> bytes:
+    """Return an object that `write` gives as it came with some of its fields changed: in its place where that is the first one alone."""
+    first = next(iter(values))
+    if len(changes) == 1 and first in changes:
+        before, after = write({first: values[first]}), write({first: msgspec.Raw(encode_json(changes[first]))})
+        return after[:-1] + raw[len(before) - 1 :]
+    return write({**values, **_written(changes)})
 
 
 def _spaced(values: dict[str, Any]) -> bytes:

@@ -222,7 +222,7 @@ class Draft:
         return Attempt(
             target=self.target,
             request=self.request,
-            wire=amended(_with_own_headers(wire, asked, row.dialect), self.ask),
+            wire=amended(with_own_headers(wire, asked, row.dialect), self.ask),
             formats=formats,
             off=planned.off,
             control=plan,
@@ -318,7 +318,7 @@ def continued(attempt: Attempt, turns: Sequence[Message], knowledge: Knowledge, 
     return msgspec.structs.replace(again, wire=with_fields(again.wire, plan.fields))
 
 
-def _with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
+def with_own_headers(wire: WireRequest, request: Request, spoken: str) -> WireRequest:
     """Return the wire request with the client's dialect headers, where the provider speaks that dialect, and those of a trace."""
     program = request.client_headers
     if request.dialect == spoken:

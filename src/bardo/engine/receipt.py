@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -12,7 +13,7 @@ from bardo.engine.planning import Attempt
 from bardo.engine.route import RouteRecord, Target
 from bardo.engine.verification import VERIFICATION
 from bardo.reasoning import control
-from bardo.reasoning.control import observation, observe, receipt_header
+from bardo.reasoning.control import ControlPlan, Observation, observation, observe, receipt_header
 from bardo.reasoning.steps import chain_fields, with_steps
 from bardo.values.attempts import AttemptRecord
 from bardo.values.cost import CallCost, add_costs, exact_dollars, usd
@@ -76,8 +77,7 @@ def late_headers(response: Response, attempt: Attempt, cost: CallCost) -> list[t
     known = chain.reported or chain.tokens_approx or chain.empty
     headers = []
     if attempt.control is not None:
-        verdict = observe(attempt.control, observation(chain))
-        headers.append(("X-Bardo-Reasoning", _printable(receipt_header(attempt.control, verdict))))
+        headers.append(("X-Bardo-Reasoning", _seen(attempt.control, chain).header))
     headers.append(("X-Bardo-Reasoning-Tokens", str(chain.reasoning_tokens) if known else "unknown"))
     if chain.tokens_approx:
         headers.append(("X-Bardo-Reasoning-Tokens-Approx", "true"))
@@ -110,6 +110,34 @@ def headers_of_calls(calls: Sequence[tuple[str, Attempt, Response, CallCost]]) -
     return list(merged.items())
 
 
+class _Seen(NamedTuple):
+    """What is told of a reply's thinking: in the receipt, and as a header."""
+
+    plan: ControlPlan
+    receipt: dict[str, Any]
+    header: str
+
+
+_SEEN: dict[tuple[int, Observation], _Seen] = {}
+_MOST_SEEN = 512
+
+
+def _seen(plan: ControlPlan, chain: ReasoningChain) -> _Seen:
+    """Return what is told of the thinking that was planned so, made once for all calls of one plan whose replies show the same."""
+    seen = observation(chain)
+    known = _SEEN.get((id(plan), seen))
+    if known is not None and known.plan is plan:
+        return known
+    verdict = observe(plan, seen)
+    made = _Seen(plan, control.receipt(plan, seen, verdict), _printable(receipt_header(plan, verdict)))
+    if not seen.reasoning_tokens:
+        # Of how many tokens a model thinks, hardly two replies say the same.
+        if len(_SEEN) >= _MOST_SEEN:
+            _SEEN.clear()
+        _SEEN[id(plan), seen] = made
+    return made
+
+
 def _names(degraded: tuple[Degradation, ...]) -> str:
     """Return what was degraded, by name, and after the bound how many more there are."""
     names = list(dict.fromkeys(_printable(one.what, _MAX_NAME) for one in degraded if one.what != UNLISTED))
@@ -123,6 +151,7 @@ def _names(degraded: tuple[Degradation, ...]) -> str:
     return ", ".join((*names[:listed], f"{more} more") if more else names)
 
 
+@lru_cache(maxsize=512)
 def _printable(text: str, longest: int = 400) -> str:
     """Return text as a header can hold it, cut where it is long: clients choose names, and must not end a header with one."""
     if len(text) > longest:
@@ -209,8 +238,7 @@ def receipt(response: Response, attempt: Attempt, *, forwarded: bool) -> dict[st
     Where the provider has several endpoints, also which one was asked, and why; and where the request said what it needs, the route.
     """
     plan = attempt.control
-    seen = observation(response.reasoning)
-    fields = control.receipt(plan, seen, observe(plan, seen)) if plan is not None else {}
+    fields = {**_seen(plan, response.reasoning).receipt} if plan is not None else {}
     if attempt.endpoint is not None:
         fields["endpoint"] = msgspec.to_builtins(attempt.endpoint)
     if attempt.route is not None:

@@ -37,6 +37,7 @@ from bardo.values.events import Event, Failed, ReplyStart, ToolCallChunk
 from bardo.values.fold import ResponseFold
 from bardo.values.response import Response
 from bardo.values.secrets import NO_SECRETS, Secrets, SecretWatch
+from bardo.values.usage import Usage
 
 
 class ReplyReader:
@@ -141,6 +142,15 @@ class ReplyReader:
     def thinking_place(self) -> ThinkingPlace | None:
         """Where the reply's thinking stood; None where nobody looked, or nothing says so."""
         return None if self._inline is None else self._inline.place
+
+    @property
+    def usage(self) -> Usage:
+        """What the reply has used, as far as it was reported."""
+        return self.fold.usage
+
+    def response(self) -> Response:
+        """Return the reply as far as it has come."""
+        return self.fold.response()
 
     def response_with_reasoning(self) -> Response:
         """Return the reply as far as it has come, with the reasoning that the client does not want."""

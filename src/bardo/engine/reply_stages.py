@@ -30,7 +30,7 @@ from bardo.values.events import (
 )
 from bardo.values.fold import ResponseFold
 
-_LONGEST_NAME = 500
+LONGEST_NAME = 500
 _LONGEST_HELD = 64
 _FREE_TEXT = ("custom", "custom_tool_call")
 
@@ -156,8 +156,8 @@ class FillMissingFields:
     def _start(self, item: ReplyStart) -> Sequence[Event]:
         self._stamp = ReplyStart(
             # Both stand in every frame of some dialects.
-            id=item.id[:_LONGEST_NAME] or self._stamp.id,
-            model=item.model[:_LONGEST_NAME] or self._stamp.model,
+            id=item.id[:LONGEST_NAME] or self._stamp.id,
+            model=item.model[:LONGEST_NAME] or self._stamp.model,
             created=self._stamp.created if self._begun or item.created is None else item.created,
         )
         if not item.id and not self._begun:

@@ -8,10 +8,10 @@ from typing import Any
 
 import msgspec
 
-from bardo.values.blocks import ReplyBlock, UnknownBlock
-from bardo.values.chain import build_chain
+from bardo.values.blocks import Carried, ReplyBlock, TextBlock, UnknownBlock
+from bardo.values.chain import build_chain, chain_of_text
 from bardo.values.collected import CarriedFields
-from bardo.values.degradation import DegradationList
+from bardo.values.degradation import Degradation, DegradationList
 from bardo.values.errors import BardoError
 from bardo.values.events import (
     BlockFields,
@@ -263,6 +263,52 @@ _TAKE: dict[type, Callable[[Any, Any], None]] = {
     Extension: ResponseFold._take_extension,
     Partial: ResponseFold._take_nothing,
 }
+
+
+def response_of_text(
+    events: Iterable[Event],
+    *,
+    degraded: tuple[Degradation, ...] = (),
+    provider: str,
+    model: str,
+    billed_as_output: bool,
+) -> Response | None:
+    """Return the Response of a finished reply that is one text, as `ResponseFold` makes it; None for any other.
+
+    `degraded` is what was lost before the reply came, each difference once.
+    """
+    start, text, finish, usage = None, None, None, _NO_USAGE
+    carried: Carried | None = None
+    for event in events:
+        if type(event) is ContentChunk and text is None and event.choice == 0:
+            text = event.text
+        elif type(event) is ReplyStart:
+            start = event
+        elif type(event) is Finish and event.choice == 0:
+            finish = event
+        elif type(event) is UsageUpdate:
+            usage = event.usage
+        elif type(event) is ReplyFields and event.choice is None and carried is None and event.dialect:
+            carried = Carried(event.dialect, dict(event.fields))
+        else:
+            return None
+    if text is None or finish is None or start is None or not start.model:
+        return None
+    return Response(
+        id=start.id,
+        model=start.model,
+        provider=provider,
+        created=start.created,
+        blocks=(TextBlock(text),),
+        reasoning=chain_of_text(usage, provider=provider, model=start.model, billed_as_output=billed_as_output),
+        usage=usage,
+        finish=finish,
+        degraded=degraded,
+        carried=carried,
+    )
+
+
+_NO_USAGE = Usage()
 
 
 def fold(events: Iterable[Event], *, provider: str = "", model: str = "", billed_as_output: bool = True) -> Response:

@@ -10,6 +10,7 @@ from bardo.dialects.anthropic_messages.encode_reply import Encoder, encode_respo
 from bardo.dialects.anthropic_messages.encode_request import DECLARATION, encode_body, encode_control, has_blank_stop
 from bardo.dialects.anthropic_messages.errors import decode_error, encode_error
 from bardo.dialects.anthropic_messages.operations import MODELS, TOKEN_COUNT
+from bardo.dialects.anthropic_messages.plain_message import read_plain
 from bardo.dialects.anthropic_messages.searches import SEARCHES
 from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import limitations
@@ -51,6 +52,7 @@ DIALECT = Dialect(
         usual={"caller": ({"type": "direct"},)},
     ),
     open_decoder=Decoder,
+    read_text=lambda body, row: read_plain(body, excludes_reasoning=row.quirks.output_excludes_reasoning),
     calls_in_frames=CALLS,
     open_encoder=lambda request, arrival: Encoder(request),
     encode_response=encode_response,

@@ -16,6 +16,7 @@ from bardo.dialects.openai_chat.embeddings import EMBEDDINGS
 from bardo.dialects.openai_chat.encode_reply import ChatEncoder, encode_response
 from bardo.dialects.openai_chat.encode_request import DECLARATION, differs, encode_body, encode_control
 from bardo.dialects.openai_chat.errors import decode_error, encode_error
+from bardo.dialects.openai_chat.plain_reply import read_plain
 from bardo.dialects.operations import ModelsForm, route_fields
 from bardo.dialects.pictures import CHAT_PICTURES
 from bardo.dialects.reply_declaration import Place, ReplyDeclaration
@@ -78,6 +79,7 @@ DIALECT = Dialect(
         excludes_reasoning=row.quirks.output_excludes_reasoning,
         returns_details=row.quirks.replay == "reasoning_details",
     ),
+    read_text=lambda body, row: read_plain(body, excludes_reasoning=row.quirks.output_excludes_reasoning),
     open_encoder=lambda request, arrival: ChatEncoder(request),
     encode_response=encode_response,
     encode_error=encode_error,

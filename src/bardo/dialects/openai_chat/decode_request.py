@@ -35,14 +35,18 @@ def decode_request(body: bytes) -> Request:
     """Read a request. Raises InvalidRequest naming the field."""
     fields = decode_object(body)
     messages = required(fields, "messages", list)
-    stream_options = optional(fields, "stream_options", dict) or {}
+    # Most requests lack most fields: what none of them names is not looked for one by one.
+    stream_options = (optional(fields, "stream_options", dict) or {}) if "stream_options" in fields else {}
+    limited = "max_tokens" in fields or "max_completion_tokens" in fields
     request = Request(
         model=required(fields, "model", str),
         messages=tuple([decode_message(message, f"messages[{place}]") for place, message in enumerate(messages)]),
-        max_output_tokens=_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"),
+        max_output_tokens=(_count(fields, "max_completion_tokens") or _count(fields, "max_tokens"))
+        if limited
+        else None,
         sampling=decode_sampling(fields, OPENAI_SAMPLING, one_stop=True),
         stream=bool(optional(fields, "stream", bool)),
-        stream_usage=bool(optional(stream_options, "include_usage", bool, "stream_options.")),
+        stream_usage=bool(stream_options and optional(stream_options, "include_usage", bool, "stream_options.")),
         dialect=NAME,
         extra=_stream_extra(stream_options) if stream_options else {},
         body=fields,

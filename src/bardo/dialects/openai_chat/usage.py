@@ -26,6 +26,10 @@ def decode_usage(
     `cost` and the service `tier` are what stands beside it, `google` Google's own counts of the same reply, which tell whether the output
     includes reasoning.
     """
+    if tier is None and cost is None:
+        plain = _plain_usage(raw)
+        if plain is not None:
+            return plain, ()
     usual = raw.keys() <= _USUAL
     asked, output, reported, cached, written, input_details, output_details = (
         _usual_counts(raw) if usual else _counts(raw)
@@ -58,6 +62,16 @@ def decode_usage(
         raw=raw,
     )
     return usage, corrected + capped + doubts
+
+
+def _plain_usage(raw: dict[str, Any]) -> Usage | None:
+    """Return the counts of an object that has three whole numbers which fit each other, and nothing else; None for any other."""
+    prompt, completion, total = raw.get("prompt_tokens"), raw.get("completion_tokens"), raw.get("total_tokens")
+    if len(raw) != 3 or type(prompt) is not int or type(completion) is not int or type(total) is not int:
+        return None
+    if prompt < 0 or completion < 0 or total >= _LARGEST or prompt + completion != total:
+        return None
+    return Usage(input_tokens=prompt, output_tokens=completion, raw=raw)
 
 
 _Counts = tuple[Any, Any, Any, Any, Any, dict[str, Any], dict[str, Any]]

@@ -5,7 +5,16 @@
 
 from bardo.reasoning.replay.guard import amended
 from bardo.reasoning.replay.keys import has_history, keys_in, turns_in, turns_of, wanted
-from bardo.reasoning.replay.memory import Memory, Origins, ReplyRecord, decode_kept, encode_kept, is_only_text, remember
+from bardo.reasoning.replay.memory import (
+    Memory,
+    Origins,
+    ReplyRecord,
+    answers_tools,
+    decode_kept,
+    encode_kept,
+    is_only_text,
+    remember,
+)
 from bardo.reasoning.replay.prefix import Prefix, prefix_of
 from bardo.reasoning.replay.restore import NOTHING, Recalled, RestoredRequest, restore
 
@@ -18,6 +27,7 @@ __all__ = [
     "ReplyRecord",
     "RestoredRequest",
     "amended",
+    "answers_tools",
     "decode_kept",
     "encode_kept",
     "has_history",

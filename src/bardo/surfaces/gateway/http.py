@@ -113,6 +113,9 @@ async def start_stream(send: Send, headers: Headers, *, content_type: str) -> No
         ("x-accel-buffering", "no"),
         *_with_request_ids(headers),
     ]
+    cycle = cycle_of(send)
+    if cycle is not None and cycle.begin_stream(own):
+        return
     await send({"type": "http.response.start", "status": 200, "headers": encode_headers(own)})
 
 
