@@ -7,11 +7,12 @@ be the same. A word without a partner refuses, whatever it is: the guard holds n
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Literal
 
 from bardo.context.cache.manner import Kind, kind_of, manner_differs, words_of
 from bardo.context.cache.question import UNIT, Question, Term, read_question
+from bardo.context.cache.word_order import Pairs, changed_places
 
 Difference = Literal[
     "unread",
@@ -29,7 +30,6 @@ Difference = Literal[
     "person",
 ]
 _LEAST_PARTNERS = 2
-Pairs = list[tuple[Term, Term]]
 
 
 def difference(one: str, other: str) -> Difference | None:
@@ -55,7 +55,7 @@ def compare(one: Question, other: Question) -> Difference | None:
         return "word"
     if not _same_negations(one, other, pairs):
         return "negation"
-    if _changed_places(one, other, pairs):
+    if changed_places(one, other, pairs):
         return "direction"
     return manner_differs(one, other)
 
@@ -167,66 +167,3 @@ def _same_negations(one: Question, other: Question, pairs: Pairs) -> bool:
 
 def _next(question: Question, place: int) -> Term | None:
     return next((term for term in question.terms if term.place > place), None)
-
-
-def _changed_places(one: Question, other: Question, pairs: Pairs) -> bool:
-    """Say whether two words stand on either side of a third in one question, and the other way round in the other."""
-    for left, right in _pivots(one, other, pairs):
-        before = {b.place for a, b in pairs if a.place < left}
-        behind = {b.place for a, b in pairs if a.place > left}
-        swapped = any(place > right for place in before) and any(place < right for place in behind)
-        kept = any(place < right for place in before) and any(place > right for place in behind)
-        passive = _is_passive(one, left) != _is_passive(other, right)
-        if kept if passive else swapped:
-            return True
-    roles = [(_role(one, left), _role(other, right)) for left, right in pairs]
-    return any(_role_moved(line, roles) for line in one.language.row.roles) or any(
-        _role_differs(one, a, other, b) for a, b in pairs
-    )
-
-
-def _role_moved(line: str, roles: list[tuple[str, str]]) -> bool:
-    """Say whether a role is one word's in one question, and another's in the other."""
-    left, right = any(one == line for one, _ in roles), any(other == line for _, other in roles)
-    return left and right and (line, line) not in roles
-
-
-def _is_passive(question: Question, place: int) -> bool:
-    """Say whether who does something is named behind it: `attacked by`."""
-    return place + 1 < len(question.words) and question.words[place + 1] in words_of(question.language.row.agent)
-
-
-def _role_differs(one: Question, term: Term, other: Question, same: Term) -> bool:
-    left, right = _role(one, term), _role(other, same)
-    if left == right:
-        return False
-    if left and right:
-        return True
-    source = next(iter(one.language.row.roles), "")
-    return (left == source and not _is_joined(other, same)) or (right == source and not _is_joined(one, term))
-
-
-def _is_joined(question: Question, term: Term) -> bool:
-    """Say whether a term stands beside `and` or the like: `between A and B`."""
-    beside = question.words[max(0, term.place - 2) : term.place + 2]
-    return not words_of(question.language.row.joined).isdisjoint(beside)
-
-
-def _role(question: Question, term: Term) -> str:
-    """Return the words for the role that a term has, as `from` and `to` give it; empty where it has none."""
-    language, place = question.language, term.place - 1
-    while place > 0 and question.words[place] in language.light and question.words[place] not in language.pivots:
-        place -= 1
-    word = question.words[place] if place >= 0 else ""
-    return next((line for line in language.row.roles if word in line.split()), "")
-
-
-def _pivots(one: Question, other: Question, pairs: Pairs) -> Iterator[tuple[int, int]]:
-    converse = words_of(one.language.row.converse)
-    for left, right in pairs:
-        # A name is what something is said of, and says nothing of others.
-        if (left.text in converse) == (right.text in converse) and not left.exact:
-            yield left.place, right.place
-    for word in one.language.pivots:
-        if one.words.count(word) == other.words.count(word) == 1:
-            yield one.words.index(word), other.words.index(word)
