@@ -144,6 +144,7 @@ def test_the_error_that_is_told_is_the_last_that_is_no_fault_of_the_operators() 
         ("soon", None),
         ("nan", None),
         ("inf", None),
+        ("1 Feb 99999999999999999999 12:00:00", None),
         ("", None),
         (None, None),
     ],

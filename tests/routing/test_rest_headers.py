@@ -115,3 +115,12 @@ def test_the_rows_of_providers_name_their_headers(provider: str, headers: dict[s
 
 def test_a_limit_may_name_its_reset_alone() -> None:
     assert rest_seconds({"ratelimitbysize-reset": "9"}, [LimitHeaders(reset="ratelimitbysize-reset")], NOW) == 9.0
+
+
+ENDLESS = "1 Feb 99999999999999999999 12:00:00"
+
+
+@pytest.mark.parametrize("said", [ENDLESS, "Jan 30 1e999", "Mon, 01 Jan 0001 00:00:00 +2359", "9" * 64, "\u00b2"])
+def test_no_time_of_a_provider_breaks_anything(said: str) -> None:
+    waits = rest_seconds({"retry-after": said, "retry-after-ms": said, "r": said}, [LimitHeaders(reset="r")], NOW)
+    assert waits is None or 0 <= waits <= MOST_REST_SECONDS

@@ -126,7 +126,7 @@ def _is_operators(error: BardoError) -> bool:
 def _until_date(said: str, now: float) -> float | None:
     try:
         date = parsedate_to_datetime(said)
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, IndexError, OverflowError):
         return None
     at = date if date.tzinfo is not None else date.replace(tzinfo=UTC)
     return max(0.0, at.timestamp() - now)

@@ -86,7 +86,7 @@ def _moment(text: str) -> float | None:
     except ValueError:
         try:
             found = parsedate_to_datetime(text)
-        except (ValueError, TypeError, IndexError):
+        except (ValueError, TypeError, IndexError, OverflowError):
             return None
     try:
         return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()

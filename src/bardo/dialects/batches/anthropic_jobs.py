@@ -128,5 +128,5 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
 def _time(text: str) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None

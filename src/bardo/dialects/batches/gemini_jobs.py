@@ -124,9 +124,18 @@ def _job(fields: dict[str, Any]) -> UpstreamJob:
         errors=(text_of(error, "message"),) if error else (),
         word=state,
         # Google writes 64-bit numbers as texts.
-        count=int(count) if isinstance(count, int | str) and str(count).isdigit() and int(count) else None,
+        count=_count(count),
         created_at=_time(text_of(about, "createTime")),
     )
+
+
+_MOST_DIGITS = 16
+
+
+def _count(value: Any) -> int | None:
+    """Return a number of requests above 0; None for anything else."""
+    text = str(value)
+    return int(text) or None if text.isascii() and text.isdigit() and len(text) < _MOST_DIGITS else None
 
 
 def _state(state: str, *, done: bool) -> JobState:
@@ -138,5 +147,5 @@ def _state(state: str, *, done: bool) -> JobState:
 def _time(text: str) -> float | None:
     try:
         return datetime.fromisoformat(text).timestamp()
-    except ValueError:
+    except (ValueError, OverflowError, OSError):
         return None
