@@ -28,6 +28,8 @@ MODELS = {
     "qwen/qwen3.5-397b-a17b": "qwen35",
     "z-ai/glm-4.5-air": "glm45",
     "zai-org/GLM-4.7": "glm47",
+    "zai-org/GLM-5.2": "glm47",
+    "zai-org/GLM-5.3-FP8": "glm53",
     "moonshotai/Kimi-VL-A3B-Thinking": "kimi",
     "moonshotai/Kimi-K2-Thinking": "kimi_k2",
     "moonshotai/kimi_k3": "kimi_k3",

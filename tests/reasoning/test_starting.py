@@ -87,6 +87,8 @@ TOGGLES: dict[str, tuple[str, Mapping[str, Any], bool, str]] = {
     "a word in the system message": ("nemotron_nano_v2", {"/no_think": True}, OFF, "toggles"),
     "that word, not used": ("nemotron_nano_v2", {"/no_think": False}, ON, "toggles"),
     "nothing asked, thinks by default": ("glm47", {}, ON, "toggles"),
+    "its template thinks whatever is asked": ("glm53", {"enable_thinking": False}, ON, "toggles"),
+    "its template always opens": ("olmo3", {}, ON, "toggles"),
     "nothing asked, does not by default": ("deepseek_v31", {}, OFF, "row"),
     "a toggle of something else": ("deepseek_v31", {"preserve_thinking": True}, OFF, "row"),
     "nothing said": ("deepseek_v31", {"thinking": None}, OFF, "row"),

@@ -82,6 +82,16 @@ ELEMENTS = {
         minimax("clock", "<a>", "<item>x", "</item>", "<item>1", "</item>", "</a>", "<b>", "<c> y", "</c>", "</b>"),
         '‹clock #1 {"a": ["x", "1"], "b": {"c": " y"}}›',
     ),
+    "elements of one name": Case(
+        "minimax_m3",
+        minimax("clock", "<a>", "<t>x", "</t>", "<u>1", "</u>", "<t>y", "</t>", "</a>"),
+        '‹clock #1 {"a": {"t": ["x", "y"], "u": "1"}}›',
+    ),
+    "a broken element behind others": Case(
+        "minimax_m3",
+        minimax("clock", "<a>", "<t>x", "</t>", "<t>y"),
+        f'‹clock #1 {{"a": {{"t": "x"†t†, "t": "y{MARK}</invoke>\\n{MARK}</tool_call>›†',
+    ),
     "text between elements": Case(
         "minimax_m3", minimax("weather", "<city>x", "</city> so "), '‹weather #1 {"city": "x"†so †}›'
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Protocol
 
 from bardo.tools.declared import DeclaredTools
 from bardo.tools.jsontext import escape
@@ -10,6 +11,14 @@ from bardo.tools.pieces import Pieces
 from bardo.tools.scanner import Malformed, Scanner
 
 MakeId = Callable[[], str]
+
+
+class ArgumentSink(Protocol):
+    """Takes arguments as JSON text, and notes on them."""
+
+    def arguments(self, text: str) -> None: ...
+
+    def note(self, why: str, raw: str = "") -> None: ...
 
 
 class OpenCall:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection
 
-from bardo.tools.calls import OpenCall
+from bardo.tools.calls import ArgumentSink, OpenCall
 from bardo.tools.declared import TEXT, as_json
 from bardo.tools.jsontext import escape
 
@@ -15,7 +15,7 @@ _WRAPPED = frozenset({"object", "string"})
 class Value:
     """Text goes on at once; what must be converted to one of `types` is held, up to `hold` characters."""
 
-    def __init__(self, call: OpenCall, types: frozenset[str], hold: int) -> None:
+    def __init__(self, call: ArgumentSink, types: frozenset[str], hold: int) -> None:
         self._call = call
         self._types = types
         self._hold = hold
@@ -62,6 +62,7 @@ class WrappedValue(Value):
 
     def __init__(self, call: OpenCall, key: str, declared: Collection[str], hold: int) -> None:
         super().__init__(call, _WRAPPED, hold)
+        self._whole = call
         self._key = key
         self._declared = declared
 
@@ -85,7 +86,7 @@ class WrappedValue(Value):
 
     def _begin(self) -> None:
         if not self._text:
-            self._call.key(self._key)
+            self._whole.key(self._key)
 
 
 class TrimmedValue:
