@@ -124,3 +124,10 @@ def test_the_callers_own_parameters_of_venice_stand() -> None:
     assert "web_search_options" not in body
     wire, body = sent(CHAT, "groq", venice_parameters=own)
     assert body["venice_parameters"] == own
+
+
+def test_a_setting_inside_the_object_that_names_a_tool_is_reported() -> None:
+    span = {"startTime": "2026-01-01T00:00:00Z", "endTime": "2026-02-01T00:00:00Z"}
+    wire, body = sent(GEMINI, "openai", tools=[{"googleSearch": {"timeRangeFilter": span}}])
+    assert body["tools"] == [{"type": "web_search"}]
+    assert [(one.what, one.asked) for one in wire.degraded] == [("timeRangeFilter", span)]

@@ -15,6 +15,7 @@ from bardo.dialects.audio import carry_sound
 from bardo.dialects.call_ids import CallsInFrames
 from bardo.dialects.declaration import Declaration
 from bardo.dialects.documents import results_as_text
+from bardo.dialects.history_pictures import carry_pictures
 from bardo.dialects.hosted_tools import carry_hosted
 from bardo.dialects.losses import Losses, report_field_lacks, report_message_lacks, report_tool_lacks
 from bardo.dialects.operations import CountForm, EmbeddingForm, ModelsForm
@@ -169,7 +170,8 @@ class Dialect:
     `omits_call_ids`: tool calls may be without ids, and results are matched to them by name and order. `calls_in_frames`: how a call that
     lacks its id is found in a frame that is forwarded; None where a stream is not mended so. `model_in_path`: the model is named in a
     request's URL, not in its body. `model_field` is the field of a reply that names the model; empty where replies name none.
-    `search_results`: a request may hold results of the caller's own search; elsewhere they become text.
+    `search_results`: a request may hold results of the caller's own search; elsewhere they become text. `model_pictures`: messages of the
+    model may hold pictures; elsewhere only those of the user.
     `starts_with_usage`: a stream names the tokens of its prompt where it begins. `over_budget_status` is the status of an answer to a
     client whose budget is used up.
     `usage_option` is the object of a body, and the field in it, that ask for usage in a stream. `embeddings`, `token_count` and `models`
@@ -200,6 +202,7 @@ class Dialect:
     model_in_path: bool = False
     model_field: str = "model"
     search_results: bool = False
+    model_pictures: bool = False
     starts_with_usage: bool = False
     over_budget_status: int = 402
     usage_option: tuple[str, str] | None = None
@@ -212,6 +215,8 @@ class Dialect:
         """Write a request for one provider. What it cannot express is in `degraded`. Raises InvalidRequest for what is no JSON."""
         early = Losses(self.declaration)
         request = carry_sound(request, self.name)
+        if request.dialect != self.name:
+            request = carry_pictures(request, early, from_model=self.model_pictures)
         request, hosted = carry_hosted(request, row, early)
         request, carried = carry_shared(request, row, early)
         if not self.search_results and request.dialect != self.name:

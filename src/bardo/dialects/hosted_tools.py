@@ -124,10 +124,18 @@ def _rewritten(
             continue
         there = target_form.settings[name]
         written = merge_fields(merge_fields(written, nested(there, value)), target_form.beside.get(there, {}))
-    for name, value in left.items():
-        if name not in client_form.written and name != "type" and value:
-            losses.lose(name, value, f"{target_form.dialect} has no such setting of the tool")
+    for name, value in _unwritten(left, client_form).items():
+        losses.lose(name, value, f"{target_form.dialect} has no such setting of the tool")
     return written
+
+
+def _unwritten(left: dict[str, Any], client_form: HostedForm) -> dict[str, Any]:
+    """Return the settings that are left, where the client's form has some of them inside the object that names the tool."""
+    held = [left[name] for name, value in client_form.written.items() if value == {} and isinstance(left.get(name), dict)]
+    settings = {name: value for name, value in left.items() if name not in client_form.written and name != "type"}
+    for inner in held:
+        settings |= inner
+    return {name: value for name, value in settings.items() if value}
 
 
 def hosted_as(known: HostedTool, language: str, settings: dict[str, Any]) -> Tool:

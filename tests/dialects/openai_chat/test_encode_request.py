@@ -214,14 +214,14 @@ REPLAYS: dict[str, tuple[str, tuple[Block, ...], dict[str, Any], list[tuple[str,
         [],
     ),
     "think tags": ("think_tags", (PLAIN, TextBlock("a")), {"content": "<think>x</think>a"}, []),
-    "think tags before an image": (
+    "think tags before another part": (
         "think_tags",
-        (PLAIN, TextBlock("a"), ImageBlock(url="u")),
+        (PLAIN, TextBlock("a"), UnknownBlock("openai_chat", {"type": "refusal", "refusal": "no"})),
         {
             "content": [
                 {"type": "text", "text": "<think>x</think>"},
                 {"type": "text", "text": "a"},
-                {"type": "image_url", "image_url": {"url": "u"}},
+                {"type": "refusal", "refusal": "no"},
             ]
         },
         [],
@@ -264,16 +264,6 @@ TURNS: dict[str, tuple[tuple[Block, ...], dict[str, Any], list[tuple[str, Any]]]
         (TextBlock("a"), UnknownBlock("other", {"type": "map"})),
         {"content": "a"},
         [("content.map", "map")],
-    ),
-    "an image": (
-        (TextBlock("a"), ImageBlock(media_type="image/png", data="AA", detail="low")),
-        {
-            "content": [
-                {"type": "text", "text": "a"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AA", "detail": "low"}},
-            ]
-        },
-        [],
     ),
 }  # fmt: skip
 

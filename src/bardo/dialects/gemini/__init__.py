@@ -23,6 +23,7 @@ from bardo.dialects.pictures import GEMINI_PICTURES
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
+    model_pictures=True,
     name=NAME,
     over_budget_status=429,
     model_field="modelVersion",

@@ -19,6 +19,7 @@ from bardo.dialects.pictures import INTERACTIONS_PICTURES
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
+    model_pictures=True,
     name=NAME,
     over_budget_status=429,
     stream_framing="sse",

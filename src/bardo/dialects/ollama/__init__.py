@@ -15,6 +15,7 @@ from bardo.dialects.ollama.models import MODELS
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
+    model_pictures=True,
     name=NAME,
     stream_framing="ndjson",
     decode_request=decode_request,
