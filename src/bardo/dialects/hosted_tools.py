@@ -131,7 +131,9 @@ def _rewritten(
 
 def _unwritten(left: dict[str, Any], client_form: HostedForm) -> dict[str, Any]:
     """Return the settings that are left, where the client's form has some of them inside the object that names the tool."""
-    held = [left[name] for name, value in client_form.written.items() if value == {} and isinstance(left.get(name), dict)]
+    held = [
+        left[name] for name, value in client_form.written.items() if value == {} and isinstance(left.get(name), dict)
+    ]
     settings = {name: value for name, value in left.items() if name not in client_form.written and name != "type"}
     for inner in held:
         settings |= inner

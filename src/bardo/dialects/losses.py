@@ -70,7 +70,7 @@ class Losses:
         self.lose(f"tool {tool.name}", tool.name, "a tool only its own provider runs")
 
     def lose_fields(self, carried: Carried | None) -> None:
-        """Report fields of another dialect; one that is null or an empty object says nothing."""
+        """Report fields of another dialect; one that is null says nothing."""
         if carried is not None and carried.dialect != self.dialect:
             for name, value in carried.fields.items():
                 if value is not None and name in self._markers:

@@ -235,7 +235,7 @@ LOST: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "a picture of the model's": (
         {"messages": (Message("assistant", (ImageBlock(url="u"),)), *HELLO)},
-        {"content": ("ImageBlock", None)},
+        {"image": ("assistant", "user")},
     ),
 }
 
