@@ -111,3 +111,14 @@ def test_thinking_that_cannot_be_read_shows_its_tokens(panel: OpenPanel) -> None
         tab.open(f"{panel.address}/requests/{SEALED_CALL}")
         assert "Reasoning performed (not visible) · 777 tokens" in tab.run("document.querySelector('main').textContent")
         assert "c2VhbGVk" not in tab.run("document.querySelector('article.answer').textContent")
+
+
+def test_a_long_name_leaves_the_other_columns_in_sight(panel: OpenPanel) -> None:
+    """At the usual width: the outcome, the tokens and the cost of each call are seen without scrolling."""
+    with panel.tab(width=1280) as tab:
+        tab.open(f"{panel.address}/requests")
+        right = tab.run(
+            "[...document.querySelectorAll('td.num:nth-child(9)')].map((one) => one.getBoundingClientRect().right)"
+        )
+        assert right
+        assert max(right) < 1280
