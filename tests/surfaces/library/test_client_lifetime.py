@@ -12,7 +12,7 @@ import pytest
 import bardo
 from bardo.edge.fake import FakeReply, FakeTransport
 from bardo.edge.settings import LogSettings, ProviderEntry, Settings
-from bardo.values.errors import BardoError, ClientMisuse
+from bardo.values.errors import BardoError, ClientMisuse, InvalidRequest
 from support.upstream_replies import REPLIES
 
 ENTRY = ProviderEntry(id="one", preset="ollama", base_url="http://upstream", models=("m",))
@@ -143,3 +143,16 @@ def test_a_client_that_nobody_closes_leaves_no_noise(ending: str) -> None:
     program = PROGRAM + textwrap.dedent(ending)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_client_is_shown_shortly_and_says_when_it_is_closed() -> None:
+    one = bardo.Client(SETTINGS)
+    assert repr(one) == "<bardo.Client>"
+    one.close()
+    assert repr(one) == "<bardo.Client, closed>"
+
+
+@pytest.mark.parametrize("prompt", [5, None, {"role": "user", "content": "hi"}])
+def test_a_prompt_that_is_no_text_and_no_list_of_turns_is_named(prompt: object) -> None:
+    with pytest.raises(InvalidRequest, match="a prompt cannot be"), bardo.Client(SETTINGS) as one:
+        one.respond(prompt, model="m")  # type: ignore[call-overload]

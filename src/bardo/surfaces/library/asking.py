@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, TypedDict
 
@@ -232,6 +232,9 @@ def build_embed_request(
 
 
 def _turns(prompt: Sequence[Message | Response | dict[str, Any]]) -> list[Message]:
+    if not isinstance(prompt, Iterable) or isinstance(prompt, Mapping):
+        hint = "give a text, or a list of turns"
+        raise InvalidRequest(f"a prompt cannot be {type(prompt).__name__}", hint=hint, param="prompt")
     return [_turn(turn, place) for place, turn in enumerate(prompt)]
 
 

@@ -39,6 +39,9 @@ class Client:
         # A client that nobody closed is closed when it is gone, or at the program's end.
         self._at_end = weakref.finalize(self, _end, self._inner, self._loop, self._thread)
 
+    def __repr__(self) -> str:
+        return f"<bardo.{type(self).__name__}{'' if self._thread.is_alive() else ', closed'}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -42,6 +42,9 @@ class AsyncClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._closed = False
 
+    def __repr__(self) -> str:
+        return f"<bardo.{type(self).__name__}{', closed' if self._closed else ''}>"
+
     async def __aenter__(self) -> Self:
         return self
 
