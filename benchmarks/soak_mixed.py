@@ -2,8 +2,8 @@
 
 `--minutes M` ends the load sooner: what was sent until then is judged by the same rules.
 
-Flat is: over the last half of the samples, the line of least squares rises by no more than its allowance, which is 5 % of the mean or a few
-units, whichever is more.
+Flat is: over the last half of the requests, the line of least squares rises by no more than its allowance, which is 5 % of the mean or a
+few units, whichever is more.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def run(bench: Bench, requests: int, plot_file: Path | None) -> tuple[list[Table
             found=rise,
         )
         for worker, curve in curves.workers.items()
-        for measure, rise, limit in _rises(curve)
+        for measure, rise, limit in _rises(curves.places, curve)
     ]
     right = Target(says="mistakes in the log", limit=0, unit="", found=float(len(mistakes)))
     return [_table(curves, _notes(sums, ledger, mistakes, seconds))], [*flat, right]
@@ -131,17 +131,21 @@ def _held(pid: int, state: Mapping[str, int]) -> dict[str, float]:
     }
 
 
-def rise(values: Sequence[float]) -> float:
-    """Return by how much the line of least squares through the last half of the values rises from its beginning to its end."""
-    half = values[len(values) // 2 :]
-    places = range(len(half))
-    slope = statistics.linear_regression(places, half).slope if len(half) > 1 else 0.0
-    return slope * (len(half) - 1)
+def rise(places: Sequence[int], values: Sequence[float]) -> float:
+    """Return by how much the line of least squares through the values of the last half of the requests rises.
+
+    `places` are how many requests were sent before each value: samples need not be equally far apart.
+    """
+    half = [(place, value) for place, value in zip(places, values, strict=True) if 2 * place >= places[-1]]
+    if len(half) < 2:
+        return 0.0
+    sent, held = zip(*half, strict=True)
+    return statistics.linear_regression(sent, held).slope * (sent[-1] - sent[0])
 
 
-def _rises(curve: Curve) -> list[tuple[str, float, float]]:
+def _rises(places: Sequence[int], curve: Curve) -> list[tuple[str, float, float]]:
     return [
-        (measure, rise(values), max(_ALLOWED[measure], 0.05 * statistics.fmean(values)))
+        (measure, rise(places, values), max(_ALLOWED[measure], 0.05 * statistics.fmean(values)))
         for measure, values in curve.items()
     ]
 

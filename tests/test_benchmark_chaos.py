@@ -86,8 +86,11 @@ def test_a_reply_is_whole_or_an_error_or_quietly_cut(kind: str, status: int, bod
 
 
 def test_a_line_that_rises_is_told_from_one_that_varies() -> None:
-    assert rise([50.0] * 10 + [100.0, 101.0] * 5) == pytest.approx(0.27, abs=0.01)
-    assert rise([float(value) for value in range(20)]) == pytest.approx(9)
+    assert rise(range(20), [50.0] * 10 + [100.0, 101.0] * 5) == pytest.approx(0.27, abs=0.01)
+    assert rise(range(20), [float(value) for value in range(20)]) == pytest.approx(9)
+    assert rise([0, 100, 900, 1000, 1001], [0.0, 5.0, 7.0, 8.0, 8.0]) == pytest.approx(1.0, abs=0.02), (
+        "by requests, not by samples"
+    )
 
 
 def test_a_plot_is_svg_with_a_line_for_each_worker() -> None:
