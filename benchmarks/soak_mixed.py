@@ -139,7 +139,7 @@ def rise(places: Sequence[int], values: Sequence[float]) -> float:
     half = [(place, value) for place, value in zip(places, values, strict=True) if 2 * place >= places[-1]]
     if len(half) < 2:
         return 0.0
-    sent, held = zip(*half, strict=True)
+    sent, held = [place for place, _ in half], [value for _, value in half]
     return statistics.linear_regression(sent, held).slope * (sent[-1] - sent[0])
 
 
