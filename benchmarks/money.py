@@ -16,8 +16,8 @@ from bardo.edge.accounts import opening
 from bardo.edge.accounts.accounts import Accounts
 from bardo.edge.accounts.call_gate import CallGate
 from bardo.edge.call_attempts import CallAttempts
+from bardo.edge.configuration_parts import open_log
 from bardo.edge.directory import Placement
-from bardo.edge.lasting_parts import open_log
 from bardo.edge.log.row import LogRow
 from bardo.edge.price_book import PriceBook
 from bardo.edge.settings import parse_settings

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from bardo.edge.assembly import Assembly, assemble
+from bardo.edge.configuration_parts import open_log
 from bardo.edge.data_paths import log_path
 from bardo.edge.fake import FakeReply, FakeTransport
-from bardo.edge.lasting_parts import open_log
 from bardo.edge.log import LogReader, LogRow
 from bardo.edge.settings import (
     GatewaySettings,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bardo.edge.lasting_parts import ConfigurationParts
+from bardo.edge.configuration_parts import ConfigurationParts
 from bardo.edge.log import Feedback, LogMissing, LogReader, LogRow, LogWriter, pruning
 from bardo.edge.log.feedback import FeedbackStore
 from bardo.edge.memory.reasoning_memory import EpisodeSelection

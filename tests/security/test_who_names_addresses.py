@@ -18,7 +18,7 @@ NAMED_BY = {
     "edge/web_search.py": "the row of a search service, or [search] base_url",
     "edge/payments/network.py": "[payments.servers]",
     "edge/export/clickhouse.py": "the operator, as an argument of a command",
-    "edge/conform/talk.py": "the operator, as an argument of a command",
+    "edge/conform/checked_server.py": "the operator, as an argument of a command",
     "surfaces/cli/demonstration.py": "bardo: a simulator that the command started",
     "surfaces/cli/doctor_watch.py": "the operator: the gateway that is looked at",
     "surfaces/cli/top_feed.py": "the operator: the gateway that is looked at",

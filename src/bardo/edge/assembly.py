@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from bardo.edge.call_context import Limits
 from bardo.edge.call_routing import CallRouting
 from bardo.edge.client_keys import ClientKeys
+from bardo.edge.configuration_parts import ConfigurationParts
 from bardo.edge.data_paths import data_folder, log_path
 from bardo.edge.directory import ProviderDirectory
 from bardo.edge.failover import Failover
@@ -20,7 +21,6 @@ from bardo.edge.formats import formats_of
 from bardo.edge.http import Deadlines, Transport
 from bardo.edge.introspect import Introspector
 from bardo.edge.keys import Keyring
-from bardo.edge.lasting_parts import ConfigurationParts
 from bardo.edge.listings import CatalogRefresh, HourlyRefresh, Listings, ListingStore
 from bardo.edge.listings.prices import feed_prices
 from bardo.edge.log.feedback import FeedbackStore

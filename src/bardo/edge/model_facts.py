@@ -21,7 +21,7 @@ from bardo.edge.introspect import Introspector, LiveFacts, log_override
 from bardo.edge.introspect.layers import layers_of
 from bardo.edge.introspect.live import FactsAnswer
 from bardo.edge.listings import ListedModel, Listing, Listings
-from bardo.edge.listings.held import context_of, features_of, layers_of_list
+from bardo.edge.listings.listings import context_of, features_of, layers_of_list
 from bardo.engine.knowledge import (
     BUILTIN,
     Knowledge,

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from bardo.edge.call_context import CallContext
 from bardo.edge.health import AttemptWatch
-from bardo.edge.held_updates import UpdateBuffer
 from bardo.edge.http_calls import Reply
 from bardo.edge.reply_head import is_streamed, send_wire
 from bardo.edge.stale_replies import RecordedReply
+from bardo.edge.update_buffer import UpdateBuffer
 from bardo.engine.forwarding import Forwarding, ReplyUpdate
 from bardo.engine.kept_budget.answer import BudgetStage
 from bardo.engine.planning import Attempt

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import msgspec
 
 from bardo.catalog.endpoint_choice import LossCounts, loss_counts, names_missing_endpoint
-from bardo.engine.kept_choices import CachedChoice, CachedChoices, names_of
+from bardo.engine.cached_choices import CachedChoice, CachedChoices, names_of
 from bardo.engine.planning import Attempt, Draft, EndpointChoice
 from bardo.engine.route import Target, endpoints_of
 from bardo.values.errors import Unsupported, UpstreamRefused

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 
+from bardo.engine.cached_choices import CachedChoices
 from bardo.engine.endpoints import PlannedAttempt, endpoint_targets, is_missing_endpoint, plan_at_best
 from bardo.engine.failover import moves_on
-from bardo.engine.kept_choices import CachedChoices
 from bardo.engine.knowledge import BUILTIN, Knowledge, Lesson, MissingEndpoint, RefusedForm, RejectedField
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.profiles import apply_profile

@@ -99,28 +99,28 @@ class Splitter:
         while True:
             phase = self._phase
             pattern = phase.final if final else phase.growing
-            found = None if phase.silent else pattern.search(text, search_from)
-            edge = found.start() if found else len(text)
+            match = None if phase.silent else pattern.search(text, search_from)
+            edge = match.start() if match else len(text)
             if phase.settles and not _blank(text[start:edge]):
                 self._phase = self._phases[phase.settles]
                 continue
             self._pass(text[start:edge], phase, segments)
             start = edge
-            if found is None:
+            if match is None:
                 self._hold("")
                 return segments
             if phase.fenced and self._fence.inside:
                 # In fenced code an opener is text, and hides no shorter marker that begins with it.
-                found = (phase.fenced_final if final else phase.fenced_growing).match(text, edge)
-            if found is None:
+                match = (phase.fenced_final if final else phase.fenced_growing).match(text, edge)
+            if match is None:
                 search_from = edge + 1
-            elif found.lastindex is None or (mention := _mention(phase, found, final)) is None:
+            elif match.lastindex is None or (mention := _mention(phase, match, final)) is None:
                 self._hold(text[edge:])
                 return segments
             elif mention:
-                search_from = found.end()
+                search_from = match.end()
             else:
-                start = search_from = self._move(phase, found, segments)
+                start = search_from = self._move(phase, match, segments)
 
     def _hold(self, text: str) -> None:
         phase = self._phase
@@ -137,9 +137,9 @@ class Splitter:
         if phase.fenced:
             self._fence.feed(text)
 
-    def _move(self, phase: Phase, found: re.Match[str], segments: "_Segments") -> int:
+    def _move(self, phase: Phase, match: re.Match[str], segments: "_Segments") -> int:
         """Do what the marker says; return where reading goes on."""
-        marker = found.group()
+        marker = match.group()
         move = phase.move(marker)
         entered = self._phase = self._phases[move.to]
         if move.note and move.note not in self.notes:
@@ -153,7 +153,7 @@ class Splitter:
             self._begun = True
         if move.text == "entered":
             self._pass(marker, entered, segments)
-        return found.start() if move.text == "again" else found.end()
+        return match.start() if move.text == "again" else match.end()
 
     def _close(self, phase: Phase, segments: "_Segments") -> None:
         if self._begun or not phase.quiet:
@@ -192,11 +192,11 @@ class _Segments:
             self._parts = []
 
 
-def _mention(phase: Phase, found: re.Match[str], final: bool) -> bool | None:
+def _mention(phase: Phase, match: re.Match[str], final: bool) -> bool | None:
     """Return whether a marker is only mentioned; None while that is not known."""
-    if not phase.mentionable or not phase.move(found.group()).unless_mentioned:
+    if not phase.mentionable or not phase.move(match.group()).unless_mentioned:
         return False
-    return is_mention(found.string, found.end(), final=final)
+    return is_mention(match.string, match.end(), final=final)
 
 
 def _blank(text: str) -> bool:

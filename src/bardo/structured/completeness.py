@@ -17,17 +17,17 @@ _WORD_AFTER = re.compile(r"[\w(\[]|[ \t]+[\w\"'(]")
 _ANNOUNCES = frozenset(":：=>`")
 
 
-def settled(found: ParsedValue, text: str) -> bool:
+def settled(parsed: ParsedValue, text: str) -> bool:
     """Return whether a value of a reply that was cut is its answer: complete, and the first thing said, or in a fence that was closed.
 
     A value inside prose may be a draft of the answer that the cut took away.
     """
-    if found.cut or found.unsure:
+    if parsed.cut or parsed.unsure:
         return False
-    if found.end >= len(text) and _grows(found.value, text):
+    if parsed.end >= len(text) and _grows(parsed.value, text):
         return False
-    lead = _LEAD.match(text, 0, found.start)
-    return (lead is not None and lead.end() == found.start) or _FENCE_END.match(text, found.end) is not None
+    lead = _LEAD.match(text, 0, parsed.start)
+    return (lead is not None and lead.end() == parsed.start) or _FENCE_END.match(text, parsed.end) is not None
 
 
 def _grows(value: Json, text: str) -> bool:
@@ -35,20 +35,20 @@ def _grows(value: Json, text: str) -> bool:
     return not isinstance(value, dict | list | str) and (text[-1:].isalnum() or text[-1:] == ".")
 
 
-def in_sentence(found: ParsedValue, text: str) -> bool:
+def in_sentence(parsed: ParsedValue, text: str) -> bool:
     """Return whether a bracket is part of a sentence: a reference such as [1], a tick box, an empty pair that is spoken about.
 
     Words without quotes count too: they may be an answer at the beginning of a line only.
     """
-    before = text[max(text.rfind("\n", 0, found.start) + 1, found.start - _LOOK) : found.start].strip()
-    if found.bare:
+    before = text[max(text.rfind("\n", 0, parsed.start) + 1, parsed.start - _LOOK) : parsed.start].strip()
+    if parsed.bare:
         return bool(before)
-    if found.cut or not _is_trivial(found.value):
+    if parsed.cut or not _is_trivial(parsed.value):
         return False
     line = before.strip(" \t*_-").lstrip(">")
     if line:
         return line[-1] not in _ANNOUNCES
-    return isinstance(found.value, list) and _WORD_AFTER.match(text, found.end) is not None
+    return isinstance(parsed.value, list) and _WORD_AFTER.match(text, parsed.end) is not None
 
 
 def _is_trivial(value: Json) -> bool:
@@ -61,9 +61,9 @@ def _is_trivial(value: Json) -> bool:
 _TOKEN = re.compile(r"[-+.\w]{0,50}\s{0,50}")
 
 
-def is_open(found: ParsedValue, text: str) -> bool:
+def is_open(parsed: ParsedValue, text: str) -> bool:
     """Return whether the text ends inside a value that is sound JSON as far as it goes."""
-    return found.cut == "scalar" and _TOKEN.fullmatch(text, read_until(text, found.start)) is not None
+    return parsed.cut == "scalar" and _TOKEN.fullmatch(text, read_until(text, parsed.start)) is not None
 
 
 # A member whose value is complete, at the end of a text.

@@ -52,19 +52,19 @@ def extract(
     cut = cut or was_cut(finish)
     refused = refused or finish == "refusal"
     known = finish != "unknown"
-    found = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
-    if found is None:
-        found = extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
-    return found if decode is None or not found.ok else _typed(found, decode)
+    extraction = extract_strict(text, judge, cut=cut, refused=refused, reasoning_removed=reasoning_removed)
+    if extraction is None:
+        extraction = extract_repair(text, judge, cut=cut, end_known=known, reasoning_removed=reasoning_removed)
+    return extraction if decode is None or not extraction.ok else _typed(extraction, decode)
 
 
-def _typed(found: Extraction, decode: Callable[[Json], Any]) -> Extraction:
+def _typed(extraction: Extraction, decode: Callable[[Json], Any]) -> Extraction:
     """Return the extraction with a value of the caller's type, or with what the type's own checks say."""
     try:
-        return msgspec.structs.replace(found, value=decode(found.value))
+        return msgspec.structs.replace(extraction, value=decode(extraction.value))
     except WrongShape as problem:
         failure = Failure(path=problem.path, message=problem.message, keyword="type")
-        return msgspec.structs.replace(found, error="invalid", message=str(problem), failures=(failure,))
+        return msgspec.structs.replace(extraction, error="invalid", message=str(problem), failures=(failure,))
 
 
 def was_cut(finish: FinishReason | None) -> bool:
@@ -98,10 +98,10 @@ def extract_strict(
     if (sound := extract_sound(text, judge, cut=cut)) is not None:
         return sound
     plain = text if reasoning_removed else without_reasoning(text)
-    found = strict_values(plain)
-    if not found:
+    extraction = strict_values(plain)
+    if not extraction:
         return None
-    return Search(judge, text).as_it_stands(one for one in found if may_answer(one, plain, cut=cut))
+    return Search(judge, text).as_it_stands(one for one in extraction if may_answer(one, plain, cut=cut))
 
 
 def extract_repair(
@@ -120,7 +120,7 @@ def extract_repair(
     search = Search(checker(schema), text)
     if len(plain) > MAX_READ:
         return search.too_complex(f"{len(plain):,} characters are too many to repair")
-    found = search.repaired(plain.removeprefix("\ufeff"), cut=cut)
-    if end_known or not (found.ok and found.truncated):
-        return found
-    return msgspec.structs.replace(found, error="truncated", message="the text ends inside the answer")
+    extraction = search.repaired(plain.removeprefix("\ufeff"), cut=cut)
+    if end_known or not (extraction.ok and extraction.truncated):
+        return extraction
+    return msgspec.structs.replace(extraction, error="truncated", message="the text ends inside the answer")

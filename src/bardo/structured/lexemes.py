@@ -27,8 +27,8 @@ def number(lexeme: str) -> int | float | None:
     based = _BASED.fullmatch(lexeme)
     if based:
         sign, *digits = based.groups()
-        base, said = next((base, said) for base, said in zip((16, 8, 2), digits, strict=True) if said)
-        size = int(said.replace("_", "") or "0", base)
+        base, text = next((base, text) for base, text in zip((16, 8, 2), digits, strict=True) if text)
+        size = int(text.replace("_", "") or "0", base)
         return -size if sign == "-" else size
     # 007 is a code rather than a number; 1_000 and 5. and .5 are numbers elsewhere.
     if _LOOSE_NUMBER.fullmatch(lexeme) and not re.match(r"[+-]?0\d", lexeme):
@@ -44,8 +44,8 @@ def scalar(lexeme: str) -> tuple[Json, bool]:
         return _LITERALS[lowered], True
     if lowered in _NOT_FINITE:
         return None, True
-    said = number(lexeme)
-    return (lexeme, False) if said is None else (said, True)
+    text = number(lexeme)
+    return (lexeme, False) if text is None else (text, True)
 
 
 def unescaped(raw: str) -> str:
@@ -125,15 +125,15 @@ class StringReader:
 
     def _code_points(self, held: str, at: int) -> int:
         try:
-            said = "".join(chr(int(held[place : place + 4], 16)) for place in range(2, len(held), 6))
+            text = "".join(chr(int(held[place : place + 4], 16)) for place in range(2, len(held), 6))
         except ValueError:
             self.broken = True
             return at
-        if len(held) == 6 and "\ud800" <= said <= "\udbff":
+        if len(held) == 6 and "\ud800" <= text <= "\udbff":
             return at + 1
-        return self._settle(without_surrogates(said), at + 1)
+        return self._settle(without_surrogates(text), at + 1)
 
-    def _settle(self, said: str, at: int) -> int:
-        self._pieces.append(said)
+    def _settle(self, text: str, at: int) -> int:
+        self._pieces.append(text)
         self._held = ""
         return at

@@ -167,9 +167,9 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     signs: tuple[str, ...]
     together: bool = False
 
-    def is_about(self, form: Form, status: int, said: str) -> bool:
-        """Return whether a refusal is about a form. `said` is in small letters."""
-        return form in self.forms and status in self.statuses and any(sign in said for sign in self.signs)
+    def is_about(self, form: Form, status: int, message: str) -> bool:
+        """Return whether a refusal is about a form. `message` is in small letters."""
+        return form in self.forms and status in self.statuses and any(sign in message for sign in self.signs)
 
 
 class LastingRefusal(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -193,16 +193,16 @@ def _rows() -> _Rows:
         raise ConfigError(f"structured_refusals.toml: {problem}") from problem
 
 
-def refused_by(form: Form, status: int, said: str) -> frozenset[Form]:
+def refused_by(form: Form, status: int, message: str) -> frozenset[Form]:
     """Return the forms that a refusal with this status and text is about, where the one that was sent is among them."""
-    lowered = said.lower()
+    lowered = message.lower()
     about = [row for row in _rows().refusal if row.is_about(form, status, lowered)]
     return frozenset(one for row in about for one in (row.forms if row.together else (form,)))
 
 
-def is_lasting(said: str) -> bool:
+def is_lasting(message: str) -> bool:
     """Return whether a refusal is about the form, and not about this one schema: then the next call need not try it."""
-    lowered, lasting = said.lower(), _rows().lasting
+    lowered, lasting = message.lower(), _rows().lasting
     return any(sign in lowered for sign in lasting.signs) and not any(sign in lowered for sign in lasting.unless)
 
 

@@ -120,7 +120,7 @@ def _planned(
     prefer: bool,
     mode: Mode | None,
     name: str,
-    told: str,
+    guidance: str,
 ) -> StructuredPlan:
     wanted: Mode = mode or ("schema_enforced" if prefer else "tool_use_workaround")
     named = _name(name, judge.schema)
@@ -135,9 +135,9 @@ def _planned(
             except Inexpressible as problem:
                 reason = f"its schemas cannot say this one: {problem}"
             else:
-                return _made(rung, rewritten, named, told, tuple(skipped), wanted)
+                return _made(rung, rewritten, named, guidance, tuple(skipped), wanted)
         skipped.append(Skipped(rung.form, reason))
-    return _made(Rung(form="prompt"), _rewritten(judge, "any"), named, told, tuple(skipped), wanted)
+    return _made(Rung(form="prompt"), _rewritten(judge, "any"), named, guidance, tuple(skipped), wanted)
 
 
 def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
@@ -146,7 +146,7 @@ def _rewritten(judge: Checker, name: str) -> RewrittenSchema:
 
 
 def _made(
-    rung: Rung, rewritten: RewrittenSchema, name: str, told: str, skipped: tuple[Skipped, ...], wanted: Mode
+    rung: Rung, rewritten: RewrittenSchema, name: str, guidance: str, skipped: tuple[Skipped, ...], wanted: Mode
 ) -> StructuredPlan:
     tool = f"{_TOOL}{name}"[:64] if rung.form in ("tool", "tool_auto") else ""
     return StructuredPlan(
@@ -156,7 +156,7 @@ def _made(
         schema=rewritten.schema,
         strict=rung.strict,
         tool_name=tool,
-        guidance=_told(rung, rewritten, tool, told),
+        guidance=_told(rung, rewritten, tool, guidance),
         rewrites=rewritten.rewrites,
         skipped=skipped,
         wanted=wanted,
@@ -164,14 +164,14 @@ def _made(
     )
 
 
-def _told(rung: Rung, rewritten: RewrittenSchema, tool: str, told: str) -> str:
+def _told(rung: Rung, rewritten: RewrittenSchema, tool: str, guidance: str) -> str:
     if rung.form == "tool_auto":
         return tool_guidance(tool)
     if MODE_OF[rung.form] != "prompt_guided":
         return ""
     # The caller's own words show its own schema, so they do where that is what must be answered, and where they say what must be said.
-    fits = not rewritten.changes_answers and not (rung.form == "json_object" and "json" not in told.lower())
-    return told if told and fits and not rung.example else guidance_for(rewritten.schema, example=rung.example)
+    fits = not rewritten.changes_answers and not (rung.form == "json_object" and "json" not in guidance.lower())
+    return guidance if guidance and fits and not rung.example else guidance_for(rewritten.schema, example=rung.example)
 
 
 def _name(name: str, schema: Any) -> str:
@@ -195,10 +195,10 @@ _OF_TYPE: dict[str, Any] = {
 def guidance_for(schema: Any, *, example: bool = False) -> str:
     """Return an instruction that holds the schema, and an example where wanted. It says "JSON", which some providers demand."""
     said = json.dumps(schema, ensure_ascii=False, indent=2)
-    told = f"Answer with one JSON value that conforms to this JSON Schema:\n\n```json\n{said}\n```\n"
+    guidance = f"Answer with one JSON value that conforms to this JSON Schema:\n\n```json\n{said}\n```\n"
     if example:
-        told += f"\nAn example of its form, not of its content:\n\n```json\n{json.dumps(example_of(schema), ensure_ascii=False)}\n```\n"
-    return told + "\nWrite only that JSON: no text before or after it, and no code fence."
+        guidance += f"\nAn example of its form, not of its content:\n\n```json\n{json.dumps(example_of(schema), ensure_ascii=False)}\n```\n"
+    return guidance + "\nWrite only that JSON: no text before or after it, and no code fence."
 
 
 def tool_guidance(name: str) -> str:

@@ -37,37 +37,41 @@ class TypedSchema(NamedTuple):
     decode: Callable[[Json], Any]
 
 
-def schema_of(wanted: Any) -> TypedSchema:
+def schema_of(answer_type: Any) -> TypedSchema:
     """Return the JSON Schema of a type and its decoder; a schema stands for itself, and its answers stay plain values.
 
     Raises InvalidRequest for what is no type bardo knows, or no JSON Schema: the message says where.
     """
-    if isinstance(wanted, Mapping | bool):
-        return TypedSchema(checker(wanted if isinstance(wanted, bool) else dict(wanted)).schema, _as_it_is)
-    if callable(getattr(wanted, "from_json", None)) and callable(getattr(wanted, "schema", None)):
-        return _own(wanted)
-    if _holds_pydantic(wanted, set()):
-        return _of_pydantic(wanted)
-    return _of_msgspec(wanted)
+    if isinstance(answer_type, Mapping | bool):
+        return TypedSchema(
+            checker(answer_type if isinstance(answer_type, bool) else dict(answer_type)).schema, _as_it_is
+        )
+    if callable(getattr(answer_type, "from_json", None)) and callable(getattr(answer_type, "schema", None)):
+        return _own(answer_type)
+    if _holds_pydantic(answer_type, set()):
+        return _of_pydantic(answer_type)
+    return _of_msgspec(answer_type)
 
 
 def _as_it_is(value: Json) -> Json:
     return value
 
 
-def _own(wanted: Any) -> TypedSchema:
+def _own(answer_type: Any) -> TypedSchema:
     """Return what a StructuredOutput class says of itself."""
-    said = wanted.schema()
-    schema = said if isinstance(said, Mapping | bool) else getattr(said, "schema", said)
+    message = answer_type.schema()
+    schema = message if isinstance(message, Mapping | bool) else getattr(message, "schema", message)
     if not isinstance(schema, Mapping | bool):
         raise InvalidRequest(
-            f"{_named(wanted)}.schema() returned {type(schema).__name__}, not a JSON Schema", hint=_HINT, param="schema"
+            f"{_named(answer_type)}.schema() returned {type(schema).__name__}, not a JSON Schema",
+            hint=_HINT,
+            param="schema",
         )
     checked = checker(cast("JsonSchema", schema)).schema
 
     def decode(value: Json) -> Any:
         try:
-            return wanted.from_json(msgspec.json.encode(value).decode())
+            return answer_type.from_json(msgspec.json.encode(value).decode())
         except UnusableAnswer as problem:
             raise WrongShape(problem.message, path=problem.extraction.path) from problem
         except (ValueError, TypeError, KeyError) as problem:
@@ -76,33 +80,37 @@ def _own(wanted: Any) -> TypedSchema:
     return TypedSchema(checked, decode)
 
 
-def _of_msgspec(wanted: Any) -> TypedSchema:
+def _of_msgspec(answer_type: Any) -> TypedSchema:
     try:
-        schema = msgspec.json.schema(wanted)
-        msgspec.json.Decoder(wanted)
+        schema = msgspec.json.schema(answer_type)
+        msgspec.json.Decoder(answer_type)
     except (TypeError, NameError) as problem:
         hint = (
             "give the members of a union a tag, or use a pydantic model" if "union" in str(problem).lower() else _HINT
         )
-        raise InvalidRequest(f"{_named(wanted)} has no JSON Schema: {problem}", hint=hint, param="schema") from problem
+        raise InvalidRequest(
+            f"{_named(answer_type)} has no JSON Schema: {problem}", hint=hint, param="schema"
+        ) from problem
 
     def decode(value: Json) -> Any:
         try:
-            return msgspec.convert(value, wanted)
+            return msgspec.convert(value, answer_type)
         except msgspec.ValidationError as problem:
             raise _wrong(str(problem)) from problem
 
     return TypedSchema(checker(schema).schema, decode)
 
 
-def _of_pydantic(wanted: Any) -> TypedSchema:
+def _of_pydantic(answer_type: Any) -> TypedSchema:
     from pydantic import PydanticSchemaGenerationError, PydanticUserError, TypeAdapter, ValidationError
 
     try:
-        adapter = TypeAdapter(wanted)
+        adapter = TypeAdapter(answer_type)
         schema = adapter.json_schema()
     except (PydanticUserError, PydanticSchemaGenerationError) as problem:
-        raise InvalidRequest(f"{_named(wanted)} has no JSON Schema: {problem}", hint=_HINT, param="schema") from problem
+        raise InvalidRequest(
+            f"{_named(answer_type)} has no JSON Schema: {problem}", hint=_HINT, param="schema"
+        ) from problem
 
     def decode(value: Json) -> Any:
         try:
@@ -116,24 +124,24 @@ def _of_pydantic(wanted: Any) -> TypedSchema:
     return TypedSchema(checker(schema).schema, decode)
 
 
-def _holds_pydantic(wanted: Any, seen: set[int]) -> bool:
+def _holds_pydantic(answer_type: Any, seen: set[int]) -> bool:
     """Return whether a pydantic class stands anywhere in a type. Where pydantic was never imported, none can."""
-    if "pydantic" not in sys.modules or id(wanted) in seen:
+    if "pydantic" not in sys.modules or id(answer_type) in seen:
         return False
-    seen.add(id(wanted))
-    if isinstance(wanted, type) and hasattr(wanted, "__pydantic_core_schema__"):
+    seen.add(id(answer_type))
+    if isinstance(answer_type, type) and hasattr(answer_type, "__pydantic_core_schema__"):
         return True
-    return any(_holds_pydantic(inner, seen) for inner in (*get_args(wanted), *_fields(wanted)))
+    return any(_holds_pydantic(inner, seen) for inner in (*get_args(answer_type), *_fields(answer_type)))
 
 
-def _fields(wanted: Any) -> tuple[Any, ...]:
+def _fields(answer_type: Any) -> tuple[Any, ...]:
     if not (
-        isinstance(wanted, type)
-        and (is_dataclass(wanted) or is_typeddict(wanted) or issubclass(wanted, msgspec.Struct))
+        isinstance(answer_type, type)
+        and (is_dataclass(answer_type) or is_typeddict(answer_type) or issubclass(answer_type, msgspec.Struct))
     ):
         return ()
     try:
-        return tuple(get_type_hints(wanted, include_extras=True).values())
+        return tuple(get_type_hints(answer_type, include_extras=True).values())
     except (NameError, TypeError):
         return ()
 
@@ -142,11 +150,11 @@ _AT = re.compile(r"^(?P<message>.*) - at `(?P<path>.*)`$", re.DOTALL)
 _STEP = re.compile(r"\.(\w+)|\[(\d+|\.\.\.)\]")
 
 
-def _wrong(said: str) -> WrongShape:
+def _wrong(message: str) -> WrongShape:
     """Return the error for msgspec's words, which end with a path such as `$.a[0]`; `...` stands for any key of a map."""
-    found = _AT.match(said)
+    found = _AT.match(message)
     if found is None:
-        return WrongShape(said)
+        return WrongShape(message)
     steps = _STEP.findall(found["path"])
     path = "".join("/" + _escaped(name or ("*" if index == "..." else index)) for name, index in steps)
     return WrongShape(found["message"], path=path)
@@ -156,5 +164,5 @@ def _escaped(part: str) -> str:
     return part.replace("~", "~0").replace("/", "~1")
 
 
-def _named(wanted: Any) -> str:
-    return getattr(wanted, "__name__", None) or repr(wanted)[:100]
+def _named(answer_type: Any) -> str:
+    return getattr(answer_type, "__name__", None) or repr(answer_type)[:100]

@@ -24,14 +24,14 @@ _STRAY = "something else stands between the elements"
 
 
 class ElementReader:
-    """Reads the arguments of calls in one format. A value longer than `hold` that would need conversion stays text."""
+    """Reads the arguments of calls in one format. A value longer than `buffer_limit` that would need conversion stays text."""
 
-    def __init__(self, scanner: Scanner, call: OpenCall, mark: str, *, hold: int) -> None:
+    def __init__(self, scanner: Scanner, call: OpenCall, mark: str, *, buffer_limit: int) -> None:
         self._scanner = scanner
         self._call = call
         self._mark = mark
         self._opener = f"{mark}<"
-        self._hold = hold
+        self._hold = buffer_limit
 
     def read(self, stops: tuple[str, ...]) -> Reading[None]:
         """Announce the call, and read elements up to one of `stops`. Raises Malformed."""

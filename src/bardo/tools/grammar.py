@@ -106,7 +106,7 @@ class CallGrammar:
         self._shapes = shapes_of(row)
         self._before = 0
         self._parameters = ParameterReader(scanner, call, row, hold=hold)
-        self._elements = ElementReader(scanner, call, row.element_mark, hold=hold)
+        self._elements = ElementReader(scanner, call, row.element_mark, buffer_limit=hold)
 
     def fitting(self, *, again: bool = False) -> Reading[Shape | None]:
         """Return the shape that can begin here. After a call, a bare name is not taken for `again` one."""

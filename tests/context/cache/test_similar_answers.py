@@ -12,8 +12,15 @@ from hypothesis import strategies as st
 from bardo.context.cache.answers import compare_answers
 from bardo.context.cache.confidence import Evidence, comparisons_needed, false_hit_bound
 from bardo.context.cache.index import IndexedQuestion, decode_index, encode_index, packed, unpacked
-from bardo.context.cache.look import Candidate, CompareAnswers, CountSimilar, FindSimilar, SimilarLookup, after_reply
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
+from bardo.context.cache.similar_lookup import (
+    Candidate,
+    CompareAnswers,
+    CountSimilar,
+    FindSimilar,
+    SimilarLookup,
+    after_reply,
+)
 from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import LayerFacts
 from bardo.values.blocks import ImageBlock, TextBlock

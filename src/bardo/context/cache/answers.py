@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from bardo.context.cache.look import LONGEST_ANSWER
+from bardo.context.cache.similar_lookup import LONGEST_ANSWER
 
 Comparison = Literal["same", "different", "undecided"]
 
@@ -18,19 +18,19 @@ _OPPOSED = (
 )  # fmt: skip
 
 
-def compare_answers(kept: str, fresh: str, cosine: float | None) -> Comparison:
+def compare_answers(cached: str, fresh: str, cosine: float | None) -> Comparison:
     """Say whether two answers tell the same.
 
     `cosine` is the similarity of their vectors, None where there is none. What cannot be told is undecided: long answers are worded
     anew each time, and such a comparison says nothing of the cache.
     """
-    left, right = _words(kept), _words(fresh)
+    left, right = _words(cached), _words(fresh)
     if left == right:
         return "same"
     if not left or not right or _opposed(left[0], right[0]):
         return "different"
-    mine, others = _numbers(kept), _numbers(fresh)
-    short = max(len(kept), len(fresh)) <= _SHORT
+    mine, others = _numbers(cached), _numbers(fresh)
+    short = max(len(cached), len(fresh)) <= _SHORT
     if short and mine != others:
         return "different"
     if short and set(left) == set(right):

@@ -14,8 +14,8 @@ import msgspec
 
 from bardo.catalog.matching import matches_glob
 from bardo.context.cache.identity import identity_of
-from bardo.context.cache.look import ForgetSimilar, SimilarLookup, after_reply
 from bardo.context.cache.refusal import Refusal, refusal_of, refusal_of_reply
+from bardo.context.cache.similar_lookup import ForgetSimilar, SimilarLookup, after_reply
 from bardo.context.layer import Answered, Effect, EffectFailed, KeptReply, LayerFacts, LayerSteps, Passed, Receipt
 from bardo.streams.stage import Stage
 from bardo.values.cost import exact_dollars
@@ -147,18 +147,18 @@ class CacheLayer:
             deadline = request.options.deadline_seconds
             # What is left of it then is for a provider.
             within = None if deadline is None else deadline / 2
-            kept = yield FindReply(facts.tenant, identity, since, lead, within)
-            if isinstance(kept, KeptReply):
-                return _answered(kept, facts.now)
-            leads = kept is True
+            reply = yield FindReply(facts.tenant, identity, since, lead, within)
+            if isinstance(reply, KeptReply):
+                return _answered(reply, facts.now)
+            leads = reply is True
             if self._similar is not None:
                 look = yield from self._looked(self._similar, request, facts)
             if look is not None and look.serve is not None:
-                kept = yield FindReply(facts.tenant, look.serve.identity, since, False)
-                if isinstance(kept, KeptReply):
+                reply = yield FindReply(facts.tenant, look.serve.identity, since, False)
+                if isinstance(reply, KeptReply):
                     if leads:
                         yield ReleaseWaitingCalls(facts.tenant, identity, "similar")
-                    return _answered(kept, facts.now, look)
+                    return _answered(reply, facts.now, look)
                 yield ForgetSimilar(look.scope, look.serve.identity)
         place = Place(facts.tenant, identity, request.model, asked.tags, facts.now + seconds, rules.most_bytes)
         found = CacheResult(outcome="miss", reason="" if asked.mode == "use" else asked.mode)
@@ -201,16 +201,16 @@ class ReplyStoringPart:
         """Return None: the reply passes as it is."""
         return None
 
-    def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
+    def ended(self, request: Request, response: Response, reply: KeptReply | None) -> Iterable[Effect]:
         """Keep a reply that is whole, and tell those who wait for it."""
-        place, refusal = self._place, refusal_of_reply(response, kept)
-        if refusal is not None or kept is None:
+        place, refusal = self._place, refusal_of_reply(response, reply)
+        if refusal is not None or reply is None:
             return self._left(refusal or "too_large")
         look, index = self._look, b""
         compared: Iterable[Effect] = ()
         if look is not None:
             index, compared = look.index(response.text), after_reply(look, response.text)
-        keep = StoreReply(place.tenant, place.identity, kept, place.expires, place.model, place.tags, index)
+        keep = StoreReply(place.tenant, place.identity, reply, place.expires, place.model, place.tags, index)
         return (keep, *compared)
 
     def failed(self) -> Iterable[Effect]:
@@ -226,14 +226,14 @@ def _refused(request: Request, refusal: Refusal) -> Passed:
     return Passed(request=request, receipt=receipt, found=CacheResult(outcome="refused", reason=refusal))
 
 
-def _answered(kept: KeptReply, now: float, look: SimilarLookup | None = None) -> Answered:
-    age = max(0.0, now - kept.kept_at)
-    found = CacheResult(outcome="hit" if look is None else "similar", age_seconds=age, saved_nanos=kept.cost_nanos)
+def _answered(reply: KeptReply, now: float, look: SimilarLookup | None = None) -> Answered:
+    age = max(0.0, now - reply.kept_at)
+    found = CacheResult(outcome="hit" if look is None else "similar", age_seconds=age, saved_nanos=reply.cost_nanos)
     alike = "an equal call" if look is None else "a similar question"
     did = f"answered with the reply to {alike} {age:.0f} s ago"
-    saw = {"cache": found.word, "saved_nanos": kept.cost_nanos, "age_seconds": round(age, 3)}
+    saw = {"cache": found.word, "saved_nanos": reply.cost_nanos, "age_seconds": round(age, 3)}
     saw |= {} if look is None else look.saw
-    return Answered(reply=kept, receipt=Receipt(layer=NAME, did=did, saw=saw), found=found)
+    return Answered(reply=reply, receipt=Receipt(layer=NAME, did=did, saw=saw), found=found)
 
 
 @lru_cache(maxsize=64)

@@ -57,13 +57,13 @@ def refusal_of(request: Request, allowed: Collection[str], most_temperature: flo
     return None
 
 
-def refusal_of_reply(response: Response, kept: KeptReply | None) -> Refusal | None:
+def refusal_of_reply(response: Response, reply: KeptReply | None) -> Refusal | None:
     """Return why a reply that came to its end is not kept; None where it may be."""
     if response.error is not None:
         return "error"
     if response.finish.reason not in _WHOLE or not response.blocks:
         return "truncated"
-    return "too_large" if kept is None else None
+    return "too_large" if reply is None else None
 
 
 def _reasons(request: Request, most_temperature: float) -> Iterator[Refusal]:
@@ -109,8 +109,8 @@ def _is_live(request: Request) -> bool:
     return (profile is not None and profile.web_search is True) or matches_any(request.model, live.models)
 
 
-def _goes_on(kept: KeptAs) -> bool:
-    return bool(kept.previous or kept.conversation)
+def _goes_on(reply: KeptAs) -> bool:
+    return bool(reply.previous or reply.conversation)
 
 
 def _of_messages(messages: Iterable[Message]) -> Iterator[Refusal]:

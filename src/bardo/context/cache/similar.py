@@ -16,8 +16,8 @@ import msgspec
 from bardo.context.cache.confidence import false_hit_bound
 from bardo.context.cache.guard import compare
 from bardo.context.cache.identity import identity_of
-from bardo.context.cache.look import Candidate, CountSimilar, FindSimilar, LoadWordTables, SimilarLookup
 from bardo.context.cache.question import LONGEST_QUESTION, Question, read_question
+from bardo.context.cache.similar_lookup import Candidate, CountSimilar, FindSimilar, LoadWordTables, SimilarLookup
 from bardo.context.embed import Embed, TextVectors
 from bardo.context.layer import Effect, LayerFacts
 from bardo.values.blocks import TextBlock
@@ -65,22 +65,22 @@ class SimilarAnswers:
         least = self._rules.least_cosine
         floor = FLOORS[embedded.tier] if least is None else least
         look = SimilarLookup(fingerprint=fingerprint, scope=scope, vector=vector, question=text)
-        found: Sequence[Candidate] = yield FindSimilar(
+        candidates: Sequence[Candidate] = yield FindSimilar(
             facts.tenant, scope, fingerprint, vector, floor, self._rules.most_candidates
         )
-        decided = self._decide(look, found, read, facts)
+        decided = self._decide(look, candidates, read, facts)
         if not facts.dry:
             yield CountSimilar(fingerprint, decided.saw["similar"])
         return decided
 
     def _decide(
-        self, look: SimilarLookup, found: Sequence[Candidate], question: Question, facts: LayerFacts
+        self, look: SimilarLookup, candidates: Sequence[Candidate], question: Question, facts: LayerFacts
     ) -> SimilarLookup:
-        fit, why = _first_fit(found, question)
+        fit, why = _first_fit(candidates, question)
         if fit is None:
-            saw: dict[str, Any] = {"similar": "refused" if found else "nothing", "candidates": len(found)}
-            if found:
-                saw |= {"cosine": round(found[0].cosine, 3), "guard": why}
+            saw: dict[str, Any] = {"similar": "refused" if candidates else "nothing", "candidates": len(candidates)}
+            if candidates:
+                saw |= {"cosine": round(candidates[0].cosine, 3), "guard": why}
             return msgspec.structs.replace(look, saw=saw)
         bound = false_hit_bound(fit.pool, fit.own)
         saw = {"cosine": round(fit.cosine, 3), "bound": round(bound, 4), "compared": fit.pool.total}
@@ -105,10 +105,10 @@ def scope_of(request: Request, facts: LayerFacts, fingerprint: str) -> bytes:
     return identity_of(rest, "similar", facts.tenant, facts.profile, facts.workload, facts.models, fingerprint)[:16]
 
 
-def _first_fit(found: Sequence[Candidate], question: Question) -> tuple[Candidate | None, str]:
+def _first_fit(candidates: Sequence[Candidate], question: Question) -> tuple[Candidate | None, str]:
     """Return the most similar entry that the guard lets through, and why it refused the first."""
     why = ""
-    for candidate in found:
+    for candidate in candidates:
         read = read_question(candidate.question)
         refusal = "unread" if read is None else compare(question, read)
         if refusal is None:

@@ -126,14 +126,14 @@ class InspectedCalls:
         place = (item.choice, item.block) if item is not None else place
         assert place is not None
         name, arguments = self._names.pop(place, ""), "".join(self._arguments.pop(place, []))
-        what = self._suspects.consequence(name, arguments)
+        cause = self._suspects.consequence(name, arguments)
         own: list[Event] = [] if item is None else [item]
-        if what is None:
+        if cause is None:
             return self._released(own)
         if self._withholds:
             self._refused, self._held = True, []
-            return (Failed(_refusal(name, what, self._suspects, self._hint)),)
-        return [*own, Degraded(_degradation(name, what, self._suspects))]
+            return (Failed(_refusal(name, cause, self._suspects, self._hint)),)
+        return [*own, Degraded(_degradation(name, cause, self._suspects))]
 
     def _released(self, own: list[Event]) -> Sequence[Event]:
         if not self._withholds:
@@ -148,15 +148,15 @@ class InspectedCalls:
 _WORDS: dict[What, str] = {"address": "an address in its arguments stands", "tool": "it is named"}
 
 
-def _degradation(name: str, what: What, suspects: InjectedTargets) -> Degradation:
-    return Degradation("injection", asked=name, sent=name, why=f"a call of {name}: {_reason(what, suspects)}")
+def _degradation(name: str, cause: What, suspects: InjectedTargets) -> Degradation:
+    return Degradation("injection", asked=name, sent=name, why=f"a call of {name}: {_reason(cause, suspects)}")
 
 
-def _refusal(name: str, what: What, suspects: InjectedTargets, hint: str) -> Forbidden:
-    why = f"the model's call of {name} is withheld: {_reason(what, suspects)}"
+def _refusal(name: str, cause: What, suspects: InjectedTargets, hint: str) -> Forbidden:
+    why = f"the model's call of {name} is withheld: {_reason(cause, suspects)}"
     return Forbidden(why, hint=f"ask for it in your own words, {hint}" if hint else "ask for it in your own words")
 
 
-def _reason(what: What, suspects: InjectedTargets) -> str:
+def _reason(cause: What, suspects: InjectedTargets) -> str:
     where = ", ".join(suspects.sources) or "a tool or a document"
-    return f"{_WORDS[what]} only in instructions that {where} holds"
+    return f"{_WORDS[cause]} only in instructions that {where} holds"

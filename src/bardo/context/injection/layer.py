@@ -51,19 +51,19 @@ class InjectionLayer:
         looked_at: list[Finding] = []
         for span in spans:
             looked_at.append((yield from self._look(span)))
-        found = [one for one in looked_at if one.certainty >= self._threshold]
-        saw = _saw(looked_at, found, unread)
-        if not found:
+        findings = [one for one in looked_at if one.certainty >= self._threshold]
+        saw = _saw(looked_at, findings, unread)
+        if not findings:
             return Passed(request=request, receipt=Receipt(layer=NAME, saw=saw), found=saw)
         if self._action == "block":
-            raise Forbidden(f"there are instructions in {_places(found)}", hint=f"take them out; {_ALLOW}")
+            raise Forbidden(f"there are instructions in {_places(findings)}", hint=f"take them out; {_ALLOW}")
         sent = "passed on"
-        sentences = [sentence for one in found for sentence in one.sentences]
-        suspects = suspects_of(sentences, every, request.tools, _sources(found))
+        sentences = [sentence for one in findings for sentence in one.sentences]
+        suspects = suspects_of(sentences, every, request.tools, _sources(findings))
         if self._action == "mark":
             sent = "marked as untrusted"
-            request = marked(request, frozenset([one.span.text for one in found if not one.span.trusted]))
-        why = f"there are instructions in {_places(found)}"
+            request = marked(request, frozenset([one.span.text for one in findings if not one.span.trusted]))
+        why = f"there are instructions in {_places(findings)}"
         return Passed(
             request=request,
             receipt=Receipt(layer=NAME, did=f"{sent}: {why}", saw=saw),
@@ -74,10 +74,10 @@ class InjectionLayer:
 
     def _look(self, span: Span) -> Steps[Finding]:
         key = blake2b(span.text.encode("utf-8", "surrogatepass"), digest_size=16, key=span.provenance.encode()).digest()
-        kept = self._kept.get(key)
-        if kept is not None:
+        reply = self._kept.get(key)
+        if reply is not None:
             self._kept.move_to_end(key)
-            return msgspec.structs.replace(kept, span=span)
+            return msgspec.structs.replace(reply, span=span)
         finding = yield from scan(span)
         # The text itself is not kept, only the sentences that were found.
         self._kept[key] = msgspec.structs.replace(finding, span=msgspec.structs.replace(span, text=""))
@@ -99,7 +99,7 @@ class FollowedInstructions:
         """Return what looks at the calls of one reply."""
         return InspectedCalls(self._suspects, withholds=self._withholds, hint=_ALLOW)
 
-    def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
+    def ended(self, request: Request, response: Response, reply: KeptReply | None) -> Iterable[Effect]:
         """Nothing is kept."""
         return ()
 
@@ -122,30 +122,30 @@ def _within_bounds(spans: list[Span]) -> tuple[list[Span], int]:
     return spans[begin:], sum([len(span.text) for span in spans[:begin]])
 
 
-def _saw(looked_at: Sequence[Finding], found: Sequence[Finding], unread: int) -> dict[str, Any]:
-    rules = dict.fromkeys(rule for one in found for rule in one.rules)
+def _saw(looked_at: Sequence[Finding], findings: Sequence[Finding], unread: int) -> dict[str, Any]:
+    rules = dict.fromkeys(rule for one in findings for rule in one.rules)
     saw: dict[str, Any] = {
         "spans": len(looked_at),
         "untrusted": sum([not one.span.trusted for one in looked_at]),
         "certainty": round(max([one.certainty for one in looked_at], default=0.0), 3),
         "tier": max([one.tier for one in looked_at], key=("words", "static", "onnx").index, default="words"),
-        "flagged": bool(found),
+        "flagged": bool(findings),
     }
-    if found:
-        saw |= {"rules": list(rules), "sources": _sources(found)}
+    if findings:
+        saw |= {"rules": list(rules), "sources": _sources(findings)}
     if unread:
         saw["characters_not_read"] = unread
     return saw
 
 
-def _sources(found: Sequence[Finding]) -> list[str]:
+def _sources(findings: Sequence[Finding]) -> list[str]:
     """Return where instructions stand, in words."""
-    return list(dict.fromkeys(_place(one.span) for one in found))[:_MOST_NAMED]
+    return list(dict.fromkeys(_place(one.span) for one in findings))[:_MOST_NAMED]
 
 
-def _places(found: Sequence[Finding]) -> str:
-    rules = list(dict.fromkeys(rule for one in found for rule in one.rules))[:_MOST_NAMED]
-    return f"{', '.join(_sources(found))} ({', '.join(rules) or 'several weak signs'})"
+def _places(findings: Sequence[Finding]) -> str:
+    rules = list(dict.fromkeys(rule for one in findings for rule in one.rules))[:_MOST_NAMED]
+    return f"{', '.join(_sources(findings))} ({', '.join(rules) or 'several weak signs'})"
 
 
 def _place(span: Span) -> str:

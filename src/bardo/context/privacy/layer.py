@@ -39,10 +39,10 @@ class PrivacyLayer:
         """Search the request. Raises InvalidRequest where it is to be refused, InternalError where it could not be searched."""
         try:
             texts, skipped = _texts_of(request)
-            found: Found = (yield FindPersonalData(texts)) if texts else ()
-            if self._mode != "mask" or not any(found):
-                return self._counted(request, texts, found, skipped)
-            values = yield from find_values(texts, found)
+            detected: Found = (yield FindPersonalData(texts)) if texts else ()
+            if self._mode != "mask" or not any(detected):
+                return self._counted(request, texts, detected, skipped)
+            values = yield from find_values(texts, detected)
             return self._masked(request, values, skipped)
         except BardoError:
             raise
@@ -52,14 +52,14 @@ class PrivacyLayer:
             ) from None
 
     @staticmethod
-    def part_of(kept: bytes) -> MaskedReply:
+    def part_of(state: bytes) -> MaskedReply:
         """Return the part of a reply that comes later, by what it kept."""
-        return MaskedReply.of_kept(kept)
+        return MaskedReply.of_kept(state)
 
-    def _counted(self, request: Request, texts: Sequence[str], found: Found, skipped: Counter[str]) -> Passed:
+    def _counted(self, request: Request, texts: Sequence[str], detected: Found, skipped: Counter[str]) -> Passed:
         """Return the request as it is. Raises InvalidRequest where it holds what it must not."""
         values = {
-            text[one.start : one.end]: one.entity for text, spans in zip(texts, found, strict=True) for one in spans
+            text[one.start : one.end]: one.entity for text, spans in zip(texts, detected, strict=True) for one in spans
         }
         counts = _counts(values)
         if counts and self._mode == "block":
@@ -73,24 +73,24 @@ class PrivacyLayer:
             request=request, receipt=Receipt(layer=NAME, did=did, saw=counts), degraded=_not_searched(skipped)
         )
 
-    def _masked(self, request: Request, found: DetectedValues, skipped: Counter[str]) -> Passed:
+    def _masked(self, request: Request, detected: DetectedValues, skipped: Counter[str]) -> Passed:
         reply = None
         if request.operation == "embed":
-            masked = self._masked_apart(request, found)
+            masked = self._masked_apart(request, detected)
         else:
-            placeholders = self._placeholders(found.pieces, found.values)
-            masked = _changer(placeholders, found.pieces).request(request)
+            placeholders = self._placeholders(detected.pieces, detected.values)
+            masked = _changer(placeholders, detected.pieces).request(request)
             reply = MaskedReply(placeholders, typed=request.output_format is not None)
-        values = {one.value: one.entity for one in found.values}
+        values = {one.value: one.entity for one in detected.values}
         receipt = Receipt(layer=NAME, did=f"masked {_number(len(values))}", saw=_counts(values))
         return Passed(request=masked, receipt=receipt, degraded=_not_searched(skipped), reply=reply)
 
-    def _masked_apart(self, request: Request, found: DetectedValues) -> Request:
+    def _masked_apart(self, request: Request, detected: DetectedValues) -> Request:
         """Return a request for vectors with placeholders that count from 1 in each text: its vector depends on no other text."""
-        by_value = {one.value: one for one in found.values}
+        by_value = {one.value: one for one in detected.values}
 
         def changer(collector: _Collector) -> TextChanger:
-            pieces = {text: found.pieces[text] for text in collector.texts}
+            pieces = {text: detected.pieces[text] for text in collector.texts}
             here = [by_value[part] for cut in pieces.values() for part, is_value in cut if is_value]
             return _changer(self._placeholders(pieces, here), pieces)
 

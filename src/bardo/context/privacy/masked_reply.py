@@ -34,9 +34,9 @@ class MaskedReply:
         self._typed = typed
 
     @classmethod
-    def of_kept(cls, kept: bytes) -> MaskedReply:
-        """Return what `kept` was made from. Raises msgspec.DecodeError for anything else."""
-        found = msgspec.msgpack.decode(kept, type=_PendingPlaceholders)
+    def of_kept(cls, state: bytes) -> MaskedReply:
+        """Return what `state` was made from. Raises msgspec.DecodeError for anything else."""
+        found = msgspec.msgpack.decode(state, type=_PendingPlaceholders)
         return cls(Placeholders.of_kept(found.values), typed=found.typed)
 
     def kept(self) -> bytes:
@@ -66,7 +66,7 @@ class MaskedReply:
         """Return a reply as its client gets it."""
         return _with_blocks(response, self._restoring.block)
 
-    def ended(self, request: Request, response: Response, kept: KeptReply | None) -> Iterable[Effect]:
+    def ended(self, request: Request, response: Response, state: KeptReply | None) -> Iterable[Effect]:
         """Nothing is to be done."""
         return ()
 

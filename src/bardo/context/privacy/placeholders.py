@@ -40,8 +40,8 @@ class Placeholders:
     def avoid(self, text: str, labels: Iterable[str]) -> None:
         """Pass over the numbers that a text of the client uses with one of these words, also within a word: what is beside it may go."""
         known = set(labels)
-        for found in _CLIENT_WORDS.finditer(text):
-            word, digits = found.group(1).upper(), found.group(2)
+        for placeholder in _CLIENT_WORDS.finditer(text):
+            word, digits = placeholder.group(1).upper(), placeholder.group(2)
             for label in known.intersection(word[start:] for start in range(len(word) - 1)):
                 self._used.update((label, int(digits[:length])) for length in range(1, len(digits) + 1))
 
@@ -112,9 +112,9 @@ _SPACE, _NUMBER = " ?", "[0-9]{1,6}"
 _FOUND = re.compile(r"([A-Za-z]+)[^A-Za-z0-9]+([0-9]+)")
 
 
-def inner_of(found: str) -> str:
+def inner_of(placeholder: str) -> str:
     """Return the inner part of a placeholder in any of its forms: `EMAIL_1`."""
-    plain = re.sub(r"(?i)&lt;|&gt;|\\u003[ce]", "", found)
+    plain = re.sub(r"(?i)&lt;|&gt;|\\u003[ce]", "", placeholder)
     part = _FOUND.search(plain)
     return f"{part.group(1).upper()}_{part.group(2)}" if part else ""
 

@@ -30,17 +30,17 @@ class RestorePlan:
         names = "|".join(sorted(map(re.escape, self._values), key=len, reverse=True))
         self.exact = re.compile(f"<(?:{names})>")
 
-    def value_of(self, found: str) -> str | None:
+    def value_of(self, placeholder: str) -> str | None:
         """Return the value of a placeholder in any form; None where it is none of this call."""
-        return self._values.get(inner_of(found))
+        return self._values.get(inner_of(placeholder))
 
     def whole(self, text: str) -> str:
         """Return a whole text with values."""
-        return self.forms.whole.sub(lambda found: self._or_as_it_is(found.group()), text)
+        return self.forms.whole.sub(lambda placeholder: self._or_as_it_is(placeholder.group()), text)
 
     def exactly(self, text: str) -> str:
         """Return a whole text with values for those placeholders that are written as they were sent."""
-        return self.exact.sub(lambda found: self._or_as_it_is(found.group()), text)
+        return self.exact.sub(lambda placeholder: self._or_as_it_is(placeholder.group()), text)
 
     def block(self, block: Block) -> Block:
         """Return a block of a reply with values."""
@@ -64,9 +64,9 @@ class RestorePlan:
             return {self.whole(key): self.in_value(one) for key, one in value.items()}
         return [self.in_value(one) for one in value] if isinstance(value, list) else value
 
-    def _or_as_it_is(self, found: str) -> str:
-        value = self.value_of(found)
-        return found if value is None else value
+    def _or_as_it_is(self, placeholder: str) -> str:
+        value = self.value_of(placeholder)
+        return placeholder if value is None else value
 
 
 class TextRestorer:
@@ -102,11 +102,11 @@ class TextRestorer:
         self._before = text[-1]
         parts: list[str] = []
         read = offset
-        for found in self._restoring.forms.whole.finditer(with_before, offset):
-            value = self._restoring.value_of(found.group())
+        for placeholder in self._restoring.forms.whole.finditer(with_before, offset):
+            value = self._restoring.value_of(placeholder.group())
             if value is not None:
-                parts += with_before[read : found.start()], value
-                read = found.end()
+                parts += with_before[read : placeholder.start()], value
+                read = placeholder.end()
         return "".join([*parts, with_before[read:]])
 
 
@@ -158,11 +158,11 @@ class JsonRestorer:
         certain = len(plain) if begun is None else begun.start() - offset
         parts: list[str] = []
         read = 0
-        for found in forms.whole.finditer(text, offset, offset + certain):
-            value = self._restoring.value_of(found.group())
+        for placeholder in forms.whole.finditer(text, offset, offset + certain):
+            value = self._restoring.value_of(placeholder.group())
             if value is not None:
-                parts += raw[read : places(found.start() - offset)], json.dumps(value, ensure_ascii=False)[1:-1]
-                read = places(found.end() - offset)
+                parts += raw[read : places(placeholder.start() - offset)], json.dumps(value, ensure_ascii=False)[1:-1]
+                read = places(placeholder.end() - offset)
         end = places(certain)
         self._held = raw[end:]
         self._before = plain[certain - 1 : certain] or self._before
@@ -182,25 +182,25 @@ def _unescaped(raw: str, *, over: bool) -> tuple[str, Callable[[int], int]]:
     starts: list[int] = []
     place = 0
     while place < end:
-        found = _ESCAPE.match(raw, place, end) if raw[place] == "\\" else None
+        placeholder = _ESCAPE.match(raw, place, end) if raw[place] == "\\" else None
         starts.append(place)
-        if found is None:
+        if placeholder is None:
             chars.append(raw[place])
             place += 1
             continue
-        code, letter = found.groups()
+        code, letter = placeholder.groups()
         chars.append(chr(int(code, 16)) if code else _PLAIN.get(letter, letter))
-        place = found.end()
+        place = placeholder.end()
     starts.append(end)
     return "".join(chars), starts.__getitem__
 
 
 def _open_escape(raw: str) -> int | None:
     """Return where an escape begins that is cut at the end; None where none is."""
-    found = _OPEN_ESCAPE.search(raw, max(0, len(raw) - 6))
-    if found is None:
+    placeholder = _OPEN_ESCAPE.search(raw, max(0, len(raw) - 6))
+    if placeholder is None:
         return None
-    slashes = found.start()
+    slashes = placeholder.start()
     while slashes and raw[slashes - 1] == "\\":
         slashes -= 1
-    return found.start() if (found.start() - slashes) % 2 == 0 else None
+    return placeholder.start() if (placeholder.start() - slashes) % 2 == 0 else None

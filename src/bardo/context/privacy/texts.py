@@ -107,25 +107,25 @@ class TextChanger:
         """Return JSON text of which each string is changed, and each number that something stands for; all else stays as it is."""
         parts: list[str] = []
         read = 0
-        for found in _STRING.finditer(text):
-            parts.append(self._numbers(text[read : found.start()]))
-            parts.append(self._string(found, nested))
-            read = found.end()
+        for match in _STRING.finditer(text):
+            parts.append(self._numbers(text[read : match.start()]))
+            parts.append(self._string(match, nested))
+            read = match.end()
         return "".join([*parts, self._numbers(text[read:])])
 
-    def _string(self, found: re.Match[str], nested: int) -> str:
+    def _string(self, match: re.Match[str], nested: int) -> str:
         try:
-            plain = json.loads(found.group(), strict=False)
+            plain = json.loads(match.group(), strict=False)
         except ValueError:
-            return self._change(found.group())
+            return self._change(match.group())
         inner = plain[:1] in ("{", "[") and nested < _MOST_NESTED
         new = self.json(plain, nested + 1) if inner else self._change(plain)
-        return found.group() if new == plain else json.dumps(new, ensure_ascii=False)
+        return match.group() if new == plain else json.dumps(new, ensure_ascii=False)
 
     def _numbers(self, text: str) -> str:
-        def quoted(found: re.Match[str]) -> str:
-            placeholder = self._quoted(found.group())
-            return found.group() if placeholder is None else f'"{placeholder}"'
+        def quoted(match: re.Match[str]) -> str:
+            placeholder = self._quoted(match.group())
+            return match.group() if placeholder is None else f'"{placeholder}"'
 
         return _NUMBER.sub(quoted, text)
 
@@ -151,8 +151,8 @@ def unescaped(text: str) -> str:
     return text
 
 
-def _plain(found: re.Match[str]) -> str:
-    code, letter = found.groups()
+def _plain(match: re.Match[str]) -> str:
+    code, letter = match.groups()
     return chr(int(code, 16)) if code else {"n": "\n", "t": "\t", "r": "\r"}.get(letter, letter)
 
 

@@ -67,21 +67,21 @@ def compacted(request: Request, facts: LayerFacts, settings: CompressSettings, s
     """
     bound = any(is_bound(target.model) for target in facts.targets)
     summaries = yield from _recall(facts)
-    kept = _of(summaries, request.messages)
-    shown = request if kept is None else _with_summary(request, kept)
-    did = "" if kept is None else _said(kept)
+    summary = _of(summaries, request.messages)
+    shown = request if summary is None else _with_summary(request, summary)
+    did = "" if summary is None else _said(summary)
     tokens = facts.count_tokens(shown, facts.targets[0] if facts.targets else None)
     limit = _limit(settings, facts)
     if "provider" in settings.compact and (asked := _asked_of_provider(shown, facts, settings, limit)) is not None:
         return Compaction(request=asked, did=did, saw={"compaction": "left to the provider"})
     if tokens <= limit or bound:
         return Compaction(request=shown, did=did, saw={"compaction": "bound thinking"} if bound else {})
-    place = _cut(request.messages, settings.keep_turns, kept)
+    place = _cut(request.messages, settings.keep_turns, summary)
     if place is None or not _pays(
         _edit(shown, request.messages[place:], settings), request, tokens, facts, settings, sent
     ):
         return Compaction(request=shown, did=did, saw={"compaction": "not worth what it costs"})
-    made, saw = yield from _summarize(request, place, kept, facts, settings)
+    made, saw = yield from _summarize(request, place, summary, facts, settings)
     if facts.session and not facts.dry:
         yield StoreForSession(KEPT_AS, facts.session, msgspec.msgpack.encode((*summaries, made)[-_MOST_SUMMARIES:]))
     return Compaction(request=_with_summary(request, made), did=_said(made), saw=saw, changed_from=FirstChange(0))
@@ -118,10 +118,10 @@ def _digest(messages: Sequence[Message]) -> str:
     return blake2b(msgspec.msgpack.encode(messages, enc_hook=repr), digest_size=16).hexdigest()
 
 
-def _cut(messages: Sequence[Message], turns: int, kept: Summary | None) -> int | None:
+def _cut(messages: Sequence[Message], turns: int, summary: Summary | None) -> int | None:
     """Return from which place on messages stay: a turn of the model, so that roles alternate. None where none can be left out."""
     place = kept_from(messages, turns)
-    begin = 0 if kept is None else kept.messages
+    begin = 0 if summary is None else summary.messages
     left = messages[begin:place]
     if not any(message.role != "system" for message in left) or messages[place].role != "assistant":
         return None
@@ -153,11 +153,11 @@ def _pays(
 
 
 def _summarize(
-    request: Request, place: int, kept: Summary | None, facts: LayerFacts, settings: CompressSettings
+    request: Request, place: int, summary: Summary | None, facts: LayerFacts, settings: CompressSettings
 ) -> Generator[Effect, Any, tuple[Summary, dict[str, Any]]]:
     """Return a summary of the messages before a place: by the model that is configured, or by rules where it does not answer."""
     messages = request.messages[:place]
-    earlier, begin = ("", 0) if kept is None else (kept.text, kept.messages)
+    earlier, begin = ("", 0) if summary is None else (summary.text, summary.messages)
     left = [message for message in messages[begin:] if message.role != "system"]
     text, saw = "", {"compaction": "by rules"}
     if "model" in settings.compact and settings.model and not facts.dry:

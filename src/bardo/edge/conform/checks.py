@@ -9,12 +9,12 @@ from typing import Any
 import msgspec
 
 from bardo.edge.conform.chat import Chat
+from bardo.edge.conform.checked_server import CheckedServer, ReceivedReply
 from bardo.edge.conform.gemini import Gemini
 from bardo.edge.conform.laws import LAWS, Finding, Status
 from bardo.edge.conform.messages import Messages
 from bardo.edge.conform.reading import QUESTION, TOOL, TOOL_QUESTION, Reading, ToolUse, Wire
 from bardo.edge.conform.responses import Responses
-from bardo.edge.conform.talk import CheckedServer, ReceivedReply
 from bardo.values.errors import ProviderError
 
 WIRES: dict[str, Callable[[], Wire]] = {

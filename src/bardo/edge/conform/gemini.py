@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote
 
+from bardo.edge.conform.checked_server import Frame, ReceivedReply
 from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
-from bardo.edge.conform.talk import Frame, ReceivedReply
 
 
 class Gemini:

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from bardo.edge.conform.talk import Frame, ReceivedReply
+from bardo.edge.conform.checked_server import Frame, ReceivedReply
 
 TOOL = "get_weather"
 TOOL_SCHEMA = {

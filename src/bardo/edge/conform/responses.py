@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from bardo.edge.conform.chat import error_faults, is_overflow
+from bardo.edge.conform.checked_server import Frame, ReceivedReply
 from bardo.edge.conform.reading import TOOL, TOOL_SCHEMA, Reading, ToolUse, read_frames
-from bardo.edge.conform.talk import Frame, ReceivedReply
 
 _STATUSES = frozenset({"completed", "incomplete"})
 _ENDS = frozenset({"response.completed", "response.incomplete", "response.failed"})

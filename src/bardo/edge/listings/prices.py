@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from bardo.catalog.prices import PriceRow, PriceTier
-from bardo.edge.listings.held import Listings, source_of
+from bardo.edge.listings.listings import Listings, source_of
 from bardo.edge.listings.store import file_name
 from bardo.edge.listings.values import ListedPrice, ListedRates, Listing
 from bardo.edge.price_book import PriceBook

@@ -16,7 +16,7 @@ from bardo.edge.http import Call, Deadlines, Transport
 from bardo.edge.introspect.looking import NotAnAnswer
 from bardo.edge.keys import Keyring
 from bardo.edge.listings.check import CheckedListing, check
-from bardo.edge.listings.held import Listings, source_of
+from bardo.edge.listings.listings import Listings, source_of
 from bardo.edge.listings.read import MOST_BYTES, read_listing
 from bardo.edge.listings.rows import ListingSource
 from bardo.edge.listings.store import WRONG_CLOCK_SECONDS

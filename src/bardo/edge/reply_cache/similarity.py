@@ -14,8 +14,15 @@ from bardo.context.cache.answers import compare_answers
 from bardo.context.cache.entries import IndexedEntry, ReplyStore
 from bardo.context.cache.index import decode_index
 from bardo.context.cache.language import languages
-from bardo.context.cache.look import Candidate, CompareAnswers, CountSimilar, FindSimilar, ForgetSimilar, LoadWordTables
 from bardo.context.cache.similar import SimilarAnswers, SimilarRules
+from bardo.context.cache.similar_lookup import (
+    Candidate,
+    CompareAnswers,
+    CountSimilar,
+    FindSimilar,
+    ForgetSimilar,
+    LoadWordTables,
+)
 from bardo.context.embed import Embed, TextVectors
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.embeddings import perform_embed

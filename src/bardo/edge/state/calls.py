@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from bardo.edge.database.store_calls import StoreCalls
 from bardo.edge.state.store import KeyedStore
-from bardo.edge.state.unwritten import PendingWrite, WriteBuffer
+from bardo.edge.state.write_buffer import PendingWrite, WriteBuffer
 
 T = TypeVar("T")
 

@@ -42,9 +42,9 @@ def ladder(efforts: Sequence[str]) -> tuple[Effort, ...]:
     return tuple(effort for effort in EFFORTS if effort in efforts)
 
 
-def nearest_level(wanted: Effort, offered: Sequence[Effort]) -> Effort:
-    """Choose the closest level not above `wanted`, or the lowest there is."""
-    rank = EFFORTS.index(wanted)
+def nearest_level(requested: Effort, offered: Sequence[Effort]) -> Effort:
+    """Choose the closest level not above `requested`, or the lowest there is."""
+    rank = EFFORTS.index(requested)
     ranked = sorted(offered, key=EFFORTS.index)
     return max((one for one in ranked if EFFORTS.index(one) <= rank), key=EFFORTS.index, default=ranked[0])
 
@@ -54,12 +54,12 @@ def answer_room(limit: int, headroom: int = HEADROOM) -> int:
     return max(1, min(headroom, limit // 2))
 
 
-def nearest_tokens(wanted: int, *, least: int, most: int | None, room: int | None, headroom: int) -> int | None:
+def nearest_tokens(requested: int, *, least: int, most: int | None, room: int | None, headroom: int) -> int | None:
     """Return the nearest budget from `least` to `most` that leaves the answer its room within the output limit `room`.
 
     A model's least goes before the answer's room as long as a quarter of the limit is left; None where it is not.
     """
-    highest = wanted if most is None else min(wanted, most)
+    highest = requested if most is None else min(requested, most)
     if room is None:
         return max(least, highest)
     sent = max(least, min(highest, room - answer_room(room, headroom)))

@@ -22,19 +22,19 @@ from bardo.reasoning.control.plan import (
 from bardo.values.degradation import Degradation
 
 
-def off(ask: ControlQuery) -> ControlPlan:
+def off(query: ControlQuery) -> ControlPlan:
     """Return how thinking is turned off, or what is done where it cannot be. Raises CannotTurnOff by the caller's choice."""
-    known = ask.known
+    known = query.known
     facts, form = known.facts, known.form
     if facts.off is False or (facts.off is None and facts.omit == "on"):
-        return _impossible(ask)
+        return _impossible(query)
     fragment = form.off_level if form.off_level is not None and "none" in (facts.efforts or ()) else form.off
     silent = not fragment and not form.system_off
     if not known.controllable or (silent and (fragment is None or facts.omit == "on")):
-        return _silent_off(ask)
-    fields, degraded = _off_beside(ask, fill_in(ask, fragment))
+        return _silent_off(query)
+    fields, degraded = _off_beside(query, fill_in(query, fragment))
     return plan_of(
-        ask,
+        query,
         fields=fields,
         emitted="off",
         by=("off",),
@@ -45,14 +45,14 @@ def off(ask: ControlQuery) -> ControlPlan:
     )
 
 
-def between_tools(ask: ControlQuery) -> ControlPlan | None:
+def between_tools(query: ControlQuery) -> ControlPlan | None:
     """Return thinking between tools and nowhere else; None where the model or the form has no word for it."""
-    fragment = ask.known.form.between_tools
-    if fragment is None or ask.known.facts.nearest_off != "between_tools":
+    fragment = query.known.form.between_tools
+    if fragment is None or query.known.facts.nearest_off != "between_tools":
         return None
-    fields, degraded = _off_beside(ask, fill_in(ask, fragment))
+    fields, degraded = _off_beside(query, fill_in(query, fragment))
     return plan_of(
-        ask,
+        query,
         fields=fields,
         emitted="between_tools",
         by=("nearest_off",),
@@ -63,23 +63,23 @@ def between_tools(ask: ControlQuery) -> ControlPlan | None:
     )
 
 
-def _silent_off(ask: ControlQuery) -> ControlPlan:
+def _silent_off(query: ControlQuery) -> ControlPlan:
     """Say nothing to a model that does not think unless it is told to."""
-    if ask.known.facts.omit == "off" or not ask.known.controllable:
+    if query.known.facts.omit == "off" or not query.known.controllable:
         return plan_of(
-            ask,
+            query,
             fields={},
             emitted="nothing",
             by=("omit", "control"),
             reason="does not think",
-            thinks=by_omission(ask.known),
+            thinks=by_omission(query.known),
         )
-    return _impossible(ask)
+    return _impossible(query)
 
 
-def _off_beside(ask: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
+def _off_beside(query: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[Degradation, ...]]:
     """Keep an effort that was given beside off, as far as the model takes both."""
-    asked, known = ask.policy.effort, ask.known
+    asked, known = query.policy.effort, query.known
     if asked is None:
         return fields, ()
     if known.form.added_effort is None or not known.levels:
@@ -92,17 +92,17 @@ def _off_beside(ask: ControlQuery, fields: Fragment) -> tuple[Fragment, tuple[De
         else "the nearest effort this model offers"
     )
     lost = () if level == asked else (Degradation("reasoning_effort", asked=asked, sent=level, why=why),)
-    return merge_fields(fields, fill_in(ask, known.form.added_effort, effort=level)), lost
+    return merge_fields(fields, fill_in(query, known.form.added_effort, effort=level)), lost
 
 
-def _impossible(ask: ControlQuery) -> ControlPlan:
+def _impossible(query: ControlQuery) -> ControlPlan:
     """Do what the caller chose for a model that always thinks."""
-    known = ask.known
-    if ask.on_impossible != "floor":
+    known = query.known
+    if query.on_impossible != "floor":
         hint = "ask for the lowest effort, choose another model, or let bardo send the least there is (on_impossible: floor)"
         message = f"{known.target.model} always thinks: it cannot be turned off at {known.target.provider}"
-        raise CannotTurnOff(message, hint=hint, reroute=ask.on_impossible == "reroute")
-    fields, emitted, more = _least(ask)
+        raise CannotTurnOff(message, hint=hint, reroute=query.on_impossible == "reroute")
+    fields, emitted, more = _least(query)
     why = (
         "this model always thinks; this is the least there is"
         if fields
@@ -112,7 +112,7 @@ def _impossible(ask: ControlQuery) -> ControlPlan:
         "reasoning", asked="off", sent=None if emitted == "nothing" else more.get("budget", emitted), why=why
     )
     return plan_of(
-        ask,
+        query,
         fields=fields,
         emitted=emitted,
         by=("off", "efforts"),
@@ -124,19 +124,19 @@ def _impossible(ask: ControlQuery) -> ControlPlan:
     )
 
 
-def _least(ask: ControlQuery) -> tuple[Fragment, str, dict[str, Any]]:
-    known, form = ask.known, ask.known.form
+def _least(query: ControlQuery) -> tuple[Fragment, str, dict[str, Any]]:
+    known, form = query.known, query.known.form
     nearest = known.facts.nearest_off
     if nearest is not None and (fragment := getattr(form, nearest, None)) is not None:
-        return fill_in(ask, fragment), nearest, {}
+        return fill_in(query, fragment), nearest, {}
     if form.effort is not None and (levels := known.levels or translated_levels(known)):
-        return fill_in(ask, form.effort, effort=levels[0]), levels[0], {"level": levels[0], "soft": form.soft}
+        return fill_in(query, form.effort, effort=levels[0]), levels[0], {"level": levels[0], "soft": form.soft}
     if known.takes_budget:
         least = known.budget.min
-        room = room_for(known, ask.limit, least)
+        room = room_for(known, query.limit, least)
         if room is None or least < room:
             return (
-                fill_in(ask, form.budget, budget=least),
+                fill_in(query, form.budget, budget=least),
                 f"budget:{least}",
                 {"budget": least, "max_output_tokens": room},
             )

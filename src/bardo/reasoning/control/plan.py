@@ -118,64 +118,64 @@ class ControlQuery(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def switches(self) -> tuple[str, ...]:
         """The chat template's switch, or those that the caller turned where nobody knows the template."""
-        known = self.known.row is not None or self.known.facts.switch is not None
-        arguments = {} if known else self.policy.raw_fields.get("chat_template_kwargs", {})
+        facts = self.known.row is not None or self.known.facts.switch is not None
+        arguments = {} if facts else self.policy.raw_fields.get("chat_template_kwargs", {})
         return tuple(name for name, value in arguments.items() if isinstance(value, bool)) or (self.known.switch,)
 
 
 def plan_of(
-    ask: ControlQuery, *, fields: Fragment, emitted: str, by: tuple[str, ...], reason: str, **more: Any
+    query: ControlQuery, *, fields: Fragment, emitted: str, by: tuple[str, ...], reason: str, **more: Any
 ) -> ControlPlan:
     """Return a plan with what all plans have in common."""
-    known, policy = ask.known, ask.policy
-    thinking = usual_tokens(known, ask.budgets) if more.get("thinks") else 0
-    more.setdefault("max_output_tokens", room_for(known, ask.limit, thinking))
-    decisive = (*by, "form") if known.facts.form == known.form.name else by
-    layer = known.layer(*decisive)
-    told = next((known.reasons[name] for name in by if known.layers.get(name) == layer and known.reasons.get(name)), "")
+    facts, policy = query.known, query.policy
+    thinking = usual_tokens(facts, query.budgets) if more.get("thinks") else 0
+    more.setdefault("max_output_tokens", room_for(facts, query.limit, thinking))
+    decisive = (*by, "form") if facts.facts.form == facts.form.name else by
+    layer = facts.layer(*decisive)
+    told = next((facts.reasons[name] for name in by if facts.layers.get(name) == layer and facts.reasons.get(name)), "")
     return ControlPlan(
-        target=known.target,
+        target=facts.target,
         mode=policy.mode,
         intent=intent_of(policy),
         fields=fields,
         emitted=emitted,
         layer=layer,
         reason=told or reason,
-        form=known.form.name,
-        known=known,
+        form=facts.form.name,
+        known=facts,
         policy=policy,
         **more,
     )
 
 
-def fill_in(ask: ControlQuery, fragment: Fragment | None, **values: Any) -> Fragment:
+def fill_in(query: ControlQuery, fragment: Fragment | None, **values: Any) -> Fragment:
     """Return a fragment of the form, filled in for this model."""
-    return fill(fragment or {}, switches=ask.switches, **values)
+    return fill(fragment or {}, switches=query.switches, **values)
 
 
-def room_for(known: ResolvedFacts, limit: int | None, thinking: int) -> int | None:
+def room_for(facts: ResolvedFacts, limit: int | None, thinking: int) -> int | None:
     """Return the output limit to send: the caller's, or one with room for an answer where the form must have one."""
-    needed = known.form.limit == "required" or (known.form.limit == "with_thinking" and thinking > 0)
+    needed = facts.form.limit == "required" or (facts.form.limit == "with_thinking" and thinking > 0)
     if limit is not None or not needed:
         return limit
-    most = known.facts.output_limit or OUTPUT_LIMIT
+    most = facts.facts.output_limit or OUTPUT_LIMIT
     return min(DEFAULT_OUTPUT + thinking, most)
 
 
-def usual_tokens(known: ResolvedFacts, budgets: PortableBudgets) -> int:
+def usual_tokens(facts: ResolvedFacts, budgets: PortableBudgets) -> int:
     """Return the tokens a model may think with where it is not told how much."""
-    usual = known.facts.default_effort
+    usual = facts.facts.default_effort
     return budgets.tokens(next((effort for effort in EFFORTS if effort == usual), AUTO))
 
 
-def by_omission(known: ResolvedFacts) -> bool | None:
+def by_omission(facts: ResolvedFacts) -> bool | None:
     """Return whether the model thinks when nothing is sent; None where nobody says."""
-    return None if known.facts.omit is None else known.facts.omit == "on"
+    return None if facts.facts.omit is None else facts.facts.omit == "on"
 
 
-def translated_levels(known: ResolvedFacts) -> tuple[Effort, ...]:
+def translated_levels(facts: ResolvedFacts) -> tuple[Effort, ...]:
     """The levels the provider itself puts into the model's own control."""
-    return known.form.levels if known.controllable else ()
+    return facts.form.levels if facts.controllable else ()
 
 
 def rank(effort: Effort) -> int:
@@ -194,29 +194,29 @@ def untold(plan: ControlPlan, taken: Mapping[str, Any]) -> ControlPlan:
     return msgspec.structs.replace(plan, fields=fields, emitted=plan.emitted if fields else "nothing")
 
 
-def uncontrolled(ask: ControlQuery) -> ControlPlan:
+def uncontrolled(query: ControlQuery) -> ControlPlan:
     """Send nothing to a model that has no control, and say so."""
-    thinks = by_omission(ask.known)
+    thinks = by_omission(query.known)
     why = "this model always thinks, as much as it likes" if thinks else "this model has no control of its thinking"
     # Who says `auto` in other words than the target's own leaves it to the model, and this one has decided.
-    meant = ask.policy.mode != "auto" or (
-        ask.policy.raw_fields and ask.policy.enables_thinking and not ask.show and not thinks
+    meant = query.policy.mode != "auto" or (
+        query.policy.raw_fields and query.policy.enables_thinking and not query.show and not thinks
     )
-    lost = (Degradation("reasoning", asked=ask.asked, why=why),) if meant else ()
+    lost = (Degradation("reasoning", asked=query.asked, why=why),) if meant else ()
     return plan_of(
-        ask, fields={}, emitted="nothing", by=("control",), reason="no control", thinks=thinks, degraded=lost
+        query, fields={}, emitted="nothing", by=("control",), reason="no control", thinks=thinks, degraded=lost
     )
 
 
-def unwritable(ask: ControlQuery) -> ControlPlan:
+def unwritable(query: ControlQuery) -> ControlPlan:
     """Send nothing where the provider has no field for it, and say so."""
-    lost = Degradation("reasoning", asked=ask.asked, why="this provider has no field for it")
+    lost = Degradation("reasoning", asked=query.asked, why="this provider has no field for it")
     return plan_of(
-        ask,
+        query,
         fields={},
         emitted="nothing",
         by=("control",),
         reason="no field",
-        thinks=by_omission(ask.known),
+        thinks=by_omission(query.known),
         degraded=(lost,),
     )

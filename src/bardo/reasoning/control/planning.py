@@ -58,7 +58,7 @@ def plan_reasoning(
     if policy is None:
         return _unasked(known, max_output_tokens, budgets, show=show)
     check(policy)
-    ask = ControlQuery(
+    query = ControlQuery(
         policy=policy,
         known=known,
         limit=max_output_tokens,
@@ -67,7 +67,7 @@ def plan_reasoning(
         on_impossible=on_impossible,
         show=show,
     )
-    plan = _visible(ask, _written(ask))
+    plan = _visible(query, _written(query))
     plan = msgspec.structs.replace(plan, degraded=(*plan.degraded, *_unsaid(policy, plan)))
     if not known.classified:
         plan = msgspec.structs.replace(plan, reason="assumed" if known.row else "unclassified", layer="L3")
@@ -88,17 +88,17 @@ def check(policy: ReasoningPolicy) -> None:
         raise InvalidRequest(f"the reasoning budget is {policy.budget}", hint=hint, param="reasoning.max_tokens")
 
 
-def _written(ask: ControlQuery) -> ControlPlan:
-    policy, known = ask.policy, ask.known
+def _written(query: ControlQuery) -> ControlPlan:
+    policy, known = query.policy, query.known
     if policy.mode == "off" or (policy.mode == "budget" and policy.budget == 0):
-        return off(ask)
+        return off(query)
     if not known.controllable:
-        return uncontrolled(ask)
-    if policy.between_tools and (kept := between_tools(ask)) is not None:
+        return uncontrolled(query)
+    if policy.between_tools and (kept := between_tools(query)) is not None:
         return kept
     if policy.mode == "auto":
-        return auto(ask)
-    return by_budget(ask) if policy.mode == "budget" else by_effort(ask)
+        return auto(query)
+    return by_budget(query) if policy.mode == "budget" else by_effort(query)
 
 
 def _unsaid(policy: ReasoningPolicy, plan: ControlPlan) -> tuple[Degradation, ...]:
@@ -132,14 +132,14 @@ def _unasked(known: ResolvedFacts, limit: int | None, budgets: PortableBudgets, 
     )
 
 
-def _visible(ask: ControlQuery, plan: ControlPlan) -> ControlPlan:
+def _visible(query: ControlQuery, plan: ControlPlan) -> ControlPlan:
     """Ask for thinking that can be read, or for none of it, where thinking runs at all."""
-    wanted, known, form = ask.policy.visible, ask.known, ask.known.form
+    wanted, known, form = query.policy.visible, query.known, query.known.form
     if plan.thinks is False or plan.emitted == "between_tools" or not known.controllable:
         return plan
     if wanted is False:
         fragment = form.hidden if plan.fields else form.hidden_alone
-    elif wanted or (ask.show and not plan.floored):
+    elif wanted or (query.show and not plan.floored):
         shown = None if known.row and known.row.default_display == "summarized" else form.shown
         fragment = shown if plan.fields else form.shown_asked or form.shown_alone
     else:
@@ -147,52 +147,52 @@ def _visible(ask: ControlQuery, plan: ControlPlan) -> ControlPlan:
     return (
         plan
         if fragment is None
-        else msgspec.structs.replace(plan, fields=merge_fields(plan.fields, fill_in(ask, fragment)))
+        else msgspec.structs.replace(plan, fields=merge_fields(plan.fields, fill_in(query, fragment)))
     )
 
 
-def auto(ask: ControlQuery) -> ControlPlan:
+def auto(query: ControlQuery) -> ControlPlan:
     """Return how it is left to the model: by its own word, by silence, or by the middle of what it takes where silence is off."""
-    known, form = ask.known, ask.known.form
+    known, form = query.known, query.known.form
     # In the target's own language a wish to see thinking is no wish to have it; elsewhere models think unasked, so it is one.
-    if not ask.policy.enables_thinking and not (ask.show and ask.policy.visible):
-        return plan_of(ask, fields={}, emitted="nothing", by=("omit",), reason="not asked", thinks=by_omission(known))
+    if not query.policy.enables_thinking and not (query.show and query.policy.visible):
+        return plan_of(query, fields={}, emitted="nothing", by=("omit",), reason="not asked", thinks=by_omission(known))
     said_aloud = {"toggle", "adaptive"} & set(known.control) or known.facts.omit != "on"
-    fields = fill_in(ask, form.auto) if form.auto is not None and said_aloud else _as_said(ask)
+    fields = fill_in(query, form.auto) if form.auto is not None and said_aloud else _as_said(query)
     if fields:
-        return plan_of(ask, fields=fields, emitted="auto", by=("control",), reason="the model decides", thinks=True)
+        return plan_of(query, fields=fields, emitted="auto", by=("control",), reason="the model decides", thinks=True)
     if known.facts.omit != "off":
         return plan_of(
-            ask, fields={}, emitted="nothing", by=("omit",), reason="the model decides", thinks=by_omission(known)
+            query, fields={}, emitted="nothing", by=("omit",), reason="the model decides", thinks=by_omission(known)
         )
     if known.switches:
         return plan_of(
-            ask, fields=fill_in(ask, form.on), emitted="on", by=("omit",), reason="the model decides", thinks=True
+            query, fields=fill_in(query, form.on), emitted="on", by=("omit",), reason="the model decides", thinks=True
         )
-    return in_tokens(ask, ask.budgets.tokens(AUTO)) if known.takes_budget else _woken(ask)
+    return in_tokens(query, query.budgets.tokens(AUTO)) if known.takes_budget else _woken(query)
 
 
-def _as_said(ask: ControlQuery) -> Fragment:
+def _as_said(query: ControlQuery) -> Fragment:
     """Return the form's own words where a caller who spoke the target's language used just these; silence may mean the same."""
-    for words in (ask.known.form.auto, ask.known.form.on):
-        fields = fill_in(ask, words)
-        if fields and not ask.show and merge_fields(ask.policy.raw_fields, fields) == ask.policy.raw_fields:
+    for words in (query.known.form.auto, query.known.form.on):
+        fields = fill_in(query, words)
+        if fields and not query.show and merge_fields(query.policy.raw_fields, fields) == query.policy.raw_fields:
             return fields
     return {}
 
 
-def _woken(ask: ControlQuery) -> ControlPlan:
+def _woken(query: ControlQuery) -> ControlPlan:
     """Ask for a level where silence would be off."""
-    known = ask.known
+    known = query.known
     levels = known.levels or translated_levels(known)
     if known.form.effort is None or not levels:
-        return unwritable(ask)
+        return unwritable(query)
     level = nearest_level(AUTO, levels)
     lost = Degradation("reasoning", asked="auto", sent=level, why="this model thinks only at a level it is told")
-    room = room_for(known, ask.limit, ask.budgets.tokens(level))
+    room = room_for(known, query.limit, query.budgets.tokens(level))
     return plan_of(
-        ask,
-        fields=fill_in(ask, known.form.effort, effort=level),
+        query,
+        fields=fill_in(query, known.form.effort, effort=level),
         emitted=level,
         by=("omit", "efforts"),
         reason="a level is needed",

@@ -70,13 +70,13 @@ def observation(chain: ReasoningChain) -> Observation:
     )
 
 
-def observe(plan: ControlPlan, seen: Observation) -> Verdict:
+def observe(plan: ControlPlan, observed: Observation) -> Verdict:
     """Return what became of the plan, by the rules above."""
-    thought = seen.thought
+    thought = observed.thought
     if plan.mode == "none":
         return "unknown"
     if plan.asks_for_none:
-        return _off(plan, seen, thought)
+        return _off(plan, observed, thought)
     if plan.mode == "auto":
         return "unknown" if thought is None else "honoured"
     if not plan.fields and not plan.system_text and plan.emitted != "on":
@@ -85,7 +85,7 @@ def observe(plan: ControlPlan, seen: Observation) -> Verdict:
         return "contradicted" if thought else "clamped"
     if thought is False:
         return "unknown" if plan.soft or plan.level in _LIGHT else "void"
-    if _exceeded(plan, seen):
+    if _exceeded(plan, observed):
         return "contradicted"
     if plan.clamped:
         return "clamped"
@@ -98,23 +98,23 @@ def _unproven(plan: ControlPlan) -> bool:
     return plan.unclassified or (known is not None and known.unknown_server and known.facts.omit != "off")
 
 
-def _off(plan: ControlPlan, seen: Observation, thought: bool | None) -> Verdict:
+def _off(plan: ControlPlan, observed: Observation, thought: bool | None) -> Verdict:
     if thought is False:
         return "honoured"
     if plan.floored:
         return "floored"
     if thought is None:
         return "unknown"
-    return "contradicted" if seen.text_seen else "hidden_only"
+    return "contradicted" if observed.text_seen else "hidden_only"
 
 
-def _exceeded(plan: ControlPlan, seen: Observation) -> bool:
-    if plan.budget is None or not seen.reported or seen.approx or seen.reasoning_tokens is None:
+def _exceeded(plan: ControlPlan, observed: Observation) -> bool:
+    if plan.budget is None or not observed.reported or observed.approx or observed.reasoning_tokens is None:
         return False
-    return seen.reasoning_tokens > plan.budget * _SLACK + _GRACE
+    return observed.reasoning_tokens > plan.budget * _SLACK + _GRACE
 
 
-def receipt(plan: ControlPlan, seen: Observation, verdict: Verdict) -> dict[str, Any]:
+def receipt(plan: ControlPlan, observed: Observation, verdict: Verdict) -> dict[str, Any]:
     """Return the whole receipt of one call, as plain values."""
     return {
         "intent": plan.intent,
@@ -123,11 +123,11 @@ def receipt(plan: ControlPlan, seen: Observation, verdict: Verdict) -> dict[str,
         "reason": plan.reason,
         "assumed": plan.assumed,
         "observed": {
-            "reasoning_tokens": seen.reasoning_tokens,
-            "reported": seen.reported,
-            "approx": seen.approx,
-            "text_seen": seen.text_seen,
-            "visibility": seen.visibility.value,
+            "reasoning_tokens": observed.reasoning_tokens,
+            "reported": observed.reported,
+            "approx": observed.approx,
+            "text_seen": observed.text_seen,
+            "visibility": observed.visibility.value,
         },
         "verdict": verdict,
     }

@@ -34,10 +34,14 @@ class GuardedRequest(msgspec.Struct, frozen=True):
     asks: bool = False
 
 
-def guard(request: Request, made: Mapping[int, ReplyRecord], binding: Binding, on_change: OnChange) -> GuardedRequest:
-    """Return what may be sent. `made` tells of the messages, by their place, what is known of how they were made."""
+def guard(
+    request: Request, records: Mapping[int, ReplyRecord], binding: Binding, on_change: OnChange
+) -> GuardedRequest:
+    """Return what may be sent. `records` tells of the messages, by their place, what is known of how they were made."""
     bound = {
-        place: kept.prefix for place, kept in made.items() if kept.prefix and _bound(request.messages[place], binding)
+        place: kept.prefix
+        for place, kept in records.items()
+        if kept.prefix and _bound(request.messages[place], binding)
     }
     if not bound:
         return GuardedRequest(request)
@@ -65,15 +69,15 @@ def _first_difference(request: Request, bound: Mapping[int, Prefix]) -> tuple[in
     return -1, ""
 
 
-def _with_tools_in_order(request: Request, made: Prefix) -> tuple[Request, tuple[Degradation, ...]]:
+def _with_tools_in_order(request: Request, records: Prefix) -> tuple[Request, tuple[Degradation, ...]]:
     """Return the request with the same tools in the order that the thinking was made behind."""
     by_digest = {tool_digest(tool): tool for tool in request.tools}
     now = tuple(by_digest)
-    if now == made.tools or len(now) != len(request.tools) or sorted(now) != sorted(made.tools):
+    if now == records.tools or len(now) != len(request.tools) or sorted(now) != sorted(records.tools):
         return request, ()
     why = "the thinking so far is bound to that order"
     told = Degradation("tools", asked="another order than before", sent="the order of before", why=why)
-    return msgspec.structs.replace(request, tools=tuple(by_digest[one] for one in made.tools)), (told,)
+    return msgspec.structs.replace(request, tools=tuple(by_digest[one] for one in records.tools)), (told,)
 
 
 def _without_thinking(request: Request, begin: int, binding: Binding) -> Request:

@@ -77,11 +77,11 @@ def reply_keys(request: Request, blocks: Sequence[Block]) -> list[str]:
         before = _turn_digest(before, message) if message.role == "assistant" else _prompt_digest(before, message)
     calls = [block for block in blocks if isinstance(block, ToolCallBlock)]
     ids = [call.id for call in calls]
-    text, said = _said(blocks)
+    text, turn_texts = _said(blocks)
     if not _begins_with_a_prompt(request):
-        return list(_call_keys(ids, said))
-    unnamed = ["u" + digest(before, text, *said)] if calls else []
-    return ["m" + digest(before, text, *said, *ids), *unnamed, *_call_keys(ids, said)]
+        return list(_call_keys(ids, turn_texts))
+    unnamed = ["u" + digest(before, text, *turn_texts)] if calls else []
+    return ["m" + digest(before, text, *turn_texts, *ids), *unnamed, *_call_keys(ids, turn_texts)]
 
 
 def has_history(request: Request) -> bool:
@@ -109,12 +109,12 @@ def turns_of(request: Request) -> tuple[TurnKeys, ...]:
     return tuple(turns)
 
 
-def turns_in(turns: Sequence[TurnKeys], asked: Request, sent: Request) -> tuple[TurnKeys, ...]:
+def turns_in(turns: Sequence[TurnKeys], client_request: Request, sent: Request) -> tuple[TurnKeys, ...]:
     """Return the turns of the client's own conversation with their places in the one that is sent, which layers have changed.
 
     Replies are kept under the keys of what the client asks, so these are what they are found by. Turns that are not sent are left out.
     """
-    if asked.messages is sent.messages or not turns:
+    if client_request.messages is sent.messages or not turns:
         return tuple(turns)
     places = [place for place, message in enumerate(sent.messages) if message.role == "assistant"]
     if len(places) == len(turns):
@@ -124,8 +124,8 @@ def turns_in(turns: Sequence[TurnKeys], asked: Request, sent: Request) -> tuple[
         )
     found: list[TurnKeys] = []
     for turn in reversed(turns):
-        said = _turn_digest("", asked.messages[turn.place])
-        while places and _turn_digest("", sent.messages[places[-1]]) != said:
+        turn_texts = _turn_digest("", client_request.messages[turn.place])
+        while places and _turn_digest("", sent.messages[places[-1]]) != turn_texts:
             places.pop()
         if not places:
             break
@@ -150,14 +150,14 @@ def states_of(block: Block) -> tuple[Opaque, ...]:
 
 def _turn(place: int, before: str, message: Message) -> TurnKeys:
     ids = [stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock)]
-    text, said = _said(message.blocks)
+    text, turn_texts = _said(message.blocks)
     states = [state for block in message.blocks for state in states_of(block)]
     telling = [state for state in states if _is_telling(state)]
     return TurnKeys(
         place=place,
-        exact="m" + digest(before, text, *said, *ids),
-        unnamed="u" + digest(before, text, *said) if ids and not any(ids) else "",
-        calls=tuple(_call_keys(ids, said)),
+        exact="m" + digest(before, text, *turn_texts, *ids),
+        unnamed="u" + digest(before, text, *turn_texts) if ids and not any(ids) else "",
+        calls=tuple(_call_keys(ids, turn_texts)),
         states=tuple(map(state_key, telling)),
         others=tuple(state_key(state) for state in states if state not in telling),
     )
@@ -173,9 +173,9 @@ def _begins_with_a_prompt(request: Request) -> bool:
 
 def _turn_digest(before: str, message: Message) -> str:
     """Return the digest of a conversation with one more turn of the model. Reasoning is left out: clients may drop it."""
-    text, said = _said(message.blocks)
+    text, turn_texts = _said(message.blocks)
     return digest(
-        before, text, *said, *(stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock))
+        before, text, *turn_texts, *(stated_id(block) for block in message.blocks if isinstance(block, ToolCallBlock))
     )
 
 
@@ -187,9 +187,9 @@ def _is_telling(state: Opaque) -> bool:
     return len(state.data) >= _TELLING_STATE or is_globally_unique(state.data)
 
 
-def _call_keys(ids: Sequence[str], said: Sequence[str]) -> Iterator[str]:
+def _call_keys(ids: Sequence[str], turn_texts: Sequence[str]) -> Iterator[str]:
     """Give the keys of the calls whose ids are globally unique."""
-    for call_id, name, arguments in zip(ids, said[::2], said[1::2], strict=True):
+    for call_id, name, arguments in zip(ids, turn_texts[::2], turn_texts[1::2], strict=True):
         if is_globally_unique(call_id, name):
             yield "c" + digest(call_id, name, arguments)
 

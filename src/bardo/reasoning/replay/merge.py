@@ -16,13 +16,13 @@ from bardo.reasoning.replay.memory import CallRecord, OtherRecord, ReplyRecord, 
 from bardo.values.blocks import Block, Opaque, ReasoningBlock, TextBlock, ToolCallBlock, UnknownBlock
 
 
-def assigned(turns: Sequence[TurnKeys], found: Mapping[str, ReplyRecord]) -> dict[int, ReplyRecord]:
+def assigned(turns: Sequence[TurnKeys], records: Mapping[str, ReplyRecord]) -> dict[int, ReplyRecord]:
     """Return the kept reply of each message, by its place; each reply is one message at most.
 
     A message is known by its state, by what it says behind its conversation, or by calls with globally unique ids. Where these lead to
     different replies, it is none of them.
     """
-    found = {key: kept for key, kept in found.items() if kept.parts}
+    records = {key: record for key, record in records.items() if record.parts}
     made: dict[int, ReplyRecord] = {}
     used: set[int] = set()
     for by_conversation in (True, False):
@@ -30,10 +30,10 @@ def assigned(turns: Sequence[TurnKeys], found: Mapping[str, ReplyRecord]) -> dic
             if turn.place in made:
                 continue
             keys = _by_conversation(turn) if by_conversation else (turn.calls,)
-            kept = next((one for some in keys if (one := _only(some, found, used)) is not None), None)
-            if kept is not None:
-                made[turn.place] = kept
-                used.add(id(kept))
+            record = next((one for some in keys if (one := _only(some, records, used)) is not None), None)
+            if record is not None:
+                made[turn.place] = record
+                used.add(id(record))
     return made
 
 
@@ -41,27 +41,27 @@ def _by_conversation(turn: TurnKeys) -> tuple[Iterable[str], ...]:
     return (turn.states, (turn.exact,), (turn.unnamed,) if turn.unnamed else ())
 
 
-def _only(keys: Iterable[str], found: Mapping[str, ReplyRecord], used: set[int]) -> ReplyRecord | None:
+def _only(keys: Iterable[str], records: Mapping[str, ReplyRecord], used: set[int]) -> ReplyRecord | None:
     """Return the one reply that all of these keys lead to, so far as they lead anywhere."""
-    candidates = {id(kept): kept for key in keys if (kept := found.get(key)) is not None}
+    candidates = {id(record): record for key in keys if (record := records.get(key)) is not None}
     only = next(iter(candidates.values())) if len(candidates) == 1 else None
     return None if only is None or id(only) in used else only
 
 
-def merged(blocks: Sequence[Block], kept: ReplyRecord, *, with_others: bool = True) -> tuple[Block, ...]:
-    """Return the blocks of a message with the reasoning and the state of `kept`, in the order of `kept`.
+def merged(blocks: Sequence[Block], record: ReplyRecord, *, with_others: bool = True) -> tuple[Block, ...]:
+    """Return the blocks of a message with the reasoning and the state of `record`, in the order of `record`.
 
     `with_others`: blocks that only the provider's dialect knows are put back too, because the client's has no place for them.
     """
-    texts = _texts([block for block in blocks if isinstance(block, TextBlock)], kept)
-    calls = _calls([block for block in blocks if isinstance(block, ToolCallBlock)], kept)
+    texts = _texts([block for block in blocks if isinstance(block, TextBlock)], record)
+    calls = _calls([block for block in blocks if isinstance(block, ToolCallBlock)], record)
     own = [block for block in blocks if isinstance(block, ReasoningBlock)]
     others: list[Block] = [
         block for block in blocks if not isinstance(block, TextBlock | ToolCallBlock | ReasoningBlock)
     ]
     placed: list[Block] = []
-    spoken = any(isinstance(part, TextRecord) for part in kept.parts)
-    for part in kept.parts:
+    spoken = any(isinstance(part, TextRecord) for part in record.parts)
+    for part in record.parts:
         if isinstance(part, CallRecord) and not spoken:
             # Words the client added stand before the calls, where its own dialect has them.
             placed += texts.pop(0) if texts else ()
@@ -80,13 +80,13 @@ def merged(blocks: Sequence[Block], kept: ReplyRecord, *, with_others: bool = Tr
     return tuple(placed)
 
 
-def agrees(blocks: Sequence[Block], kept: ReplyRecord) -> bool:
-    """Whether the reasoning that a client sent, if any, is that of `kept`."""
+def agrees(blocks: Sequence[Block], record: ReplyRecord) -> bool:
+    """Whether the reasoning that a client sent, if any, is that of `record`."""
     own = [block for block in blocks if isinstance(block, ReasoningBlock) and (block.readable or block.opaque)]
     if not own:
         return True
-    states = {state.data for state in kept.states}
-    known = _letters(kept.readable)
+    states = {state.data for state in record.states}
+    known = _letters(record.readable)
     stateful = [block for block in own if block.opaque]
     if any(state.data not in states for block in stateful for state in block.opaque):
         return False
@@ -119,9 +119,9 @@ def _letters(text: str) -> str:
     return "".join(text.split())
 
 
-def _texts(texts: list[TextBlock], kept: ReplyRecord) -> list[list[Block]]:
+def _texts(texts: list[TextBlock], record: ReplyRecord) -> list[list[Block]]:
     """Return the client's texts, cut as they were kept; where they are other texts, all of them in one place."""
-    said = [part for part in kept.parts if isinstance(part, TextRecord)]
+    said = [part for part in record.parts if isinstance(part, TextRecord)]
     if len(texts) == len(said) and all(map(_is_said, texts, said)):
         return [[_with(text, part.opaque)] for text, part in zip(texts, said, strict=True)]
     whole = "".join(text.text for text in texts)
@@ -143,9 +143,9 @@ def _cut(whole: str, said: Sequence[TextRecord]) -> Iterator[TextBlock]:
         begin += part.length
 
 
-def _calls(calls: list[ToolCallBlock], kept: ReplyRecord) -> Iterator[ToolCallBlock]:
+def _calls(calls: list[ToolCallBlock], record: ReplyRecord) -> Iterator[ToolCallBlock]:
     """Return the client's calls in the order they were made in: by id, else as they come."""
-    order = {part.id: place for place, part in enumerate(kept.parts) if isinstance(part, CallRecord)}
+    order = {part.id: place for place, part in enumerate(record.parts) if isinstance(part, CallRecord)}
     if all(call.id in order for call in calls):
         calls = sorted(calls, key=lambda call: order[call.id])
     return iter(calls)

@@ -102,61 +102,61 @@ class _Work:
     def _message(self, place: int, message: Message) -> Message:
         if message.role != "assistant":
             return message
-        kept = self._kept.get(place)
-        if kept is None and place in self._loop and not self._has_thinking(message.blocks):
+        record = self._kept.get(place)
+        if record is None and place in self._loop and not self._has_thinking(message.blocks):
             why = "the client did not send it, and what is kept has no reply that is certainly this one"
             self.switch.tell("the reasoning behind a tool call", None, why)
-        if kept is None and place not in self._tools and not self.switch.sorts(message.blocks):
+        if record is None and place not in self._tools and not self.switch.sorts(message.blocks):
             return message
-        blocks = self._restored(message.blocks, kept) if kept is not None else None
-        if kept is not None and not self.switch.refusal(kept.states, kept.origin):
-            self.made[place] = kept
-        native = kept.fields if kept is not None and blocks is not None and self._is_native(kept) else {}
+        blocks = self._restored(message.blocks, record) if record is not None else None
+        if record is not None and not self.switch.refusal(record.states, record.origin):
+            self.made[place] = record
+        native = record.fields if record is not None and blocks is not None and self._is_native(record) else {}
         blocks = self.switch.sorted_out(message.blocks) if blocks is None else blocks
-        blocks = self._required(blocks, kept) if place in self._tools else blocks
+        blocks = self._required(blocks, record) if place in self._tools else blocks
         same = len(blocks) == len(message.blocks) and all(map(_is, blocks, message.blocks))
         changed = message if same else msgspec.structs.replace(message, blocks=blocks)
         return _with_fields(changed, native, self._reader.row.dialect) if native else changed
 
-    def _restored(self, blocks: tuple[Block, ...], kept: ReplyRecord) -> tuple[Block, ...] | None:
+    def _restored(self, blocks: tuple[Block, ...], record: ReplyRecord) -> tuple[Block, ...] | None:
         """Return the message with what was kept; None where it lacks nothing, or where that may not be sent."""
-        if not agrees(blocks, kept):
+        if not agrees(blocks, record):
             return None
         # A client of the dialect itself has a place for everything: what it left out, it left out on purpose.
-        adds = self._is_native(kept) and self._request.dialect != kept.origin.dialect
-        whole = merged(blocks, kept, with_others=adds)
+        adds = self._is_native(record) and self._request.dialect != record.origin.dialect
+        whole = merged(blocks, record, with_others=adds)
         if len(whole) == len(blocks) and all(map(_is, whole, blocks)):
             return None
-        if kept.states:
-            why = self.switch.refusal(kept.states, kept.origin)
+        if record.states:
+            why = self.switch.refusal(record.states, record.origin)
             if not why:
                 return whole
-            if not self._holds(blocks, kept):
-                self.switch.tell(_named(kept), "text" if self._gives_text(blocks, kept) else None, why)
+            if not self._holds(blocks, record):
+                self.switch.tell(_named(record), "text" if self._gives_text(blocks, record) else None, why)
             return None
-        at_home = kept.origin.platform == self._reader.platform
+        at_home = record.origin.platform == self._reader.platform
         return whole if at_home and self._reader.row.quirks.replay != "none" else None
 
-    def _is_native(self, kept: ReplyRecord) -> bool:
-        return kept.origin.dialect == self._reader.row.dialect and kept.origin.platform == self._reader.platform
+    def _is_native(self, record: ReplyRecord) -> bool:
+        return record.origin.dialect == self._reader.row.dialect and record.origin.platform == self._reader.platform
 
-    def _gives_text(self, blocks: tuple[Block, ...], kept: ReplyRecord) -> bool:
-        return bool(self._fill.required and kept.readable and any(isinstance(one, ToolCallBlock) for one in blocks))
+    def _gives_text(self, blocks: tuple[Block, ...], record: ReplyRecord) -> bool:
+        return bool(self._fill.required and record.readable and any(isinstance(one, ToolCallBlock) for one in blocks))
 
-    def _holds(self, blocks: tuple[Block, ...], kept: ReplyRecord) -> bool:
+    def _holds(self, blocks: tuple[Block, ...], record: ReplyRecord) -> bool:
         held = {state.data for block in blocks for state in states_of(block)}
-        return all(state.data in held for state in kept.states)
+        return all(state.data in held for state in record.states)
 
-    def _required(self, blocks: tuple[Block, ...], kept: ReplyRecord | None) -> tuple[Block, ...]:
+    def _required(self, blocks: tuple[Block, ...], record: ReplyRecord | None) -> tuple[Block, ...]:
         """Return a turn with calls and some thinking before them, where the provider refuses it without."""
         if any(isinstance(block, ReasoningBlock) and block.readable for block in blocks):
             return blocks
-        text = kept.readable if kept is not None and self._fill.foreign == "text" else ""
+        text = record.readable if record is not None and self._fill.foreign == "text" else ""
         if not text:
             why = "this provider refuses a tool call without its reasoning, which is not at hand"
             self.switch.tell("the reasoning behind a tool call", self._fill.fill, why)
-        elif kept is not None and not kept.states and kept.origin.platform != self._reader.platform:
-            self.switch.tell(_named(kept), "text", "another provider's reasoning, which this one takes as text")
+        elif record is not None and not record.states and record.origin.platform != self._reader.platform:
+            self.switch.tell(_named(record), "text", "another provider's reasoning, which this one takes as text")
         return (ReasoningBlock(text=text or self._fill.fill, format=_PLAIN), *blocks)
 
     def _has_thinking(self, blocks: tuple[Block, ...]) -> bool:
@@ -166,8 +166,8 @@ class _Work:
     def _origin_of(self, state: Opaque) -> Origin | None:
         if state.origin is not None:
             return state.origin
-        kept = self._found.get(state_key(state)) if self._found else None
-        return kept.origin if kept is not None else None
+        record = self._found.get(state_key(state)) if self._found else None
+        return record.origin if record is not None else None
 
 
 def _assigned(request: Request, recalled: Recalled) -> dict[int, ReplyRecord]:
@@ -184,9 +184,9 @@ def _is(one: Block, other: Block) -> bool:
     return one is other
 
 
-def _named(kept: ReplyRecord) -> str:
-    formats = [state.format for state in kept.states] or ["text"]
-    return f"{formats[0]} of {kept.origin.provider}/{kept.origin.model}"
+def _named(record: ReplyRecord) -> str:
+    formats = [state.format for state in record.states] or ["text"]
+    return f"{formats[0]} of {record.origin.provider}/{record.origin.model}"
 
 
 def _tool_turns(request: Request) -> frozenset[int]:

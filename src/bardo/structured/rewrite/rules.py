@@ -23,12 +23,12 @@ _LOOK = re.compile(r"\(\?<?[=!]")
 
 def kept_rules(node: Schema, types: Sequence[str], place: Place) -> Schema:
     """Return what stays of a node beside its shape: the rules and annotations the target takes."""
-    kept: Schema = {}
+    schema: Schema = {}
     for keyword, value in node.items():
         if keyword in _SHAPE:
             continue
         if keyword in place.subset.annotations or (keyword not in RULES and keyword in place.subset.keywords):
-            kept[keyword] = value
+            schema[keyword] = value
         elif keyword not in RULES:
             _strip(keyword, place)
         elif keyword in TYPES_OF_RULE and not set(TYPES_OF_RULE[keyword]) & set(types):
@@ -36,8 +36,8 @@ def kept_rules(node: Schema, types: Sequence[str], place: Place) -> Schema:
         elif (keyword in _ZERO and value == 0) or (keyword == "uniqueItems" and value is False):
             place.note("rule_without_effect", "lossless", f"{keyword} {json.dumps(value)} says nothing")
         else:
-            _join(kept, _kept(keyword, value, types, place))
-    return kept
+            _join(schema, _kept(keyword, value, types, place))
+    return schema
 
 
 def _kept(keyword: str, value: Any, types: Sequence[str], place: Place) -> Schema:
@@ -70,11 +70,11 @@ def _inclusive(keyword: str, value: Any, types: Sequence[str], place: Place) -> 
     return {other: floor(value) + 1 if other == "minimum" else ceil(value) - 1}
 
 
-def _join(kept: Schema, rules: Schema) -> None:
+def _join(schema: Schema, rules: Schema) -> None:
     for keyword, value in rules.items():
         # An exclusive bound may have become a bound that was there already: the tighter one holds.
-        tighter = {"minimum": max, "maximum": min}.get(keyword) if keyword in kept else None
-        kept[keyword] = tighter(kept[keyword], value) if tighter else value
+        tighter = {"minimum": max, "maximum": min}.get(keyword) if keyword in schema else None
+        schema[keyword] = tighter(schema[keyword], value) if tighter else value
 
 
 def _takes_pattern(pattern: str, rule: PatternRule) -> bool:

@@ -11,9 +11,9 @@ from typing import Annotated
 import typer
 
 from bardo.dialects import DEFAULT_DIALECT
+from bardo.edge.conform.checked_server import CheckedServer
 from bardo.edge.conform.checks import WIRES, Checker, CheckOptions
 from bardo.edge.conform.laws import LAWS, Finding, Report
-from bardo.edge.conform.talk import CheckedServer
 from bardo.edge.http import HttpTransport
 from bardo.surfaces.cli.options import AsJson
 from bardo.surfaces.render.conforming import finding_line, law_lines, report_json, report_page, summary_line

@@ -15,9 +15,9 @@ import msgspec
 import typer
 
 from bardo.edge.accounts.opening import has_keys
+from bardo.edge.configuration_parts import open_log
 from bardo.edge.directory import with_keys
 from bardo.edge.keys import Keyring
-from bardo.edge.lasting_parts import open_log
 from bardo.edge.serving import serve as serve_app
 from bardo.edge.settings import Settings, load_settings, provider_of
 from bardo.edge.settings_environment import WORKERS_FOLDER

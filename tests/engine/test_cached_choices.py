@@ -12,9 +12,9 @@ import pytest
 from bardo.catalog.load import builtin
 from bardo.dialects import dialect
 from bardo.edge.model_facts import ModelFacts
+from bardo.engine.cached_choices import CachedChoices, kinds_of
 from bardo.engine.endpoints import endpoint_targets
 from bardo.engine.exchange import attempts, first_attempt
-from bardo.engine.kept_choices import CachedChoices, kinds_of
 from bardo.engine.knowledge import Knowledge, MissingEndpoint
 from bardo.engine.planning import Attempt, Draft
 from bardo.engine.route import Provider, Target
@@ -155,7 +155,7 @@ def test_nothing_is_looked_for_where_the_first_endpoint_loses_nothing(monkeypatc
     def refuse(_: Request) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("bardo.engine.kept_choices.kinds_of", refuse)
+    monkeypatch.setattr("bardo.engine.cached_choices.kinds_of", refuse)
     assert _plans(monkeypatch, [chat(), chat()], target("openai", "gpt-4.1")) == [1, 1]
 
 
