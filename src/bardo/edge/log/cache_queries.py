@@ -70,7 +70,12 @@ def _row_totals(connection: Connection, *, since: float, key: str | None) -> lis
         cast(func.sum(_column.cache_saved_nanos), BigInteger).label("saved_nanos"),
         func.sum(cast(case((_CHANGING, 1), else_=0), Integer)).label("changing"),
     )
-    query = select(*_GROUP, *counted).where(*begun).group_by(*_GROUP).order_by(func.sum(_column.input_tokens).desc())
+    query = (
+        select(*_GROUP, *counted)
+        .where(*begun)
+        .group_by(*_GROUP)
+        .order_by(func.sum(_column.input_tokens).desc().nulls_last())
+    )
     found = [CacheTotal(**row._asdict()) for row in connection.execute(query)]
     reasons = _reasons(connection, [*begun, _CHANGING]) if any(one.changing for one in found) else {}
     return [msgspec.structs.replace(one, why=reasons.get((one.provider, one.model, one.key_id), "")) for one in found]
