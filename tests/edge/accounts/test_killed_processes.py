@@ -32,7 +32,7 @@ from bardo.edge.accounts.key_store import open_keys
 from bardo.edge.accounts.lease_store import LeaseStore
 from bardo.edge.accounts.spend import LogSpend
 from bardo.edge.log import LogWriter, LogRow
-from bardo.edge.log.row import CallBegun
+from bardo.edge.log.row import PendingCall
 from bardo.values.errors import OverBudget
 
 log_path, state_path, journal, name, budget, cost = sys.argv[1:]
@@ -46,7 +46,7 @@ async def call(admissions, log, number):
     except OverBudget:
         print("over", flush=True)
         await asyncio.sleep(3600)
-    log.begin(CallBegun(request, time.time(), key_id="team"))
+    log.begin(PendingCall(request, time.time(), key_id="team"))
     await asyncio.sleep(0)
     row = LogRow(request_id=request, started_at=time.time(), provider="p", model="m", key_id="team", cost_nanos=int(cost))
     admissions.settle(row)

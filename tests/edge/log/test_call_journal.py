@@ -188,9 +188,9 @@ def test_the_journal_of_a_living_process_is_left_alone(tmp_path: Path) -> None:
 import sys
 from pathlib import Path
 from bardo.edge.log.journal import CallJournal
-from bardo.edge.log import CallBegun
+from bardo.edge.log import PendingCall
 journal = CallJournal(Path({str(tmp_path)!r}))
-journal.begin(CallBegun("a", 5.0))
+journal.begin(PendingCall("a", 5.0))
 print("ready", flush=True)
 sys.stdin.readline()
 """

@@ -82,7 +82,7 @@ class FindReply(Effect, frozen=True):
     """Look for a kept reply: a KeptReply, or whether the call leads. One that was kept before `since`, in Unix time, is too old.
 
     `lead`: where there is none and an equal call is under way, its reply is waited for; where none is under way, this call leads, until
-    it yields KeepReply or LeaveReply. `within`: no longer than so many seconds are waited; None is what is configured.
+    it yields StoreReply or ReleaseWaitingCalls. `within`: no longer than so many seconds are waited; None is what is configured.
     """
 
     tenant: str

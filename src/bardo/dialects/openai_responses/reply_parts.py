@@ -169,14 +169,14 @@ def words_of(value: Any) -> str:
 
 
 def fields_of(value: Any) -> dict[str, Any]:
-    """Return an object. Raises Misshapen."""
+    """Return an object. Raises WrongFrame."""
     if not isinstance(value, dict):
         raise WrongFrame(f"an object was expected, not {type(value).__name__}")
     return value
 
 
 def list_of(value: Any) -> list[Any]:
-    """Return an array, empty where it is absent. Raises Misshapen."""
+    """Return an array, empty where it is absent. Raises WrongFrame."""
     if value is None:
         return []
     if not isinstance(value, list):

@@ -47,7 +47,7 @@ class PaymentNetworks:
         return network in self._servers
 
     async def verdict(self, entry: LedgerEntry) -> Verdict:
-        """Return what became of a payment. Raises NetworkSilent where its network cannot be asked, or is another one than it should be."""
+        """Return what became of a payment. Raises NetworkUnavailable where its network cannot be asked, or is not the right one."""
         server = self._servers.get(entry.network)
         if server is None:
             hint = f'name a server of it in bardo.toml: [payments.servers] "{entry.network}" = "https://…"'
@@ -96,7 +96,7 @@ def _silent(network: str, method: str) -> NetworkUnavailable:
 
 
 def _number(value: object, network: str) -> int:
-    """Return a number as JSON-RPC of Ethereum writes it. Raises NetworkSilent for anything else."""
+    """Return a number as JSON-RPC of Ethereum writes it. Raises NetworkUnavailable for anything else."""
     if not isinstance(value, str) or not _QUANTITY.fullmatch(value):
         raise _silent(network, "with a number")
     return int(value, 16)

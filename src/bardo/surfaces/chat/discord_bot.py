@@ -246,7 +246,7 @@ class DiscordPort:
 
 
 async def called(action: Awaitable[T]) -> T:
-    """Return what a call of Discord's API gives. Raises RetryLater, ChatGone and ChatFailure."""
+    """Return what a call of Discord's API gives. Raises RetryLater, ChatUnavailable and ChatFailure."""
     try:
         return await action
     except discord.RateLimited as problem:

@@ -24,7 +24,7 @@ class ChatFailure(Exception):
 
 
 class ChatPort(Protocol[Part]):
-    """One place of a chat in which a message is answered. Its methods raise RetryLater, ChatGone and ChatFailure."""
+    """One place of a chat in which a message is answered. Its methods raise RetryLater, ChatUnavailable and ChatFailure."""
 
     @property
     def typing_seconds(self) -> float:

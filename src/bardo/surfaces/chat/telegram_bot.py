@@ -239,7 +239,7 @@ class TelegramPort:
 
 
 async def called(action: Awaitable[T]) -> T:
-    """Return what a call of the Bot API gives. Raises RetryLater, ChatGone and ChatFailure."""
+    """Return what a call of the Bot API gives. Raises RetryLater, ChatUnavailable and ChatFailure."""
     try:
         return await action
     except RetryAfter as problem:

@@ -26,7 +26,7 @@ class StdoutClosed(Exception):
 
 
 class _Output(io.TextIOWrapper):
-    """Stdout. Raises OutputFailed or ReaderLeft where an OSError would be mistaken for one of the program's own."""
+    """Stdout. Raises OutputFailed or StdoutClosed where an OSError would be mistaken for one of the program's own."""
 
     def write(self, text: str) -> int:
         try:
