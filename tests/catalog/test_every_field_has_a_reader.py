@@ -24,7 +24,7 @@ NOT_READ: Mapping[str, str] = {
     "bardo.catalog.models.ModelRow.note": "bardo probe writes there which audit file holds the evidence, for people who read the row",
     "bardo.catalog.replay.StateRule.source": "says where a fact is from; for people who read the row",
     "bardo.catalog.replay.TextRule.source": "says where a fact is from; for people who read the row",
-    "bardo.catalog.replay.Needed.source": "says where a fact is from; for people who read the row",
+    "bardo.catalog.replay.RequiredThinking.source": "says where a fact is from; for people who read the row",
     "bardo.catalog.replay.Binding.source": "says where a fact is from; for people who read the row",
     "bardo.structured.subsets.Subset.source": "says where a fact is from; for people who read the row",
     "bardo.reasoning.formats.ReasoningFormat.notes": "an operator may write notes in a format of bardo.toml",

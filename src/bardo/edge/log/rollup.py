@@ -69,6 +69,13 @@ class CallSums(msgspec.Struct, gc=False, kw_only=True):
         self.failed += row.outcome != "ok"
         self.seconds += row.seconds
         self._take_tokens(row)
+        # What the provider's cache saved follows from the tokens, also where something else of the call has no known price.
+        if row.cache_saved_nanos is not None:
+            self.saved_known += 1
+            self.saved_nanos += row.cache_saved_nanos
+        self._take_cost(row)
+
+    def _take_cost(self, row: Any) -> None:
         if row.cost_nanos is None:
             if row.cost_parts:
                 self.partial_nanos += sum(row.cost_parts.values())
@@ -83,9 +90,6 @@ class CallSums(msgspec.Struct, gc=False, kw_only=True):
             self.compared += 1
             self.reported_nanos += row.reported_cost_nanos
             self.computed_nanos += row.computed_cost_nanos
-        if row.cache_saved_nanos is not None:
-            self.saved_known += 1
-            self.saved_nanos += row.cache_saved_nanos
 
     def _take_tokens(self, row: Any) -> None:
         if row.input_tokens is not None:
