@@ -59,7 +59,7 @@ def tools_of_response(response: dict[str, Any], items: Sequence[dict[str, Any]])
     usage = _object(response, "tool_usage")
     counted = token_count(_object(usage, "web_search").get("num_requests"))
     seen = sum(_is_search(item) for item in items)
-    unpriced = sum(item.get("type") in _BILLED_ITEMS for item in items)
+    unpriced = sum(_word(item.get("type")) in _BILLED_ITEMS for item in items)
     drawn = bool(token_count(_object(usage, "image_gen").get("total_tokens")))
     found = ToolCounts(counted or seen or None, max(unpriced, drawn) or None)
     return NO_TOOLS if found == NO_TOOLS else found
