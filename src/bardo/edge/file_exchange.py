@@ -12,9 +12,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from uuid import uuid4
 
+from bardo.edge.database.sqlite_file import open_file
 from bardo.edge.exchange import LEASE_SECONDS, MOST_MESSAGES, ExchangeResult, Message
-from bardo.values.errors import ConfigError
 
+_HINT = "choose a file in a directory that this user may write to"
 _KEPT_LONGER_SECONDS = 60.0
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS messages (
@@ -46,7 +47,7 @@ class FileExchange:
         self._own = uuid4().hex
         self._after: int | None = None
         self._lock = threading.Lock()
-        self._connection = _open(Path(path), timeout)
+        self._connection = open_file(Path(path), timeout=timeout, hint=_HINT, prepare=_prepare)
 
     def exchange(self, data: bytes, *, hold: Iterable[str] = (), give_back: Iterable[str] = ()) -> ExchangeResult:
         """Send a message, unless it is empty, and return what others sent. `hold` are leases to ask for or to keep."""
@@ -85,20 +86,8 @@ class FileExchange:
         return [Message(max(0.0, now - sent), bytes(data)) for _, sent, data in found]
 
 
-def _open(path: Path, timeout: float) -> sqlite3.Connection:
-    hint = "choose a file in a directory that this user may write to"
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        connection = sqlite3.connect(path, timeout=timeout, isolation_level=None, check_same_thread=False)
-    except (OSError, sqlite3.Error) as problem:
-        raise ConfigError(f"the store {path} cannot be opened: {problem}", hint=hint) from problem
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        # News of health are of no use after a power cut.
-        connection.execute("PRAGMA synchronous = OFF")
-        connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")
-    except sqlite3.Error as problem:
-        connection.close()
-        raise ConfigError(f"the store {path} cannot be used: {problem}", hint=hint) from problem
-    return connection
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    # News of health are of no use after a power cut.
+    connection.execute("PRAGMA synchronous = OFF")
+    connection.executescript(f"BEGIN IMMEDIATE; {_SCHEMA} COMMIT;")

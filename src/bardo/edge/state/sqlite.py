@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from bardo.edge.database.sqlite_file import open_file
 from bardo.edge.state.store import Bounds, size_of
-from bardo.values.errors import ConfigError
 
 _BUSY_SECONDS = 5.0
 _KEYS_AT_ONCE = 500
@@ -67,7 +67,7 @@ class SqliteStore:
         """Open or create the file. Raises ConfigError where that cannot be done."""
         self._bounds = bounds or Bounds()
         self._lock = threading.Lock()
-        self._connection = _open(Path(path))
+        self._connection = open_file(Path(path), timeout=_BUSY_SECONDS, hint=_HINT, prepare=_prepare)
 
     def put(
         self,
@@ -177,21 +177,6 @@ def _share(rows: sqlite3.Connection, tenant: str) -> tuple[int, int]:
 
 def _over(share: tuple[int, int], entries: int, size: int) -> bool:
     return share[0] > entries or share[1] > size
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.touch(mode=0o600)
-        connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
-    except (OSError, sqlite3.Error) as problem:
-        raise ConfigError(f"the store {path} cannot be opened: {problem}", hint=_HINT) from problem
-    try:
-        _prepare(connection)
-    except sqlite3.Error as problem:
-        connection.close()
-        raise ConfigError(f"the store {path} cannot be used: {problem}", hint=_HINT) from problem
-    return connection
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
