@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-import time
 from pathlib import Path
 
 from fuzzing.inputs import Input, keep
-from fuzzing.run import Failure, Outcome, failure_of, run
+from fuzzing.laws import Laws
+from fuzzing.processes import run_in_processes
+from fuzzing.run import Failure, Outcome, failure_of
 from fuzzing.target import Target
 from fuzzing.targets import ALL, TARGETS
 
@@ -25,6 +27,9 @@ def main() -> None:
     amount.add_argument("--inputs", type=int, metavar="N", help="inputs of each target (default 500)")
     amount.add_argument("--minutes", type=float, metavar="M", help="minutes for all targets together")
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="other inputs; the same number gives the same")
+    parser.add_argument(
+        "--processes", type=int, default=os.cpu_count() or 1, metavar="N", help="processes (default: one a processor)"
+    )
     parser.add_argument("--input", type=Path, metavar="FILE", help="check one file of the corpus, with --target")
     given = parser.parse_args()
     chosen = [TARGETS[name] for name in given.target] if given.target else list(ALL)
@@ -39,17 +44,20 @@ def main() -> None:
 
 
 def _run(target: Target, given: argparse.Namespace, *, share: float) -> Outcome:
-    most = given.inputs or 500
-    end = time.monotonic() + 60 * share * given.minutes if given.minutes else None
-    outcome = run(
-        target,
+    most = None if given.minutes else given.inputs or 500
+    seconds = 60 * share * given.minutes if given.minutes else None
+    outcome = run_in_processes(
+        target.name,
         seed=given.seed,
-        go_on=lambda count: count < most if end is None else time.monotonic() < end,
+        processes=given.processes,
+        most=most,
+        seconds=seconds,
         tell=lambda failure: _tell(target, failure),
     )
     rate = outcome.inputs / max(outcome.seconds, 1e-9)
     print(
-        f"{target.name}: {outcome.inputs:,} inputs, {rate:,.0f} a second, {len(outcome.failures)} failures", flush=True
+        f"{target.name}: {outcome.inputs:,} inputs, {rate:,.0f} a second of a processor, {len(outcome.failures)} failures",
+        flush=True,
     )
     return outcome
 
@@ -68,7 +76,7 @@ def _check_file(target: Target, path: Path) -> int:
         print("no failure")
         return 0
     print(f"{failure.error}\n  at {failure.place}")
-    target.check(failure.input)
+    target.check(failure.input, Laws.of(failure.input.body, all=True))
     return 1
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import random
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from types import FrameType
 from typing import Any, TypeVar
 
+import msgspec
+
 BYTE_BY_BYTE = 1500
 """Inputs up to this length are also fed byte by byte."""
 Text = TypeVar("Text", str, bytes)
+Option = TypeVar("Option")
 
 
 class Broken(AssertionError):
@@ -34,14 +37,39 @@ def same(one: object, other: object, law: str) -> None:
         raise Broken(f"{law}:\n  {left[begin : at + 300]}\n  {right[begin : at + 300]}")
 
 
-def cuts_of(body: Text) -> Iterator[list[Text]]:
-    """Yield ways to cut an input: in two, in some pieces, and byte by byte where it is short. The same input is cut the same way."""
-    dice = random.Random(zlib.crc32(body.encode("utf-8", "surrogatepass") if isinstance(body, str) else body))
-    for count in (1, 7):
-        places: list[int] = sorted(dice.randrange(len(body) + 1) for _ in range(count))
-        yield [body[begin:end] for begin, end in pairwise([0, *places, len(body)])]
-    if len(body) <= BYTE_BY_BYTE:
-        yield [body[at : at + 1] for at in range(len(body))]
+class Laws(msgspec.Struct, frozen=True):
+    """How many of the laws that hold in many ways are checked for one input: all of them, or one way that the input chooses.
+
+    Reading an input once more costs as much as another input, and another input finds more.
+    """
+
+    number: int
+    all: bool
+
+    @classmethod
+    def of(cls, body: bytes, *, all: bool) -> Laws:  # noqa: A002
+        """Return the laws for an input. The same input gets the same ones, and all of them include the one that it chooses."""
+        return cls(zlib.crc32(body), all)
+
+    def some(self, ways: Sequence[Option]) -> Sequence[Option]:
+        """Return all ways, or one of them."""
+        return ways if self.all else (ways[self.number % len(ways)],)
+
+    def cuts_of(self, body: Text) -> Iterator[list[Text]]:
+        """Yield ways to cut an input: in two, in some pieces, and byte by byte where it is short."""
+        dice = random.Random(self.number)
+        one, *some = (int(dice.random() * (len(body) + 1)) for _ in range(8))
+        kind = self.number % 20
+        if self.all or kind < 10:
+            yield _cut(body, [one])
+        if self.all or 10 <= kind < 19:
+            yield _cut(body, sorted(some))
+        if len(body) <= BYTE_BY_BYTE and (self.all or kind == 19):
+            yield [body[at : at + 1] for at in range(len(body))]
+
+
+def _cut(body: Text, places: list[int]) -> list[Text]:
+    return [body[begin:end] for begin, end in pairwise([0, *places, len(body)])]
 
 
 def steps_of(work: Callable[[], Any]) -> int:

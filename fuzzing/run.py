@@ -6,18 +6,31 @@ import random
 import re
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
 
 import msgspec
 
-from fuzzing.inputs import Input, corpus_of
-from fuzzing.laws import Broken, linear
+from fuzzing.inputs import MOST_BYTES, SHORT_BYTES, Input, corpus_of, shortened
+from fuzzing.laws import Broken, Laws, linear
 from fuzzing.mutate import mutated
 from fuzzing.target import Target
 
-COUNTED_EVERY = 25
-"""Of so many inputs, one has its steps counted: counting takes ten times as long as the work."""
+LONG_EVERY = 50
+"""Of so many inputs, one is broken from a whole seed, and the others from a shortened one."""
+ALL_LAWS_EVERY = 25
+"""Of so many inputs, one is checked for all laws; so is each long one."""
+COUNTED_EVERY = 500
+"""Of so many inputs, one has its steps counted, a long one: counting takes ten times as long as the work."""
 _MINIMISING_TRIES = 400
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """An input, and what is checked of it."""
+
+    input: Input
+    all_laws: bool = True
+    counted: bool = True
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -36,7 +49,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run of one target gave."""
+    """What a run of one target gave. `seconds` are those of the processor."""
 
     target: str
     inputs: int
@@ -44,10 +57,10 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     failures: tuple[Failure, ...]
 
 
-def failure_of(target: Target, one: Input, *, counted: bool) -> Failure | None:
+def failure_of(target: Target, one: Input, *, all_laws: bool = True, counted: bool) -> Failure | None:
     """Check one input, and return its failure. Every exception is one."""
     try:
-        target.check(one)
+        target.check(one, Laws.of(one.body, all=all_laws))
         if counted:
             linear(lambda: target.work(one), len(one.body), per_byte=target.per_byte, beside=target.beside)
     except Exception as problem:  # noqa: BLE001
@@ -66,36 +79,63 @@ def _place_of(problem: BaseException) -> str:
     return f"{inner.filename.rpartition('/src/')[2].rpartition('/fuzzing/')[2]}:{inner.name}"
 
 
-def inputs_of(target: Target, seed: int) -> Iterator[Input]:
-    """Yield the seeds of a target, then as many broken ones as are asked for. The same number gives the same inputs."""
-    seeds = [*target.seeds(), *(one for _, one in corpus_of(target.name))]
-    yield from dict.fromkeys(seeds)
-    place = 0
+def cases_of(target: Target, seed: int, first: int = 0) -> Iterator[Case]:
+    """Yield the seeds of a target, then broken ones without end, from a number on. The same number gives the same inputs."""
+    seeds = _seeds_of(target)
+    for one in seeds.whole[first:]:
+        yield Case(input=one, counted=False)
+    place = max(0, first - len(seeds.whole))
     while True:
-        dice = random.Random(f"{target.name} {seed} {place}")
-        chosen = dice.choice(seeds)
-        others = [dice.choice(seeds).body for _ in range(3)]
-        yield Input(chosen.variant, mutated(chosen.body, dice, words=target.words(chosen.variant), others=others))
+        yield _case(target, seeds, seed, place)
         place += 1
 
 
+class _Seeds(msgspec.Struct, frozen=True):
+    whole: Sequence[Input]
+    short: Sequence[Input]
+
+
+@cache
+def _seeds_of(target: Target) -> _Seeds:
+    whole = tuple(dict.fromkeys([*target.seeds(), *(one for _, one in corpus_of(target.name))]))
+    return _Seeds(whole, tuple(Input(one.variant, shortened(one.body)) for one in whole))
+
+
+def _case(target: Target, known: _Seeds, seed: int, place: int) -> Case:
+    long = place % LONG_EVERY == 0
+    seeds, most = (known.whole, MOST_BYTES) if long else (known.short, SHORT_BYTES)
+    dice = random.Random(f"{target.name} {seed} {place}")
+    chosen = dice.choice(seeds)
+    others = [dice.choice(seeds).body for _ in range(3)]
+    body = mutated(chosen.body, dice, words=target.words(chosen.variant), others=others)[:most]
+    return Case(
+        input=Input(chosen.variant, body), all_laws=place % ALL_LAWS_EVERY == 0, counted=place % COUNTED_EVERY == 0
+    )
+
+
 def run(
-    target: Target, *, seed: int, go_on: Callable[[int], bool], tell: Callable[[Failure], None] = lambda _: None
+    target: Target,
+    *,
+    seed: int,
+    go_on: Callable[[int], bool],
+    first: int = 0,
+    tell: Callable[[Failure], None] = lambda _: None,
 ) -> Outcome:
-    """Check inputs while `go_on` says so of their count. Of failures that are alike the first is kept, made small."""
-    begin = time.monotonic()
+    """Check inputs from number `first` on while `go_on` says so of their count. Of failures that are alike one is kept, made small."""
+    begin = time.process_time()
     found: dict[str, Failure] = {}
     count = 0
-    for one in inputs_of(target, seed):
+    for case in cases_of(target, seed, first):
         if not go_on(count):
             break
-        counted = count % COUNTED_EVERY == 0
         count += 1
-        failure = failure_of(target, one, counted=counted)
+        failure = failure_of(target, case.input, all_laws=case.all_laws, counted=case.counted)
         if failure is not None and failure.kind not in found:
-            found[failure.kind] = minimised(target, failure, counted=counted)
+            found[failure.kind] = minimised(target, failure, counted=case.counted)
             tell(found[failure.kind])
-    return Outcome(target=target.name, inputs=count, seconds=time.monotonic() - begin, failures=tuple(found.values()))
+    return Outcome(
+        target=target.name, inputs=count, seconds=time.process_time() - begin, failures=tuple(found.values())
+    )
 
 
 def minimised(target: Target, failure: Failure, *, counted: bool) -> Failure:

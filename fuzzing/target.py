@@ -7,19 +7,20 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from fuzzing.inputs import Input
+from fuzzing.laws import Laws
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
     """One reader of input from outside. `words` returns what its grammar is made of for a variant.
 
-    `check` checks the laws of one input. `work` does what is counted for the law of linear work: it takes at most `per_byte` steps for each
-    byte, and `beside`.
+    `check` checks as many laws of one input as the `Laws` say. `work` does what is counted for the law of linear work: it takes at most
+    `per_byte` steps for each byte, and `beside`.
     """
 
     name: str
     says: str
     seeds: Callable[[], Sequence[Input]]
-    check: Callable[[Input], None]
+    check: Callable[[Input, Laws], None]
     work: Callable[[Input], object]
     words: Callable[[str], Sequence[bytes]] = lambda variant: ()
     per_byte: int = 100

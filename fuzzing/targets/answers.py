@@ -6,12 +6,12 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 from bardo.structured import PartialJson, checker, extract
 from bardo.structured.validation import Checker
 from fuzzing.inputs import Input
-from fuzzing.laws import cuts_of, hold, same
+from fuzzing.laws import Laws, hold, same
 from fuzzing.target import Target
 
 _SCHEMAS: dict[str, Any] = {
@@ -95,6 +95,9 @@ _WORDS = (
 )
 
 
+_FINISHES: tuple[Literal["stop", "length"], ...] = ("stop", "length")
+
+
 @cache
 def _schema(name: str) -> Checker:
     return checker(_SCHEMAS[name])
@@ -108,9 +111,9 @@ def _text(one: Input) -> str:
     return one.body.decode("utf-8", "replace")
 
 
-def _check_repair(one: Input) -> None:
+def _check_repair(one: Input, laws: Laws) -> None:
     text = _text(one)
-    for finish in ("stop", "length"):
+    for finish in laws.some(_FINISHES):
         found = extract(text, _schema(one.variant), finish=finish)
         hold((found.error is None) == found.ok, "an answer is sound, or says what is wrong")
         if found.ok:
@@ -172,11 +175,11 @@ def _grown(before: Any, after: Any) -> bool:
     return type(before) is type(after) and (before == after or (isinstance(before, float) and math.isnan(before)))
 
 
-def _check_partial(one: Input) -> None:
+def _check_partial(one: Input, laws: Laws) -> None:
     text = _text(one)
-    for grow in (False, True):
+    for grow in laws.some((False, True)):
         values, done, broken = _fed(one, [text], grow=grow)
-        for pieces in cuts_of(text):
+        for pieces in laws.cuts_of(text):
             other = _fed(one, pieces, grow=grow)
             same((other[0][-1:], other[1:]), (values[-1:], (done, broken)), "any cut ends in the same value")
             hold(all(map(_grown, other[0], other[0][1:])), "what was given only grows")

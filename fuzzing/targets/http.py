@@ -10,7 +10,7 @@ from typing import Any
 from bardo.edge.direct_connection import DirectConnection, Disconnected, NotHttp
 from bardo.edge.direct_reply import Unpacker
 from fuzzing.inputs import Input
-from fuzzing.laws import cuts_of, hold, same
+from fuzzing.laws import Laws, hold, same
 from fuzzing.target import Target
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
@@ -111,20 +111,20 @@ def _read(pieces: Iterable[bytes]) -> Seen:
     return reply.headed, reply.status, headers, body, reply.complete, type(reply.failure).__name__, bool(free)
 
 
-def _check(one: Input) -> None:
+def _check(one: Input, laws: Laws) -> None:
     if one.variant == "gzip":
-        _unpack(one)
+        _unpack(one, laws)
         return
     whole = _read([one.body])
-    for pieces in cuts_of(one.body):
+    for pieces in laws.cuts_of(one.body):
         cut = _read(pieces)
         # A connection whose reply ends between two reads may serve again before surplus bytes come; those then end it.
         same(cut[:5], whole[:5], "any cut gives the same head, body and end")
 
 
-def _unpack(one: Input) -> None:
+def _unpack(one: Input, laws: Laws) -> None:
     body, end = _unpacked([one.body])
-    for pieces in cuts_of(one.body):
+    for pieces in laws.cuts_of(one.body):
         other, other_end = _unpacked(pieces)
         same(other_end, end, "any cut ends in the same way")
         # How much was unpacked before the mistake was met depends on where the bytes were cut.

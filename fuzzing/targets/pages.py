@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html.parser import HTMLParser
 
 from bardo.surfaces.panel.markdown import code, markdown
 from fuzzing.inputs import Input
-from fuzzing.laws import hold
+from fuzzing.laws import Laws, hold
 from fuzzing.target import Target
 
 _TAGS = frozenset(
@@ -157,14 +157,23 @@ def _text(one: Input) -> str:
     return one.body.decode("utf-8", "replace")
 
 
-def _check(one: Input) -> None:
+_WAYS: tuple[Callable[[str], object], ...] = (
+    markdown,
+    markdown,
+    lambda text: code(text, "python"),
+    lambda text: code(text, "html"),
+)
+
+
+def _check(one: Input, laws: Laws) -> None:
     text = _text(one)
-    for made in (markdown(text), code(text, "python"), code(text, "html")):
+    for make in laws.some(_WAYS):
+        made = str(make(text))
         reader = _Reader()
-        reader.feed(str(made))
+        reader.feed(made)
         reader.close()
         hold(not reader.open, f"every tag is closed: {reader.open}")
-    hold("\x00" not in str(markdown(text)), "no control character")
+        hold(make is not markdown or "\x00" not in made, "no control character")
 
 
 def _seeds() -> Sequence[Input]:

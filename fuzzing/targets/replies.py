@@ -19,7 +19,7 @@ from bardo.values.request import Request
 from bardo.values.response import Response
 from bardo.values.wire import Arrival
 from fuzzing.inputs import Input, kept_replies
-from fuzzing.laws import cuts_of, hold, same
+from fuzzing.laws import Laws, hold, same
 from fuzzing.target import Target
 
 _CLIENTS = ("openai_chat", "openai_responses", "anthropic_messages", "gemini")
@@ -64,7 +64,7 @@ def _read(one: Input, pieces: Iterable[bytes], *, streamed: bool) -> tuple[list[
     return events, reader.fold.response()
 
 
-def _check(one: Input, *, streamed: bool) -> None:
+def _check(one: Input, laws: Laws, *, streamed: bool) -> None:
     events, reply = _read(one, [one.body], streamed=streamed)
     failures = [event for event in events if type(event) is Failed]
     hold(
@@ -73,9 +73,9 @@ def _check(one: Input, *, streamed: bool) -> None:
     )
     hold(len(failures) == (reply.error is not None), "a failure is told once")
     hold(not failures or events[-1] is failures[0], "nothing follows a failure")
-    for pieces in cuts_of(one.body):
+    for pieces in laws.cuts_of(one.body):
         same(_comparable(_read(one, pieces, streamed=streamed)[1]), _comparable(reply), "any cut gives the same reply")
-    for name in _CLIENTS:
+    for name in laws.some(_CLIENTS):
         _write(name, events, reply)
 
 
@@ -99,7 +99,7 @@ def _target(name: str, says: str, *, streamed: bool) -> Target:
         name=name,
         says=says,
         seeds=lambda: [one for kind, one in _all_seeds() if kind is streamed],
-        check=lambda one: _check(one, streamed=streamed),
+        check=lambda one, laws: _check(one, laws, streamed=streamed),
         work=lambda one: _read(
             one, [one.body[at : at + 100] for at in range(0, len(one.body), 100)], streamed=streamed
         ),

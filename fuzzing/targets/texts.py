@@ -22,7 +22,7 @@ from bardo.tools.pieces import Pieces
 from bardo.tools.shapes import shapes_of
 from bardo.values.request import Tool
 from fuzzing.inputs import Input
-from fuzzing.laws import cuts_of, hold, same
+from fuzzing.laws import Laws, hold, same
 from fuzzing.target import Target
 
 _PROSE = b"The tide turns at noon.\n```\ncode\n``` \xf0\x9f\xa7\xa0 "
@@ -66,11 +66,11 @@ def _split(one: Input, pieces: Iterable[str], *, inside: bool | None) -> list[tu
     return joined
 
 
-def _check_reasoning(one: Input) -> None:
+def _check_reasoning(one: Input, laws: Laws) -> None:
     text = _text(one)
-    for inside in (None, True, False):
+    for inside in laws.some((None, True, False)):
         whole = _split(one, [text], inside=inside)
-        for pieces in cuts_of(text):
+        for pieces in laws.cuts_of(text):
             same(_split(one, pieces, inside=inside), whole, f"any cut gives the same segments (inside: {inside})")
         kept = sum(len(part) for part, _ in whole)
         restored = len(formats()[one.variant].restores)
@@ -202,11 +202,11 @@ def _joined(pieces: Iterable[Piece]) -> list[Piece]:
     return out.take()
 
 
-def _check_calls(one: Input) -> None:
+def _check_calls(one: Input, laws: Laws) -> None:
     text = _text(one)
-    for limit in (65_536, 256):
+    for limit in laws.some((65_536, 256)):
         whole = _read(one, [text], limit=limit)
-        for pieces in cuts_of(text):
+        for pieces in laws.cuts_of(text):
             same(_read(one, pieces, limit=limit), whole, f"any cut gives the same pieces (hold: {limit})")
         outside = "".join(piece.text for piece in whole if isinstance(piece, Text))
         characters = iter(text)
