@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+import bardo
 from bardo.dialects import dialect
 from bardo.surfaces.library.decoding import provider_row
 from bardo.values.wire import Arrival, WireRequest
@@ -131,3 +132,25 @@ def test_a_setting_inside_the_object_that_names_a_tool_is_reported() -> None:
     wire, body = sent(GEMINI, "openai", tools=[{"googleSearch": {"timeRangeFilter": span}}])
     assert body["tools"] == [{"type": "web_search"}]
     assert [(one.what, one.asked) for one in wire.degraded] == [("timeRangeFilter", span)]
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1", "gpt-5.4"])
+def test_a_chat_clients_search_goes_to_responses_where_chat_does_not_take_it(model: str) -> None:
+    found = bardo.explain({**BODIES[CHAT], "model": model, "web_search_options": {}}, dialect=CHAT, provider="openai")
+    assert (found.path, found.body["tools"], found.degraded) == ("/v1/responses", [{"type": "web_search"}], ())
+
+
+def test_a_search_model_of_chat_stays_at_chat() -> None:
+    asked = {**BODIES[CHAT], "model": "gpt-4o-search-preview", "web_search_options": {}}
+    found = bardo.explain(asked, dialect=CHAT, provider="openai")
+    assert (found.path, found.body["web_search_options"], found.degraded) == ("/v1/chat/completions", {}, ())
+
+
+@pytest.mark.parametrize("provider", ["openai-chat", "bedrock"])
+def test_a_search_of_chat_that_would_be_left_out_is_refused(provider: str) -> None:
+    asked = {**BODIES[CHAT], "model": "gpt-4.1", "web_search_options": {}}
+    with pytest.raises(bardo.Unsupported, match="web_search_options"):
+        bardo.explain(asked, dialect=CHAT, provider=provider)
+    found = bardo.explain({**asked, "bardo": {"allow_loss": ["web_search_options"]}}, dialect=CHAT, provider=provider)
+    assert "web_search_options" not in found.body
+    assert [one.what for one in found.degraded] == ["web_search_options"]

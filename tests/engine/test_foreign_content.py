@@ -171,22 +171,6 @@ def test_the_words_of_a_refusal_are_reported_where_they_are_text(client: str) ->
     assert reported(client, RefusalChunk(0, "No.")) == ({} if client in (CHAT, RESPONSES) else {"refusal": "text"})
 
 
-TOKENS = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105], "top_logprobs": []}]
-CARRIED: dict[str, tuple[Event, str, Event]] = {
-    "log probabilities to Chat": (
-        BlockFields(0, RESPONSES, {"logprobs": TOKENS}),
-        CHAT,
-        ReplyFields(CHAT, {"logprobs.content": TOKENS}, 0),
-    ),
-}
-
-
-@pytest.mark.parametrize("name", CARRIED)
-def test_content_with_a_place_in_the_clients_dialect_is_carried_there(name: str) -> None:
-    event, client, expected = CARRIED[name]
-    assert ForeignContent(client).feed(event) == (event, expected)
-
-
 def test_what_repeats_the_request_or_says_nothing_is_no_loss() -> None:
     echo = ReplyFields(RESPONSES, {"temperature": 1.0, "tools": [], "metadata": {}, "service_tier": "default"})
     empty = ReplyFields(CHAT, {"message.annotations": [], "system_fingerprint": ""}, 0)

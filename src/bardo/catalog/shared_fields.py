@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
+
+from bardo.catalog.fragments import value_at
+
+_CHAT = "openai_chat"
 
 
 class ListSwitch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -63,6 +68,31 @@ class _Rows(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     granted: tuple[GrantedField, ...]
 
 
+class FieldPlace(NamedTuple):
+    """Where a dialect has a field of Chat: a dotted path, or an `item` of the list at it."""
+
+    path: str
+    item: str = ""
+
+    def value(self, fields: Mapping[str, Any]) -> Any:
+        """Return the value of the field; None where there is none."""
+        found = value_at(fields, self.path)
+        if not self.item:
+            return found
+        return True if isinstance(found, list) and self.item in found else None
+
+    def removed(self, fields: Mapping[str, Any]) -> dict[str, Any]:
+        """Return `fields` without this one, and without what held nothing else."""
+        name, _, rest = self.path.partition(".")
+        held = fields.get(name)
+        if rest and isinstance(held, Mapping):
+            left: Any = FieldPlace(rest, self.item).removed(held)
+        else:
+            left = [one for one in held if one != self.item] if self.item and isinstance(held, list) else None
+        others = {key: value for key, value in fields.items() if key != name}
+        return {**others, name: left} if left else others
+
+
 def not_granted(dialect: str, name: str, value: Any) -> Any:
     """Return what of a field's value is lost where another dialect has no such field; None where nothing is."""
     row = _granted().get((dialect, name))
@@ -76,6 +106,16 @@ def not_granted(dialect: str, name: str, value: Any) -> Any:
 def shared_between(source: str, target: str) -> tuple[SharedFields, ...]:
     """Return the rows that say what two dialects have in common."""
     return _by_pair().get((source, target), ())
+
+
+@cache
+def chat_fields_elsewhere(dialect: str) -> Mapping[str, FieldPlace]:
+    """Return where a dialect has the fields that Chat has under another name or in another place, by Chat's names."""
+    found: dict[str, FieldPlace] = {}
+    for row in shared_between(_CHAT, dialect):
+        found |= {one[_CHAT]: FieldPlace(one[dialect]) for one in row.moved}
+        found |= {one.name: FieldPlace(one.list, one.item) for one in row.switch if one.dialect == _CHAT}
+    return found
 
 
 @cache

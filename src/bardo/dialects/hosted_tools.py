@@ -27,6 +27,8 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
     fields: dict[str, Any] = {}
     for known in hosted_tools():
         client_form, target_form = known.form_of(request.dialect), known.form_at(row.dialect, row.id, request.model)
+        if client_form is not None and _is_refused(request, row, client_form, target_form):
+            request = _without_field(request, client_form.field, losses)
         if client_form is None or target_form is None or client_form is target_form or not _asks(request, client_form):
             continue
         if target_form.required and _must_be_called(request, client_form):
@@ -38,14 +40,27 @@ def carry_hosted(request: Request, row: ProviderRow, losses: Losses) -> tuple[Re
 
 
 def is_asked_otherwise(request: Request, row: ProviderRow) -> bool:
-    """Whether a request of the provider's own dialect asks for a hosted tool by a field that this provider has another one for."""
+    """Whether a request of the provider's own dialect asks for a hosted tool by a field that this provider does not take for the model."""
     for known in hosted_tools():
         client_form = known.form_of(request.dialect)
         if client_form is not None and client_form.field and client_form.field in request.extra:
             target_form = known.form_at(row.dialect, row.id, request.model)
             if target_form is not None and target_form is not client_form:
                 return True
+            if _is_refused(request, row, client_form, target_form):
+                return True
     return False
+
+
+def _is_refused(request: Request, row: ProviderRow, client_form: HostedForm, target_form: HostedForm | None) -> bool:
+    """Whether a provider of the client's dialect has the field of the tool, and not for this model."""
+    same_dialect = client_form.dialect == row.dialect and bool(client_form.field) and client_form.field in request.extra
+    return same_dialect and target_form is None and matches_any(row.id, client_form.providers)
+
+
+def _without_field(request: Request, name: str, losses: Losses) -> Request:
+    losses.lose(name, request.extra[name], "only the search models of this provider take it at this endpoint")
+    return msgspec.structs.replace(request, extra={one: value for one, value in request.extra.items() if one != name})
 
 
 def _asks(request: Request, client_form: HostedForm) -> bool:

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any, NamedTuple, get_args
+from typing import Any, get_args
 
 from bardo.dialects.citations import CitationForm
 from bardo.dialects.declaration import Limitation
+from bardo.dialects.log_probabilities import LogprobForm
 from bardo.dialects.pictures import PictureForm
 from bardo.dialects.searches import SearchForm
 from bardo.values import events
@@ -59,16 +60,6 @@ COMMON = frozenset(
 """What a dialect expresses unless it declares otherwise."""
 
 
-class Place(NamedTuple):
-    """Where a dialect has content that others have too.
-
-    It is a field of a block, or of the choice.
-    """
-
-    name: str
-    of_choice: bool = False
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReplyDeclaration:
     """What one dialect can express of a reply, beside what all can (COMMON).
@@ -78,9 +69,9 @@ class ReplyDeclaration:
     nobody counted; `counts_always`: also where nothing at all was counted. `counts_instead` are those that its clients read from another
     count where nobody gave them. `framing` are fields of its own replies that hold nothing for
     clients of other dialects: what the request said, ids, times, bills, and how blocks are wrapped. `within` names content inside of such
-    fields, `usual` the values of other fields that say nothing; a type stands for all of its values. `places` are those of content that
-    several dialects have in one form: `logprobs`. `citations` is where web pages that the answer cites stand, `searches` how searches of
-    the web are shown, and `pictures` how pictures are. `shared` are fields of the reply as a whole that the dialects which declare them
+    fields, `usual` the values of other fields that say nothing; a type stands for all of its values. `logprobs` is where log probabilities
+    of tokens stand, `citations` where web pages that the answer cites do, `searches` how searches of the web are shown, and `pictures` how
+    pictures are. `shared` are fields of the reply as a whole that the dialects which declare them
     have under one name, with the same words.
     `refusal_words` is the dotted path of the field that says in words why a reply was refused, where the words are not the model's own,
     and `refusal_field` the field of the choice where clients read such words beside the reason to finish.
@@ -95,8 +86,8 @@ class ReplyDeclaration:
     framing: frozenset[str] = frozenset()
     within: Mapping[str, frozenset[str]] = field(default_factory=dict)
     usual: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    places: Mapping[str, Place] = field(default_factory=dict)
     shared: frozenset[str] = frozenset()
+    logprobs: LogprobForm | None = None
     citations: CitationForm | None = None
     searches: SearchForm | None = None
     pictures: PictureForm | None = None

@@ -93,7 +93,7 @@ def _moved(extra: dict[str, Any], shared: SharedFields, source: str, target: str
 def _switched(extra: dict[str, Any], found: dict[str, Any], switch: ListSwitch, source: str) -> dict[str, Any]:
     """Take a switch out of `extra`, and return it as the target has it."""
     if source == switch.dialect:
-        return {switch.list: [switch.item]} if extra.pop(switch.name, None) is True else {}
+        return {switch.list: [switch.item]} if take(extra, switch.name) is True else {}
     listed = extra.get(switch.list)
     if not isinstance(listed, list):
         listed = []

@@ -111,7 +111,7 @@ class ForeignContent:
         source = dialect(item.dialect).reply if item.dialect else None
         content = (source or _UNDECLARED).content(item.fields)
         shared = self._shared_with(item)
-        lost = [name for name in content if name not in shared and not self._carries(item, name)]
+        lost = [name for name in content if name not in shared]
         lost = [name for name in lost if not (type(item) is ReplyFields and self._pictures_in(item, name))]
         if source is not None and source.citations is not None and source.citations.field in lost:
             place = lost.index(source.citations.field)
@@ -124,11 +124,6 @@ class ForeignContent:
         if self._declared.citations is None or form.of_choice is not (type(item) is ReplyFields):
             return (form.field,)
         return form.read(item.fields[form.field]).lost
-
-    def _carries(self, item: BlockFields | ReplyFields, name: str) -> bool:
-        """Whether the client gets all entries of a field of a block, in its own dialect's form."""
-        kind = self._kind_of_place(item, name)
-        return bool(kind) and len(_entries(item.fields[name])) == len(item.fields[name])
 
     def _pictures_of(self, item: UnknownContent | ReplyFields) -> list[Event]:
         """Return the pictures of a block, or of a field of the choice, as the client's dialect has them."""
@@ -164,16 +159,6 @@ class ForeignContent:
         listed = form is not None and form.field == name
         return listed and len(self._picture_values(item)) == len(item.fields[name])
 
-    def _kind_of_place(self, item: BlockFields | ReplyFields, name: str) -> str:
-        """Return the kind of content for which this field of a block is the place there, and the client has one too; else nothing."""
-        source = dialect(item.dialect).reply if item.dialect else None
-        if source is None or self._declared is None or type(item) is not BlockFields:
-            return ""
-        kinds = (kind for kind, place in source.places.items() if place.name == name)
-        return next(
-            (kind for kind in kinds if kind in self._declared.places and isinstance(item.fields[name], list)), ""
-        )
-
     def _shared_with(self, item: BlockFields | ReplyFields) -> frozenset[str]:
         """Return the names of fields of the reply as a whole that say something and that the client's dialect has too."""
         source = dialect(item.dialect).reply if item.dialect else None
@@ -183,27 +168,11 @@ class ForeignContent:
         return frozenset(source.content({name: item.fields[name] for name in both}))
 
     def _carried(self, item: Event) -> list[Event]:
-        """Return what fields hold that the client's dialect has too, under the same name or in another place."""
-        if type(item) is ReplyFields:
-            shared = (
-                {} if item.dialect == self._client else {name: item.fields[name] for name in self._shared_with(item)}
-            )
-            return [ReplyFields(self._client, shared)] if shared else []
-        if type(item) is not BlockFields or item.dialect == self._client or self._declared is None:
+        """Return the fields of the reply as a whole that the client's dialect has too."""
+        if type(item) is not ReplyFields or item.dialect == self._client:
             return []
-        found: list[Event] = []
-        for name, value in item.fields.items():
-            kind = self._kind_of_place(item, name)
-            entries = _entries(value) if kind else []
-            if entries:
-                place = self._declared.places[kind]
-                fields = {place.name: entries}
-                found.append(
-                    ReplyFields(self._client, fields, item.choice)
-                    if place.of_choice
-                    else BlockFields(item.block, self._client, fields, item.choice)
-                )
-        return found
+        shared = {name: item.fields[name] for name in self._shared_with(item)}
+        return [ReplyFields(self._client, shared)] if shared else []
 
     def _look_at_kind(self, item: RefusalChunk | ToolCallStart | OpaqueState) -> list[Event]:
         return [*self._lack(EVENTS[type(item)]), *self._look_at_choice(item)]
@@ -266,11 +235,6 @@ def _beside_picture(item: UnknownContent) -> list[str]:
     form = None if source is None else source.pictures
     known = frozenset() if form is None else form.members
     return [name for name, value in item.value.items() if name not in known and value is not None]
-
-
-def _entries(values: list[Any]) -> list[dict[str, Any]]:
-    """Return the entries that have the form which dialects share."""
-    return [value for value in values if isinstance(value, dict) and "token" in value]
 
 
 _LOOK: dict[type, Callable[[ForeignContent, Any], list[Event]]] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 
+from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
 from bardo.dialects.audio import sound_of, takes_sound
 from bardo.values.blocks import DocumentBlock, ImageBlock, UnknownBlock
@@ -94,6 +95,8 @@ def _tools(request: Request, spoken: Collection[str | None], reported: Collectio
         # One that is not reported has a counterpart there.
         and (f"tool {tool.name}" in reported or UNLISTED in reported)
     ]
+    if not request.tools:
+        yield from _hosted_fields(request, reported)
     if not foreign:
         return
     choice = request.tool_choice
@@ -108,6 +111,17 @@ def _tools(request: Request, spoken: Collection[str | None], reported: Collectio
         elif choice is not None and (choice.mode == "required" or choice.name == tool.name):
             why = f"a tool must be called, and only its own provider runs {tool.name}"
             yield Loss(("tool_choice", "tools", tool.name), why, instead)
+
+
+def _hosted_fields(request: Request, reported: Collection[str]) -> Iterator[Loss]:
+    """Return fields that are a hosted tool, where there is no other tool: Chat's `web_search_options`."""
+    for tool in hosted_tools():
+        form = tool.form_of(request.dialect)
+        if form is None or form.field not in request.extra or form.field not in reported:
+            continue
+        why = "nothing would be searched, and the answer would come from the model's memory"
+        instead = "ask a model whose provider searches, or set [search] in bardo.toml"
+        yield Loss((form.field, "tools", tool.name), why, instead)
 
 
 def _refusal(refused: list[Loss], provider: str) -> Unsupported:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bardo.engine.citations import citations_between
 from bardo.engine.cited_pages import cited_pages
 from bardo.engine.foreign_content import ForeignContent
+from bardo.engine.log_probabilities import logprobs_between
 from bardo.engine.planning import Attempt
 from bardo.engine.refusal_details import refusal_stages
 from bardo.reasoning.replay import Origins
@@ -22,6 +23,7 @@ def stages_of_translation(attempt: Attempt, request: Request, *, forward: bool) 
     return [
         *cited_pages(row.dialect, client, row.quirks.cited_pages),
         *citations_between(row.dialect, client, attempt.target.model),
+        *(logprobs_between(row.dialect, client) if request.extra else ()),
         *refusal_stages(row.dialect, client),
         ForeignContent(client),
         *stamps,

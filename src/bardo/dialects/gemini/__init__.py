@@ -19,6 +19,7 @@ from bardo.dialects.gemini.embeddings import EMBEDDINGS
 from bardo.dialects.gemini.encode_contents import has_stray_references
 from bardo.dialects.gemini.encode_reply import GeminiEncoder, encode_response
 from bardo.dialects.gemini.operations import MODELS, TOKEN_COUNT, encode_partial
+from bardo.dialects.log_probabilities import GEMINI_LOGPROBS
 from bardo.dialects.pictures import GEMINI_PICTURES
 from bardo.dialects.reply_declaration import ReplyDeclaration
 
@@ -46,6 +47,7 @@ DIALECT = Dialect(
             ),
             **limitations("the client's dialect writes it as text", "refusal", sent="text"),
         },
+        logprobs=GEMINI_LOGPROBS,
         citations=CITATIONS,
         pictures=GEMINI_PICTURES,
         finish_words=frozenset(REASONS),

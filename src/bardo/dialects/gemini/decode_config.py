@@ -33,6 +33,8 @@ _KNOWN_FIELDS = (
     "responseJsonSchema",
     "thinkingConfig",
 )
+# A field of other dialects too, which they are told by one name.
+_ONE_SPELLING = {"response_logprobs": "responseLogprobs"}
 
 
 class Config(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,6 +53,7 @@ def decode_config(value: Any) -> Config:
     if value is None:
         return Config()
     fields, others = split_fields(take(value, dict, "generationConfig"), _KNOWN_FIELDS)
+    others = {_ONE_SPELLING.get(name, name): held for name, held in others.items()}
     output_format = _output_format(fields)
     if output_format is None:
         # A type that is not JSON (an enum as plain text) goes back as it came, with the schema that belongs to it.

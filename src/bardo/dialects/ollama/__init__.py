@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bardo.dialects.base import Dialect
 from bardo.dialects.declaration import limitations
+from bardo.dialects.log_probabilities import openai_logprobs
 from bardo.dialects.ollama.constants import NAME, REASONS
 from bardo.dialects.ollama.decode_reply import Decoder
 from bardo.dialects.ollama.decode_request import decode_request
@@ -24,6 +25,7 @@ DIALECT = Dialect(
     encode_body=encode_body,
     encode_control=encode_control,
     reply=ReplyDeclaration(
+        logprobs=openai_logprobs("logprobs", "reply"),
         expresses=frozenset({}),
         lacks={
             **limitations(

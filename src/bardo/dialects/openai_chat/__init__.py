@@ -8,6 +8,7 @@ from typing import Any
 from bardo.dialects.base import Dialect
 from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import limitations
+from bardo.dialects.log_probabilities import openai_logprobs
 from bardo.dialects.openai_chat.chunks import encode_partial
 from bardo.dialects.openai_chat.constants import FRAMING, NAME, USUAL, WITHIN
 from bardo.dialects.openai_chat.decode_reply import ChatDecoder
@@ -19,7 +20,7 @@ from bardo.dialects.openai_chat.errors import decode_error, encode_error
 from bardo.dialects.openai_chat.plain_reply import read_plain
 from bardo.dialects.operations import ModelsForm, route_fields
 from bardo.dialects.pictures import CHAT_PICTURES
-from bardo.dialects.reply_declaration import Place, ReplyDeclaration
+from bardo.dialects.reply_declaration import ReplyDeclaration
 from bardo.dialects.wire import encode_json
 from bardo.values.operations import ModelInfo
 
@@ -50,7 +51,7 @@ DIALECT = Dialect(
         refusal_field="message.refusal",
         citations=annotations_form("message.annotations", of_choice=True, nested=True),
         pictures=CHAT_PICTURES,
-        places={"logprobs": Place("logprobs.content", of_choice=True)},
+        logprobs=openai_logprobs("logprobs.content", "choice"),
         expresses=frozenset(
             {
                 "usage.reasoning_tokens",

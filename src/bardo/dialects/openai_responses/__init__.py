@@ -9,6 +9,7 @@ from __future__ import annotations
 from bardo.dialects.base import Dialect
 from bardo.dialects.citations import annotations_form
 from bardo.dialects.declaration import limitations
+from bardo.dialects.log_probabilities import openai_logprobs
 from bardo.dialects.openai_responses.as_functions import as_functions, own_tools_as_functions
 from bardo.dialects.openai_responses.decode_reply import CALLS
 from bardo.dialects.openai_responses.decode_request import decode_request
@@ -20,7 +21,7 @@ from bardo.dialects.openai_responses.searches import SEARCHES
 from bardo.dialects.openai_responses.state import FRAMING, NAME, STATUSES, USUAL, WITHIN
 from bardo.dialects.openai_responses.usage import TOKEN_COUNT
 from bardo.dialects.pictures import RESPONSES_PICTURES
-from bardo.dialects.reply_declaration import Place, ReplyDeclaration
+from bardo.dialects.reply_declaration import ReplyDeclaration
 
 DIALECT = Dialect(
     name=NAME,
@@ -37,7 +38,7 @@ DIALECT = Dialect(
         searches=SEARCHES,
         citations=annotations_form("annotations"),
         pictures=RESPONSES_PICTURES,
-        places={"logprobs": Place("logprobs")},
+        logprobs=openai_logprobs("logprobs", "block"),
         expresses=frozenset(
             {
                 "usage.reasoning_tokens",

@@ -13,6 +13,7 @@ import msgspec
 
 from bardo.catalog.fragments import at_path, merge_fields
 from bardo.catalog.parameters import ParameterRule, Parameters, builtin_parameters
+from bardo.catalog.shared_fields import chat_fields_elsewhere
 from bardo.reasoning.control.off import without_thinking
 from bardo.reasoning.control.plan import ControlPlan
 from bardo.values.degradation import Degradation
@@ -43,6 +44,8 @@ class _ParameterWork:
             if value is not None and value != ()
         }
         self.values |= {name: value for name, value in request.extra.items() if value is not None}
+        self.elsewhere = _elsewhere(request)
+        self.values |= self.elsewhere
         if request.max_output_tokens is not None:
             self.values["max_output_tokens"] = request.max_output_tokens
         self.values["choices"] = request.choices
@@ -237,6 +240,8 @@ def _rebuilt(request: Request, bench: _ParameterWork) -> Request:
     values = bench.values
     sampling = Sampling(**{name: values[name] for name in _SAMPLING & values.keys()})
     extra = {name: values.get(name) for name, value in request.extra.items() if value is None or name in values}
+    for name in bench.elsewhere.keys() - values.keys():
+        extra = chat_fields_elsewhere(request.dialect)[name].removed(extra)
     return msgspec.structs.replace(
         request,
         sampling=sampling,
@@ -244,6 +249,15 @@ def _rebuilt(request: Request, bench: _ParameterWork) -> Request:
         max_output_tokens=values.get("max_output_tokens"),
         choices=values["choices"],
     )
+
+
+def _elsewhere(request: Request) -> dict[str, Any]:
+    """Return the fields that rules name as Chat does, and that the client's dialect has in another place."""
+    if not request.extra:
+        return {}
+    places = chat_fields_elsewhere(request.dialect)
+    values = {name: place.value(request.extra) for name, place in places.items()}
+    return {name: value for name, value in values.items() if value is not None and name not in request.extra}
 
 
 def _name(name: str) -> str:
