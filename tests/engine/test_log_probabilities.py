@@ -72,15 +72,19 @@ def test_fields_beside_them_stay_and_each_choice_has_its_own() -> None:
     given = ReplyFields(GEMINI, {"logprobsResult": CANDIDATES, "tokenCount": 3}, 1)
     found = [event for event in translated(GEMINI, OLLAMA, given) if isinstance(event, Degraded)]
     assert [event.degradation.what for event in found] == ["tokenCount"]
-    pieces = [ContentChunk(0, "a"), ContentChunk(4, "b", choice=1), ReplyFields(CHAT, {"logprobs.content": ENTRIES}, 1)]
-    ends = [Finish("stop"), Finish("stop", choice=1)]
+    pieces: list[Event] = [
+        ContentChunk(0, "a"),
+        ContentChunk(4, "b", choice=1),
+        ReplyFields(CHAT, {"logprobs.content": ENTRIES}, 1),
+    ]
+    ends: list[Event] = [Finish("stop"), Finish("stop", choice=1)]
     found_at = [event for event in translated(CHAT, RESPONSES, *pieces, *ends) if isinstance(event, BlockFields)]
     assert found_at == [BlockFields(4, RESPONSES, {"logprobs": ENTRIES}, choice=1)]
 
 
 @pytest.mark.parametrize("source", [CHAT, OLLAMA, GEMINI])
 def test_a_whole_reply_for_a_responses_client_holds_them(source: str) -> None:
-    given = [ReplyStart(), ContentChunk(1, "Größe!"), GIVEN[source], Finish("stop")]
+    given: list[Event] = [ReplyStart(), ContentChunk(1, "Größe!"), GIVEN[source], Finish("stop")]
     reply = fold(translated(source, RESPONSES, *given))
     written = msgspec.json.decode(dialect(RESPONSES).encode_response(reply, Request(model="m", messages=())))
     assert written["output"][0]["content"][0]["logprobs"] == ENTRIES

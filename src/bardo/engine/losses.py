@@ -8,7 +8,7 @@ from typing import NamedTuple
 from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.meaningful import MeaningfulFields, builtin_meaningful
 from bardo.dialects.audio import sound_of, takes_sound
-from bardo.values.blocks import DocumentBlock, ImageBlock, UnknownBlock
+from bardo.values.blocks import Block, DocumentBlock, ImageBlock, ToolResultBlock, UnknownBlock
 from bardo.values.degradation import UNLISTED, Degradation
 from bardo.values.errors import Unsupported
 from bardo.values.request import Request
@@ -62,7 +62,7 @@ def _parts(
     request: Request, rows: MeaningfulFields, spoken: Collection[str | None], reported: Collection[str]
 ) -> Iterator[Loss]:
     for message in request.messages:
-        for block in message.blocks:
+        for block in _with_results(message.blocks):
             if isinstance(block, UnknownBlock) and block.dialect not in spoken:
                 if takes_sound(spoken) and sound_of(block) is not None:
                     continue
@@ -74,6 +74,15 @@ def _parts(
                 yield Loss(("document", "file", "input_file"), why, "send it in another form, or leave it out")
             elif isinstance(block, ImageBlock) and message.role == "user" and "image" in reported:
                 yield Loss(("image",), "the provider does not take this picture", "send its data, or leave it out")
+
+
+def _with_results(blocks: Iterable[Block]) -> Iterator[Block]:
+    """Return blocks, and what the results of tools among them hold: a model that is not shown it answers something else."""
+    for block in blocks:
+        if isinstance(block, ToolResultBlock):
+            yield from block.content
+        else:
+            yield block
 
 
 def _plain_names(kind: str, value: object) -> Iterator[str]:
