@@ -187,6 +187,16 @@ LOOSE = {
         "<|tool_call_start|>[weather(city='sed -n '3,4p' a.py', days=3)]<|tool_call_end|>",
         '‹weather #1 {"city": "sed -n \'3,4p\' a.py", "days": 3}›',
     ),
+    "a quoted call in a command": Case(
+        "lfm2",
+        '<|tool_call_start|>[weather(city="print("hi")"), clock()]<|tool_call_end|> Bye',
+        '‹weather #1 {"city": "print(\\"hi\\")"}›‹clock #2 {}› Bye',
+    ),
+    "quoted words with commas in a command": Case(
+        "lfm2",
+        '<|tool_call_start|>[weather(city="echo "a", "b=" }" f", days=3)]<|tool_call_end|>',
+        '‹weather #1 {"city": "echo \\"a\\", \\"b=\\" }\\" f", "days": 3}›',
+    ),
     "an apostrophe": Case(
         "lfm2",
         "<|tool_call_start|>[weather(city='it's \"so\"')]<|tool_call_end|>",

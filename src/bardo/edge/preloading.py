@@ -12,6 +12,7 @@ from bardo.accounting.price_table import price_table
 from bardo.catalog.dialect_models import builtin_dialect_models
 from bardo.catalog.endpoint_choice import choice_rows
 from bardo.catalog.forms import builtin_forms
+from bardo.catalog.hosted_tools import hosted_tools
 from bardo.catalog.load import builtin
 from bardo.catalog.meaningful import builtin_meaningful
 from bardo.catalog.models import builtin_models
@@ -50,6 +51,7 @@ _TABLES: tuple[Callable[[], object], ...] = (
     ladders,
     price_rows,
     price_table,
+    hosted_tools,
     shared_rows,
     subsets,
     tool_call_formats,

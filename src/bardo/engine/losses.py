@@ -104,7 +104,7 @@ def _tools(request: Request, spoken: Collection[str | None], reported: Collectio
         # One that is not reported has a counterpart there.
         and (f"tool {tool.name}" in reported or UNLISTED in reported)
     ]
-    if not request.tools:
+    if request.extra and not request.tools:
         yield from _hosted_fields(request, reported)
     if not foreign:
         return

@@ -8,7 +8,7 @@ from bardo.tools.calls import OpenCall
 from bardo.tools.elements import ElementReader
 from bardo.tools.formats import ToolCallFormat
 from bardo.tools.json_calls import read_arguments, read_json_calls
-from bardo.tools.literals import NOTATIONS, PYTHON, pass_literal
+from bardo.tools.literals import ARGUMENT, LISTED_ARGUMENT, NOTATIONS, PYTHON, Following, pass_literal
 from bardo.tools.parameters import ParameterReader
 from bardo.tools.scanner import Malformed, Reading, Scanner
 from bardo.tools.shapes import Shape, ShapeStep, shapes_of
@@ -28,7 +28,7 @@ def read_python_calls(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) 
     yield from scanner.expect("[")
     yield from scanner.blank()
     while not (yield from scanner.choose(("]",))):
-        yield from read_python_call(scanner, call, stops)
+        yield from read_python_call(scanner, call, stops, following=LISTED_ARGUMENT)
         scanner.mark()
         yield from scanner.blank()
         if not (yield from scanner.choose((",",))) and not (yield from scanner.stands(("]",))):
@@ -51,7 +51,9 @@ def read_gemma_arguments(scanner: Scanner, call: OpenCall, stops: tuple[str, ...
         raise
 
 
-def read_python_call(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -> Reading[None]:
+def read_python_call(
+    scanner: Scanner, call: OpenCall, stops: tuple[str, ...], *, following: Following = ARGUMENT
+) -> Reading[None]:
     """Read one call with keyword arguments. Raises Malformed."""
     call.name = yield from scanner.word(PYTHON_NAME, limit=NAME_LIMIT)
     if not call.name or call.name[0].isdigit():
@@ -60,7 +62,7 @@ def read_python_call(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -
     yield from scanner.blank()
     try:
         while not (yield from scanner.choose((")",))):
-            yield from _keyword(scanner, call)
+            yield from _keyword(scanner, call, following)
     except Malformed:
         if call.begun:
             yield from scanner.pass_until(stops, call.arguments)
@@ -70,7 +72,7 @@ def read_python_call(scanner: Scanner, call: OpenCall, stops: tuple[str, ...]) -
     call.end()
 
 
-def _keyword(scanner: Scanner, call: OpenCall) -> Reading[None]:
+def _keyword(scanner: Scanner, call: OpenCall, following: Following) -> Reading[None]:
     key = yield from scanner.word(KEY, limit=NAME_LIMIT)
     yield from scanner.blank()
     if not key or not (yield from scanner.choose(("=",))):
@@ -79,7 +81,7 @@ def _keyword(scanner: Scanner, call: OpenCall) -> Reading[None]:
         raise Malformed("an argument has no name")
     call.begin()
     call.key(key)
-    yield from pass_literal(scanner, call.arguments, PYTHON)
+    yield from pass_literal(scanner, call.arguments, PYTHON, following=following)
     yield from scanner.blank()
     if not (yield from scanner.choose((",",))) and not (yield from scanner.stands((")",))):
         raise Malformed("arguments are broken")

@@ -9,6 +9,7 @@ import json
 import math
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from bardo.tools.jsontext import escape
 from bardo.tools.scanner import Give, Malformed, Reading, Scanner
@@ -22,6 +23,23 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 _WORDS = {"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "0": "\0", "\n": ""}
 _CODES = {"x": 2, "u": 4, "U": 8}
+
+
+class Following(NamedTuple):
+    """What must follow a string that is an argument, so that a quote before anything else is a part of it.
+
+    `whole` matches what ends the string, and `partly` what may still become that when more has come.
+    """
+
+    whole: re.Pattern[str]
+    partly: re.Pattern[str]
+
+
+_PARTLY = re.compile(r"\s*(?:\)\s*|\]\s*|,\s*(?:\w+\s*=?)?)?")
+ARGUMENT = Following(re.compile(r"\s*(?:\)|\]\s*<|,\s*(?:\)|\w+\s*=[^=]))"), _PARTLY)
+LISTED_ARGUMENT = Following(re.compile(r"\s*(?:\)\s*[\],]|\)\s*<|\]\s*<|,\s*(?:\)|\w+\s*=[^=]))"), _PARTLY)
+"""The same for a call in a list, behind which `]` or the next call must stand: run(command="python -c "print("x")"")."""
+_LONGEST_FOLLOWING = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +61,15 @@ PYTHON = Notation(quotes=('"', "'", '"""', "'''"), escapes=True, followers=",)]}
 NOTATIONS = {"python": PYTHON, "gemma": Notation(quotes=('<|"|>', "<escape>", '"'), escapes=False, bare=True)}
 
 
-def pass_literal(scanner: Scanner, give: Give, notation: Notation, depth: int = 0) -> Reading[None]:
-    """Pass on the literal that begins here, as JSON. Raises Malformed."""
+def pass_literal(
+    scanner: Scanner, give: Give, notation: Notation, depth: int = 0, *, following: Following | None = None
+) -> Reading[None]:
+    """Pass on the literal that begins here, as JSON. `following` is what must stand behind it if it is a string. Raises Malformed."""
     if depth > DEPTH_LIMIT:
         raise Malformed("the arguments are nested too deep")
     yield from scanner.blank()
     if quote := (yield from scanner.choose(notation.quotes)):
-        yield from _string(scanner, give, quote, notation)
+        yield from _string(scanner, give, quote, notation, following)
         return
     character = yield from scanner.peek()
     if character == "{":
@@ -133,7 +153,9 @@ def _key(scanner: Scanner, give: Give, notation: Notation) -> Reading[None]:
     give(f'"{escape(word)}"')
 
 
-def _string(scanner: Scanner, give: Give, quote: str, notation: Notation) -> Reading[None]:
+def _string(
+    scanner: Scanner, give: Give, quote: str, notation: Notation, following: Following | None = None
+) -> Reading[None]:
     def plain(text: str) -> None:
         give(escape(text))
 
@@ -146,9 +168,26 @@ def _string(scanner: Scanner, give: Give, quote: str, notation: Notation) -> Rea
         yield from scanner.choose((found,))
         if found != quote:
             yield from _escape(scanner, give)
+        elif following is not None:
+            if (yield from _is_followed(scanner, following)):
+                break
+            plain(quote)
         elif (yield from _ends_string(scanner, plain, quote, notation)):
             break
     give('"')
+
+
+def _is_followed(scanner: Scanner, following: Following) -> Reading[bool]:
+    """Return whether what must follow stands here. A reply that ends before that is known ended with the string."""
+    for count in range(1, _LONGEST_FOLLOWING):
+        text = yield from scanner.ahead(count)
+        if following.whole.match(text):
+            return True
+        if not following.partly.fullmatch(text):
+            return False
+        if len(text) < count:
+            return True
+    return False
 
 
 def _ends_string(scanner: Scanner, plain: Give, quote: str, notation: Notation) -> Reading[bool]:

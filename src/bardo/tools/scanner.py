@@ -128,6 +128,13 @@ class Scanner:
                 return ""
         return self._text[self._at]
 
+    def ahead(self, count: int) -> Reading[str]:
+        """Return the next `count` characters without reading them; fewer where the reply ends before."""
+        while self._end() - self._at < count:
+            if not (yield from self.more()):
+                break
+        return self._text[self._at : min(self._end(), self._at + count)]
+
     def skip(self) -> str:
         """Read the character that was peeked at."""
         return self._take(self._at + 1)
